@@ -1,0 +1,106 @@
+"""The public plugin API: what a mutation testing tool must offer to be driven by the bridge.
+
+`docs/writing-an-adapter.md` tells it as a story; `msp_bridge.testing` has the conformance suite. Adapters are
+found by the entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module,
+`model`, `scope`, `errors`, `processes`, `shadow` and `source`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+from attrs import field, frozen
+
+from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.scope import Scope
+
+__all__ = [
+    "Adapter",
+    "BridgeError",
+    "ConfigurationError",
+    "Finding",
+    "Location",
+    "Mutant",
+    "Position",
+    "Project",
+    "Result",
+    "Scope",
+    "Status",
+    "ToolError",
+]
+
+
+@frozen
+class Project:
+    """What an adapter may know of the project that it is asked to work on."""
+
+    root: Path  # absolute; never written to
+    cache: Path  # absolute; private to this project and adapter, made on first use, may vanish between runs
+    config_file: Path | None = None  # the tool's own configuration, when the user named it
+    settings: Mapping[str, Any] = field(factory=dict)  # the adapter's own table in the bridge's configuration
+    python: Path | None = None  # the project's interpreter, when the user named it or one was found
+    jobs: int = 1  # how many mutants to test at once
+
+
+@frozen
+class Finding:
+    """One line of `msp-bridge doctor`."""
+
+    good: bool
+    subject: str  # "mutmut", "interpreter", "tests" …
+    text: str  # what was found, or what is wrong
+    remedy: str | None = None  # the exact command or setting that mends it
+
+
+class Adapter(Protocol):
+    """One tool on one project.
+
+    Cancelling: the front end closes the async generator (`aclose`); when that returns, every process that the
+    generator started for its own sake has ended. Warm processes that serve later calls may stay until the adapter's own
+    `aclose`.
+
+    Back-pressure: the next mutant is started only while somebody awaits the next result (those already started may
+    finish). That is how the front end lets a newer request go first: it stops asking the older one.
+
+    Concurrency: any number of `discover` and `test` generators may be alive at once.
+
+    Errors: `ToolError` or `ConfigurationError`, with one clear sentence that says what to do next.
+    """
+
+    name: ClassVar[str]
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process."""
+        ...
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        """What `msp-bridge doctor` says where `detect` found nothing: what is missing, and how to set it up. Cheap."""
+        ...
+
+    def claims(self, path: str) -> bool:
+        """Whether the tool could mutate the file `path` (relative to the root, with `/`). Cheap."""
+        ...
+
+    def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        """Every mutant of the files in scope, file by file, without running a test."""
+        ...
+
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        """Exactly one result for each of `mutants`, which `discover` yielded, each as soon as it is known.
+
+        A mutant that no longer exists, because its file has changed since, gets no result.
+        """
+        ...
+
+    def diagnose(self) -> AsyncGenerator[Finding, None]:
+        """What `msp-bridge doctor` says of this tool on this project: found, wrong, and how to mend it."""
+        ...
+
+    async def aclose(self) -> None:
+        """End every process. The adapter isn't used afterwards."""
+        ...

@@ -1,0 +1,56 @@
+"""The command line. Each command is a file of its own, imported only when it is called: `serve` must start fast."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from msp_bridge import __version__
+from msp_bridge.errors import BridgeError
+
+COMMANDS = {
+    "serve": "Serve MSP to editors, on stdio or a socket.",
+    "run": "Test mutants and show what the tests miss.",
+    "discover": "List mutants without testing them.",
+    "doctor": "Say what was found, what is wrong, and how to mend it.",
+}
+
+
+class Commands(click.Group):
+    """Imports a command when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of a reader's interest."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of the module `msp_bridge.cli.<name>`."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"msp_bridge.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Without importing the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="msp-bridge")
+def msp_bridge() -> None:
+    """One mutation server for every editor and every mutation testing tool.
+
+    In a project with mutmut, `msp-bridge run` shows which bugs its tests would miss, and `msp-bridge doctor`
+    what stands in the way. Editors start `msp-bridge serve stdio`.
+    """
+
+
+def main() -> None:
+    """The console script. Errors that the user can mend are one line on stderr, and exit code 1."""
+    try:
+        msp_bridge()
+    except BridgeError as error:
+        click.echo(f"msp-bridge: {error}", err=True)
+        raise SystemExit(1) from None

@@ -1,0 +1,59 @@
+"""`msp-bridge discover`: lists mutants without testing them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from typing import Any
+
+import click
+
+from msp_bridge.cli.options import Options, bridge_options, log_to_stderr
+from msp_bridge.cli.targets import selection_of
+from msp_bridge.dialects.msp import Msp
+from msp_bridge.model import Mutant
+from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.workspace import Workspace
+
+
+@click.command("discover", context_settings={"show_default": True})
+@click.argument("paths", nargs=-1, metavar="[PATHS]…")
+@click.option("--json", "as_json", is_flag=True, help="Print what MSP's `discover` answers instead of a table.")
+@bridge_options
+def command(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
+    """List mutants without testing them.
+
+    PATHS are files, directories, or lines of files (`cart.py:12`, `cart.py:10-20`); without any, the whole project.
+    """
+    options = Options.of(values)
+    log_to_stderr(options.log_level or "warning")
+    mutants = asyncio.run(_discover(options, selection_of(options.root, paths)))
+    if as_json:
+        dialect = Msp()
+        answer = dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in mutants)
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        _print_table(mutants)
+
+
+async def _discover(options: Options, selection: Selection) -> list[Mutant]:
+    async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+        async with contextlib.aclosing(workspace.discover(selection)) as mutants:
+            return [mutant async for mutant in mutants]
+
+
+def _print_table(mutants: list[Mutant]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("Location", "Mutator", "Replacement", box=None, padding=(0, 2, 0, 0))
+    for mutant in mutants:
+        start = mutant.location.start
+        first, *more = mutant.replacement.splitlines() or [""]
+        table.add_row(
+            f"{mutant.path}:{start.line}:{start.column}", mutant.mutator, first.strip() + (" …" if more else "")
+        )
+    console = Console(markup=False, highlight=False)
+    console.print(table)
+    console.print(f"{len(mutants)} mutants in {len({mutant.path for mutant in mutants})} files")

@@ -1,0 +1,117 @@
+"""The MSP 0.4 dialect: the wire's params to a Selection, and the model's mutants and results to the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from msp_bridge import model
+from msp_bridge.dialects import msp_types as msp
+from msp_bridge.dialects.converter import StrictConverter, WrongShape
+from msp_bridge.rpc import errors
+from msp_bridge.rpc.errors import RpcError
+from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+
+T = TypeVar("T")
+
+
+class Msp:
+    """Translates one way on the way in (JSON values; RpcError -32602 with every fault), the other on the way out."""
+
+    progress_method = "reportMutationTestProgress"
+
+    def __init__(self) -> None:
+        self._converter = StrictConverter()
+
+    def configure_params(self, params: Any) -> msp.ConfigureParams:
+        """The params of `configure`."""
+        return self._structure(params, msp.ConfigureParams)
+
+    def discover_selection(self, params: Any) -> Selection:
+        """What the params of `discover` select."""
+        return _files(self._structure(params, msp.DiscoverParams).files)
+
+    def test_selection(self, params: Any) -> Selection:
+        """What the params of `mutationTest` select: `mutants` wins over `files`."""
+        wanted = self._structure(params, msp.MutationTestParams)
+        if wanted.mutants is None:
+            return _files(wanted.files)
+        return Selection(
+            mutants=tuple(_known(path, mutant) for path, file in wanted.mutants.items() for mutant in file.mutants)
+        )
+
+    def configured(self) -> Any:
+        """The answer of `configure`."""
+        return self._converter.unstructure(msp.ConfigureResult(msp.VERSION))
+
+    def discovered(self, mutant: model.Mutant) -> Any:
+        """A DiscoveredMutant."""
+        return self._converter.unstructure(
+            msp.DiscoveredMutant(
+                id=mutant.id,
+                location=_location(mutant.location),
+                mutator_name=mutant.mutator,
+                description=mutant.description,
+                replacement=mutant.replacement,
+            )
+        )
+
+    def tested(self, result: model.Result) -> Any:
+        """A MutantResult."""
+        mutant = result.mutant
+        return self._converter.unstructure(
+            msp.MutantResult(
+                id=mutant.id,
+                location=_location(mutant.location),
+                mutator_name=mutant.mutator,
+                description=mutant.description,
+                replacement=mutant.replacement,
+                status=result.status,
+                covered_by=None if result.covered_by is None else list(result.covered_by),
+                duration=result.duration,
+                killed_by=None if result.killed_by is None else list(result.killed_by),
+                static=result.static,
+                status_reason=result.status_reason,
+                tests_completed=result.tests_completed,
+            )
+        )
+
+    def files(self, mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) -> Any:
+        """A DiscoverResult or MutationTestResult: pairs of path and mutant; each of `named` is there, if only empty."""
+        files: dict[str, Any] = {path: {"mutants": []} for path in named}
+        for path, mutant in mutants:
+            files.setdefault(path, {"mutants": []})["mutants"].append(mutant)
+        return {"files": files}
+
+    def _structure(self, params: Any, wanted: type[T]) -> T:
+        try:
+            return self._converter.structure({} if params is None else params, wanted)
+        except WrongShape as error:
+            raise RpcError(errors.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
+
+
+def _files(files: list[msp.FileRange] | None) -> Selection:
+    if files is None:
+        return Selection()
+    return Selection(targets=tuple(Target(file.path, _model_location(file.range)) for file in files))
+
+
+def _known(path: str, mutant: msp.DiscoveredMutant) -> KnownMutant:
+    location = _model_location(mutant.location)
+    assert location is not None
+    return KnownMutant(path, location, mutant.mutator_name, mutant.replacement)
+
+
+def _model_location(location: msp.Location | None) -> model.Location | None:
+    if location is None:
+        return None
+    start, end = location.start, location.end
+    return model.Location(model.Position(start.line, start.column), model.Position(end.line, end.column))
+
+
+def _location(location: model.Location) -> msp.Location:
+    start, end = location.start, location.end
+    return msp.Location(
+        msp.Position(msp.OneBased(start.line), msp.OneBased(start.column)),
+        msp.Position(msp.OneBased(end.line), msp.OneBased(end.column)),
+    )

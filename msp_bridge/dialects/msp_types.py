@@ -1,0 +1,127 @@
+"""The types of MSP 0.4, as its specification names them, in lsprotocol's style: attrs classes, snake_case fields.
+
+On the wire the fields are camelCase, and absent when None. Positions are 1-based; columns count UTF-16 code units.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+from attrs import frozen
+
+from msp_bridge.model import Status as MutantStatus
+
+VERSION = "0.4.0"  # the VS Code client compares the whole string
+
+
+OneBased = NewType("OneBased", int)  # the converter refuses less than 1
+
+
+@frozen
+class Position:
+    """A place between two characters ("Position and Location Semantics")."""
+
+    line: OneBased
+    column: OneBased
+
+
+@frozen
+class Location:
+    """`start` is inclusive, `end` exclusive."""
+
+    start: Position
+    end: Position
+
+
+@frozen
+class FileRange:
+    """A file, a part of one, or a directory, whose path ends in `/` ("Targeting mutants")."""
+
+    path: str
+    range: Location | None = None
+
+
+@frozen
+class ConfigureParams:
+    """`configure`: the tool's or the bridge's configuration file, absolute or relative to the working directory."""
+
+    config_file_path: str | None = None
+
+
+@frozen
+class ConfigureResult:
+    """The protocol version that the server speaks."""
+
+    version: str
+
+
+@frozen
+class DiscoverParams:
+    """`discover`: where to look; the whole project when absent."""
+
+    files: list[FileRange] | None = None
+
+
+@frozen
+class DiscoveredMutant:
+    """A mutant before its test."""
+
+    id: str
+    location: Location
+    mutator_name: str
+    description: str | None = None
+    replacement: str | None = None
+
+
+@frozen
+class DiscoveredFile:
+    """The mutants of one file."""
+
+    mutants: list[DiscoveredMutant]
+
+
+@frozen
+class DiscoverResult:
+    """The mutants of each file, by path relative to the working directory."""
+
+    files: dict[str, DiscoveredFile]
+
+
+@frozen
+class MutationTestParams:
+    """`mutationTest`: `mutants` wins over `files`; the whole project when both are absent."""
+
+    files: list[FileRange] | None = None
+    mutants: dict[str, DiscoveredFile] | None = None
+
+
+@frozen
+class MutantResult:
+    """A mutant after its test: `duration` in milliseconds, `covered_by` and `killed_by` are names of tests."""
+
+    id: str
+    location: Location
+    mutator_name: str
+    status: MutantStatus
+    description: str | None = None
+    replacement: str | None = None
+    covered_by: list[str] | None = None
+    duration: float | None = None
+    killed_by: list[str] | None = None
+    static: bool | None = None
+    status_reason: str | None = None
+    tests_completed: int | None = None
+
+
+@frozen
+class MutantResultFile:
+    """The results of one file."""
+
+    mutants: list[MutantResult]
+
+
+@frozen
+class MutationTestResult:
+    """The results of each file: the params of `reportMutationTestProgress`, and the answer of `mutationTest`."""
+
+    files: dict[str, MutantResultFile]

@@ -1,0 +1,22 @@
+"""Waiting for what must be finished even when the one who waits is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def ended(task: asyncio.Task[T]) -> None:
+    """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio doesn't warn that nobody did
+        raise cancelled

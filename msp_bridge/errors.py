@@ -1,0 +1,18 @@
+"""The families of errors that reach a user. Each message is one clear sentence that says what to do next.
+
+What the peer sent wrongly is `rpc.errors.RpcError`; any other exception is a fault of our own.
+"""
+
+from __future__ import annotations
+
+
+class BridgeError(Exception):
+    """Something that the user can mend."""
+
+
+class ConfigurationError(BridgeError):
+    """The bridge's or a tool's configuration is wrong, or names what is not there."""
+
+
+class ToolError(BridgeError):
+    """A mutation testing tool is missing, too old, crashed, or can't work on this project."""

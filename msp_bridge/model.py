@@ -1,0 +1,98 @@
+"""Mutants and their results, in words that belong to no tool and to no protocol.
+
+Adapters yield these; dialects and reports translate them. Nothing here knows where they come from.
+"""
+
+from __future__ import annotations
+
+import enum
+from functools import cached_property
+from hashlib import blake2b
+
+from attrs import field, frozen
+
+ID_BITS = 53  # some clients do `Number(id)`: above 2^53 JavaScript would merge neighbouring ids
+
+
+class Status(enum.Enum):
+    """What became of a mutant (mutation-testing-report-schema, `MutantStatus`)."""
+
+    KILLED = "Killed"
+    SURVIVED = "Survived"
+    NO_COVERAGE = "NoCoverage"
+    TIMEOUT = "Timeout"
+    COMPILE_ERROR = "CompileError"
+    RUNTIME_ERROR = "RuntimeError"
+    IGNORED = "Ignored"
+    PENDING = "Pending"
+
+    @property
+    def detected(self) -> bool:
+        """Whether the tests noticed the mutant: it counts for the mutation score."""
+        return self in (Status.KILLED, Status.TIMEOUT)
+
+    @property
+    def undetected(self) -> bool:
+        """Whether the tests missed the mutant: it counts against the mutation score."""
+        return self in (Status.SURVIVED, Status.NO_COVERAGE)
+
+
+@frozen(order=True)
+class Position:
+    """A place between two characters: `line` and `column` are 1-based, columns count UTF-16 code units."""
+
+    line: int
+    column: int
+
+
+@frozen
+class Location:
+    """A stretch of text: `start` is inclusive, `end` exclusive."""
+
+    start: Position
+    end: Position
+
+    def contains(self, other: Location) -> bool:
+        """Whether `other` lies wholly within this location."""
+        return self.start <= other.start and other.end <= self.end
+
+
+@frozen
+class Mutant:
+    """One change to one file. Two mutants that are equal change the same text in the same way.
+
+    `replacement` is the exact text that takes the place of the characters in `location`: applying it to the
+    file gives the mutated file. `handle` is the adapter's own name for the mutant; it is no part of the
+    identity, and nobody but the adapter reads it.
+    """
+
+    path: str  # relative to the project's root, with `/`
+    mutator: str
+    location: Location
+    replacement: str
+    description: str | None = field(default=None, eq=False)
+    handle: str = field(default="", eq=False)
+
+    @cached_property
+    def id(self) -> str:
+        """Decimal digits below 2^53, the same in every request and after every restart."""
+        start, end = self.location.start, self.location.end
+        identity = (
+            f"{self.path}\0{self.mutator}\0{start.line}:{start.column}-{end.line}:{end.column}\0{self.replacement}"
+        )
+        digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return str(int.from_bytes(digest) >> (64 - ID_BITS))
+
+
+@frozen
+class Result:
+    """What a tool found out about one mutant. `None` means that the tool can't tell."""
+
+    mutant: Mutant
+    status: Status
+    duration: float | None = None  # milliseconds, of the tests alone
+    covered_by: tuple[str, ...] | None = None  # names of the tests that reach the mutant
+    killed_by: tuple[str, ...] | None = None  # names of the tests that failed
+    static: bool | None = None  # the mutated code runs at import, once
+    status_reason: str | None = None  # the failing test's message, or why there is no verdict
+    tests_completed: int | None = None

@@ -1,0 +1,181 @@
+"""ProcessTree: a tool, all its descendants, and the promise to end them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from msp_bridge.ended import ended
+from msp_bridge.errors import ToolError
+from msp_bridge.processes import sweep
+from msp_bridge.processes.pipes import PipeReader, PipeWriter
+
+if sys.platform == "win32":
+    from msp_bridge.processes.windows import Kept
+else:
+    from msp_bridge.processes.posix import Kept
+
+log = logging.getLogger(__name__)
+
+GRACE = 2.0  # s between asking a process to end and insisting
+TAIL = 16 * 1024  # bytes of a tool's stderr that are remembered for error messages
+
+
+class ProcessTree:
+    """One running tool.
+
+    Resource handling: whoever starts a tree ends it, on every path; `running` does both. After `end` no process of the
+    tree is alive, also not one that was double-forked, has a session of its own, or ignores SIGTERM. When the tool ends
+    by itself, what it left behind is ended then. When the bridge is killed, even with SIGKILL, the tree ends too.
+
+    Back-pressure: `lines` reads from the pipe only when it is asked, so a slow reader stops the tool.
+
+    Platforms: Linux is exact. On macOS a process that leaves both its parent and its environment behind escapes.
+    On Windows, which is untested, a bridge that is killed leaves its tools running.
+    """
+
+    def __init__(
+        self, kept: Kept, cookie: str, grace: float, stdout: PipeReader, stderr: PipeReader, stdin: PipeWriter | None
+    ) -> None:
+        self._kept, self._cookie, self._grace = kept, cookie, grace
+        self._stdout, self._stderr, self._stdin = stdout, stderr, stdin
+        self._tail = bytearray()
+        self._listening = asyncio.create_task(self._listen(), name="stderr of a tool")
+        self._ending: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: Path,
+        env: Mapping[str, str | None] | None = None,
+        stdin: bool = False,
+        grace: float = GRACE,
+    ) -> ProcessTree:
+        """Start `argv` in `cwd`. `env` holds changes to our own environment; None removes a variable.
+
+        Without `stdin` the tool reads the null device. Raises ToolError when there is no such program or directory.
+        """
+        cookie = uuid.uuid4().hex
+        environment = _environment(env or {}) | {sweep.COOKIE: cookie}
+        command = [_program(argv[0], environment), *(os.fspath(argument) for argument in argv[1:])]
+        if not cwd.is_dir():
+            raise ToolError(f"can't run {Path(command[0]).name} in {cwd}: there is no such directory")
+        with contextlib.ExitStack() as theirs:
+            stdout, out = PipeReader.create(theirs)
+            stderr, err = PipeReader.create(theirs)
+            writer, source = PipeWriter.create(theirs) if stdin else (None, asyncio.subprocess.DEVNULL)
+            try:
+                kept = await Kept.start(command, cwd, environment, cookie, grace, (source, out, err))
+            except BaseException:
+                for stream in (stdout, stderr, writer):
+                    if stream is not None:
+                        stream.close()
+                raise
+        for stream in (stdout, stderr, writer):
+            if stream is not None:
+                await stream.connect()
+        return cls(kept, cookie, grace, stdout, stderr, writer)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def running(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: Path,
+        env: Mapping[str, str | None] | None = None,
+        stdin: bool = False,
+        grace: float = GRACE,
+    ) -> AsyncIterator[ProcessTree]:
+        """`start`, and `end` on leaving the block."""
+        tree = await cls.start(argv, cwd=cwd, env=env, stdin=stdin, grace=grace)
+        try:
+            yield tree
+        finally:
+            await tree.end()
+
+    @property
+    def pid(self) -> int:
+        """Of the tree's topmost process: the keeper where there is one, whose child is the tool."""
+        return self._kept.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
+        return self._kept.returncode
+
+    @property
+    def errors(self) -> str:
+        """The tail of the tool's stderr."""
+        return bytes(self._tail).decode("utf-8", "replace")
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line."""
+        async for line in self._stdout.lines():
+            yield line
+
+    async def read(self) -> bytes:
+        """Some bytes of the tool's stdout, or b"" at its end."""
+        return await self._stdout.read()
+
+    async def write(self, data: bytes) -> None:
+        """To the tool's stdin; returns when the tool keeps up. Raises ToolError when the tool no longer reads."""
+        if self._stdin is None:
+            raise ValueError("this tree was started without stdin")
+        try:
+            await self._stdin.write(data)
+        except (ConnectionError, BrokenPipeError) as error:
+            raise ToolError(f"the tool has stopped reading its input: {self.errors.strip()[-500:] or error}") from None
+
+    async def exited(self) -> int:
+        """Wait until the tool has ended by itself and its leftovers are gone; its exit code."""
+        await self._kept.gone()
+        await self.end()
+        assert self.returncode is not None
+        return self.returncode
+
+    async def end(self) -> None:
+        """End every process of the tree; returns when all are gone. May be called again; a cancel waits for the end."""
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(), name="end of a tool")
+        await ended(self._ending)
+        self._ending.result()
+
+    async def _end(self) -> None:
+        if self._stdin is not None:
+            self._stdin.close()
+        if not await self._kept.end(self._grace):  # the keeper itself was killed: what it kept is ours to find
+            await asyncio.to_thread(sweep.end, self._cookie, None, 0.0)
+        self._stdout.close()
+        self._stderr.close()
+        await self._listening
+
+    async def _listen(self) -> None:
+        """Keeps the tail of stderr, and never lets the tool wait for room in that pipe."""
+        while data := await self._stderr.read():
+            self._tail += data
+            del self._tail[:-TAIL]
+            log.debug("stderr: %s", data.decode("utf-8", "replace").rstrip())
+
+
+def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
+    merged = {**os.environ, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _program(name: str | os.PathLike[str], environment: Mapping[str, str]) -> str:
+    found = shutil.which(name, path=environment.get("PATH"))
+    if found is None:
+        raise ToolError(
+            f"can't run {os.fspath(name)}: there is no such program; install it, or put its directory on PATH"
+        )
+    return os.path.abspath(found)

@@ -1,0 +1,49 @@
+"""Diff: the lines that a mutant changes, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from msp_bridge.model import Mutant
+from msp_bridge.source import SourceText
+
+MAX_LINES = 12  # of each side: a whole function removed is told well enough by its beginning
+
+
+@frozen
+class Diff:
+    """Whole lines, without their ends."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: SourceText, mutant: Mutant) -> Diff:
+        """The lines of `source` that `mutant` touches; raises ValueError when the source has changed since."""
+        start, end = source.offset(mutant.location.start), source.offset(mutant.location.end)
+        text = source.text
+        first = text.rfind("\n", 0, start) + 1
+        last = text.find("\n", end)
+        if end > start and text[end - 1] == "\n":
+            last = end - 1
+        last = len(text) if last < 0 else last
+        return cls(_lines(text[first:last]), _lines(text[first:start] + mutant.replacement + text[end:last]))
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """Pairs of sign (`-`, `+`, or a blank) and line; lines that both sides begin or end with are left out."""
+        before, after = list(self.before), list(self.after)
+        while before and after and before[0] == after[0]:
+            del before[0], after[0]
+        while before and after and before[-1] == after[-1]:
+            del before[-1], after[-1]
+        for sign, side in (("-", before), ("+", after)):
+            for line in side[:MAX_LINES]:
+                yield sign, line
+            if len(side) > MAX_LINES:
+                yield " ", f"… {len(side) - MAX_LINES} more lines"
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.rstrip("\r") for line in text.split("\n"))

@@ -1,0 +1,259 @@
+"""Connection: JSON-RPC 2.0 with one peer, as server and as client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from msp_bridge.rpc import errors
+from msp_bridge.rpc.errors import RpcError
+from msp_bridge.rpc.framing import FrameDecoder, FramingError, frame
+from msp_bridge.rpc.json_text import NotJson, dump, parse
+from msp_bridge.rpc.streams import ByteStream
+
+log = logging.getLogger(__name__)
+
+MAX_IN_FLIGHT = (
+    256  # requests of one peer; an editor has a handful, each costs a task and its tool's place in the queue
+)
+LAST_WORDS = 1.0  # s; how long a peer that has closed its side may take to read the answers that are still due
+
+Id = int | float | str
+Method = Callable[[Any], Awaitable[Any]]  # JSON value of `params` (None when absent) -> JSON value of `result`
+
+
+@frozen
+class Call:
+    """A request (with an id) or a notification (without)."""
+
+    id: Id | None
+    method: str
+    params: Any
+
+
+class Connection:
+    """One peer: its requests are tasks, so that a slow one delays no other.
+
+    Order: messages are read in order; notifications are handled one after another, requests side by side.
+    Cancelling: `$/cancelRequest` cancels the request's task; the answer (-32800) leaves when the task has cleaned up.
+    Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended.
+    Back-pressure: `notify` and the answers wait until the peer reads.
+    Errors: a method raises RpcError to tell the peer; anything else is logged, and told as -32603 without a traceback.
+    """
+
+    def __init__(
+        self, stream: ByteStream, methods: Mapping[str, Method], notifications: Mapping[str, Method] | None = None
+    ) -> None:
+        self._stream, self._methods, self._notifications = stream, methods, notifications or {}
+        self._running: dict[Id, asyncio.Task[None]] = {}
+        self._cancelled: set[Id] = set()
+        self._asked: dict[Id, asyncio.Future[Any]] = {}
+        self._ids = itertools.count(1)
+        self._peer_left = False
+        self._answering: set[asyncio.Timeout] = set()
+
+    async def serve(self) -> None:
+        """Until the peer goes away, or sends what can't be cut into messages."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                await self._read(tasks)
+                self._part()
+        finally:
+            self._peer_left = True
+            for future in self._asked.values():
+                if not future.done():
+                    future.set_exception(ConnectionError("the peer has left without an answer"))
+            await self._stream.aclose()
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification; raises ConnectionError when the peer is gone."""
+        await self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    async def request(self, method: str, params: Any) -> Any:
+        """Send a request; the result, or RpcError as the peer told it, or ConnectionError when the peer has left.
+
+        A cancel sends `$/cancelRequest` and doesn't wait for the answer. `serve` must be running.
+        """
+        if self._peer_left:
+            raise ConnectionError("the peer has left")
+        id = next(self._ids)
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._asked[id] = answer
+        try:
+            await self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            return await answer
+        except asyncio.CancelledError:
+            with contextlib.suppress(ConnectionError):
+                await self.notify("$/cancelRequest", {"id": id})
+            raise
+        finally:
+            del self._asked[id]
+
+    async def _read(self, tasks: asyncio.TaskGroup) -> None:
+        decoder = FrameDecoder()
+        try:
+            while data := await self._stream.read():
+                for body in decoder.feed(data):
+                    await self._receive(body, tasks)
+            if decoder.mid_message:
+                log.warning("the peer left in the middle of a message")
+        except FramingError as error:
+            log.error("closing the connection: %s", error)
+            await self._fail(None, RpcError(errors.INVALID_REQUEST, f"{error}; closing the connection"))
+
+    async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
+        try:
+            message = parse(body)
+        except NotJson as error:
+            await self._fail(None, RpcError(errors.PARSE_ERROR, f"the message is not JSON: {error}"))
+            return
+        if _is_response(message):
+            self._settle(message)
+            return
+        try:
+            call = _call(message)
+        except RpcError as error:
+            await self._fail(_id_of(message), error)
+            return
+        if call.id is None:
+            await self._notice(call)
+        else:
+            await self._start(call, call.id, tasks)
+
+    async def _start(self, call: Call, id: Id, tasks: asyncio.TaskGroup) -> None:
+        if id in self._running:
+            await self._fail(id, RpcError(errors.INVALID_REQUEST, f"request {id!r} is already running; use an id once"))
+        elif len(self._running) >= MAX_IN_FLIGHT:
+            text = f"{MAX_IN_FLIGHT} requests are running already; wait for one of them, or cancel it"
+            await self._fail(id, RpcError(errors.REQUEST_FAILED, text))
+        else:
+            self._running[id] = tasks.create_task(self._answer(call, id), name=f"{call.method} {id}")
+            await asyncio.sleep(0)  # a task that is cancelled before its first step would never answer
+
+    async def _notice(self, call: Call) -> None:
+        if call.method == "$/cancelRequest":
+            self._cancel(call.params)
+        elif (handler := self._notifications.get(call.method)) is not None:
+            try:
+                await handler(call.params)
+            except Exception:
+                log.exception("%s failed", call.method)
+        else:
+            log.debug("ignoring the unknown notification %s", call.method)
+
+    def _cancel(self, params: Any) -> None:
+        id = _id_of(params)
+        if id is not None and (task := self._running.get(id)) is not None:
+            self._cancelled.add(id)
+            task.cancel()
+
+    def _part(self) -> None:
+        """The peer sends no more: what it had running is cancelled, and what it doesn't read soon is dropped."""
+        self._peer_left = True
+        for id, task in self._running.items():
+            self._cancelled.add(id)
+            task.cancel()
+        for answering in self._answering:
+            answering.reschedule(asyncio.get_running_loop().time() + LAST_WORDS)
+
+    async def _answer(self, call: Call, id: Id) -> None:
+        try:
+            result = await self._dispatch(call)
+        except asyncio.CancelledError:
+            if id not in self._cancelled:
+                raise
+            failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled")
+        except RpcError as error:
+            failure = error
+        except ConnectionError as error:
+            log.info("%s ends: %s", call.method, error or "the peer is gone")
+            failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
+        except Exception as error:
+            log.exception("%s failed", call.method)
+            fault = f"{call.method} failed inside msp-bridge ({type(error).__name__})"
+            failure = RpcError(errors.INTERNAL_ERROR, f"{fault}; its log has the details: please report it")
+        else:
+            self._forget(id)
+            await self._send_answer({"jsonrpc": "2.0", "id": id, "result": result})
+            return
+        self._forget(id)
+        await self._fail(id, failure)
+
+    def _forget(self, id: Id) -> None:
+        """From here on a cancel comes too late: the answer is on its way."""
+        del self._running[id]
+        self._cancelled.discard(id)
+
+    async def _dispatch(self, call: Call) -> Any:
+        method = self._methods.get(call.method)
+        if method is None:
+            known = ", ".join(sorted(self._methods))
+            raise RpcError(errors.METHOD_NOT_FOUND, f"there is no method {call.method!r}; the methods are {known}")
+        return await method(call.params)
+
+    def _settle(self, response: dict[str, Any]) -> None:
+        id = _id_of(response)
+        answer = self._asked.get(id) if id is not None else None
+        if answer is None or answer.done():
+            log.warning("ignoring an answer to no question of ours: id %r", response.get("id"))
+        elif isinstance(error := response.get("error"), dict):
+            code, text = error.get("code"), error.get("message")
+            answer.set_exception(RpcError(code if isinstance(code, int) else 0, str(text), error.get("data")))
+        else:
+            answer.set_result(response.get("result"))
+
+    async def _fail(self, id: Id | None, error: RpcError) -> None:
+        body = {"code": error.code, "message": error.message}
+        if error.data is not None:
+            body["data"] = error.data
+        await self._send_answer({"jsonrpc": "2.0", "id": id, "error": body})
+
+    async def _send_answer(self, message: dict[str, Any]) -> None:
+        try:
+            async with asyncio.timeout(LAST_WORDS if self._peer_left else None) as answering:
+                self._answering.add(answering)
+                await self._send(message)
+        except (ConnectionError, TimeoutError):
+            log.info("an answer found nobody to read it")
+        finally:
+            self._answering.discard(answering)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        await self._stream.write(frame(dump(message)))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)
+
+
+def _id_of(message: Any) -> Id | None:
+    """The id in a message, also in a faulty one: its sender waits for an answer to it."""
+    id: Any = message.get("id") if isinstance(message, dict) else None
+    return id if _is_id(id) else None
+
+
+def _is_response(message: Any) -> bool:
+    return isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
+
+
+def _call(message: Any) -> Call:
+    match message:
+        case list():
+            raise RpcError(
+                errors.INVALID_REQUEST, "batches are not supported; send each request as a message of its own"
+            )
+        case {"jsonrpc": "2.0", "method": str(method), "id": id, **rest} if _is_id(id):
+            return Call(id, method, rest.get("params"))
+        case {"jsonrpc": "2.0", "method": str(method), **rest} if "id" not in rest:
+            return Call(None, method, rest.get("params"))
+        case {"jsonrpc": "2.0", "method": str()}:
+            raise RpcError(errors.INVALID_REQUEST, "the id of a request must be a number or a string")
+        case {"method": str()}:
+            raise RpcError(errors.INVALID_REQUEST, 'a message must say "jsonrpc": "2.0"')
+    raise RpcError(errors.INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request object")

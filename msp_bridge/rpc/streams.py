@@ -1,0 +1,138 @@
+"""ByteStream: the one seam between messages and the outside world, and its two kinds: a socket, and our own stdio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+CHUNK = 64 * 1024
+
+
+class ByteStream(Protocol):
+    """Bytes in both directions. `write` returns when the peer keeps up: that is the back-pressure."""
+
+    async def read(self) -> bytes:
+        """Some bytes, or b"" at the end."""
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """All of `data`, in order. Raises ConnectionError when the peer is gone."""
+        ...
+
+    async def aclose(self) -> None:
+        """Say goodbye without waiting for the peer."""
+        ...
+
+
+class SocketStream:
+    """A TCP connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        connection = writer.get_extra_info("socket")
+        if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    async def read(self) -> bytes:
+        """Some bytes, or b"" at the end, which is also what a broken connection is."""
+        try:
+            return await self._reader.read(CHUNK)
+        except ConnectionError:
+            return b""
+
+    async def write(self, data: bytes) -> None:
+        """Returns when no more than asyncio's 64 KiB wait for the peer."""
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def aclose(self) -> None:
+        """What the peer hasn't taken within the time that a live one needs is dropped."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(1.0):
+                await self._writer.wait_closed()
+        except (ConnectionError, TimeoutError):
+            self._writer.transport.abort()
+
+
+class StdioStream:
+    """Our own stdin and stdout, on two daemon threads.
+
+    Threads rather than `loop.connect_read_pipe`: that fails for regular files and Windows consoles
+    (python/cpython#71019), and sets O_NONBLOCK on a description that we share with our parent. `os.read` rather than
+    `sys.stdin`: a daemon thread blocked inside a BufferedReader aborts the interpreter at exit.
+    """
+
+    def __init__(self, stdin: int, stdout: int) -> None:
+        self._stdin, self._stdout = stdin, stdout
+        self._reads, self._writes = _BlockingCalls("stdin"), _BlockingCalls("stdout")
+
+    @classmethod
+    def claim(cls) -> StdioStream:
+        """Take descriptors 0 and 1 for the protocol alone: stray prints go to stderr, children read nothing.
+
+        Raises OSError when one of them is closed.
+        """
+        stream = cls(os.dup(0), os.dup(1))
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        return stream
+
+    async def read(self) -> bytes:
+        """Some bytes, or b"" at the end."""
+        data: bytes = await self._reads(os.read, self._stdin, CHUNK)
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Returns when the pipe has taken everything."""
+        await self._writes(self._write_all, data)
+
+    async def aclose(self) -> None:
+        """Nothing: closing a descriptor that another thread is blocked on is undefined, and the process ends now."""
+
+    def _write_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._stdout, view) :]
+
+
+class _BlockingCalls:
+    """A daemon thread that makes blocking calls, one after another, for the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._calls: queue.SimpleQueue[tuple[asyncio.Future[Any], Callable[..., Any], tuple[Any, ...]]] = (
+            queue.SimpleQueue()
+        )
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    async def __call__(self, call: Callable[..., Any], *args: Any) -> Any:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._calls.put((future, call, args))
+        return await future
+
+    def _run(self) -> None:
+        while True:
+            future, call, args = self._calls.get()
+            try:
+                value, failure = call(*args), None
+            except Exception as error:
+                value, failure = None, error
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                future.get_loop().call_soon_threadsafe(_settle, future, value, failure)
+
+
+def _settle(future: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
+    if future.done():  # cancelled meanwhile
+        return
+    if failure is None:
+        future.set_result(value)
+    else:
+        future.set_exception(failure)

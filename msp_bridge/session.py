@@ -1,0 +1,82 @@
+"""Session: one client, its configuration, and its running requests."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+from msp_bridge.batches import batches
+from msp_bridge.dialects.msp import Msp
+from msp_bridge.errors import BridgeError
+from msp_bridge.rpc import errors
+from msp_bridge.rpc.connection import Method
+from msp_bridge.rpc.errors import RpcError
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from msp_bridge.workspace.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+MAX_BATCH = 1000  # results in one notification: half a megabyte, so that the loop is never busy for long
+
+Notify = Callable[[str, Any], Awaitable[None]]
+
+
+class Session:
+    """Answers the MSP methods of one client (MSP 0.4, "Methods").
+
+    A client that never calls `configure` gets the default configuration. Progress has no request id in MSP: every
+    running request of the client sees it. The final answer of `mutationTest` is empty: the results have gone out before.
+    """
+
+    def __init__(self, workspaces: OpenWorkspaces, notify: Notify) -> None:
+        self._workspaces, self._notify = workspaces, notify
+        self._dialect = Msp()
+        self._named: str | None = None  # the configuration file that the client named
+
+    @property
+    def methods(self) -> Mapping[str, Method]:
+        """The methods for a Connection."""
+        return {"configure": self._configure, "discover": self._discover, "mutationTest": self._mutation_test}
+
+    async def _configure(self, params: Any) -> Any:
+        named = self._dialect.configure_params(params).config_file_path
+        with _told_to_the_client():
+            await self._workspaces.check(named)
+        self._named = named
+        return self._dialect.configured()
+
+    async def _discover(self, params: Any) -> Any:
+        selection = self._dialect.discover_selection(params)
+        async with self._workspace() as workspace:
+            async with contextlib.aclosing(workspace.discover(selection)) as mutants:
+                found = [(mutant.path, self._dialect.discovered(mutant)) async for mutant in mutants]
+            return self._dialect.files(found, workspace.named_files(selection))
+
+    async def _mutation_test(self, params: Any) -> Any:
+        selection = self._dialect.test_selection(params)
+        if selection.empty:
+            return self._dialect.files(())
+        async with self._workspace() as workspace:
+            async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
+                async for batch in ready:
+                    tested = ((result.mutant.path, self._dialect.tested(result)) for result in batch)
+                    await self._notify(self._dialect.progress_method, self._dialect.files(tested))
+        return self._dialect.files(())
+
+    @contextlib.asynccontextmanager
+    async def _workspace(self) -> AsyncIterator[Workspace]:
+        with _told_to_the_client():
+            async with self._workspaces.use(self._named) as workspace:
+                yield workspace
+
+
+@contextlib.contextmanager
+def _told_to_the_client() -> Iterator[None]:
+    """What the user can mend is told as it is; anything else is a fault of ours, and the connection's to tell."""
+    try:
+        yield
+    except BridgeError as error:
+        log.error("%s", error)
+        raise RpcError(errors.REQUEST_FAILED, str(error)) from error

@@ -1,0 +1,7 @@
+"""Private copies of the project, for tools that write into the tree that they test."""
+
+from __future__ import annotations
+
+from msp_bridge.shadow.workspace import ShadowWorkspace
+
+__all__ = ["ShadowWorkspace"]

@@ -1,0 +1,139 @@
+"""Slot: a numbered directory in the cache that one process at a time may use, and the cleaning of those left behind."""
+
+# ruff: noqa: PTH - plain strings: a refresh handles every path of the tree twice
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from attrs import define
+
+from msp_bridge.errors import ToolError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+logger = logging.getLogger(__name__)
+
+DAY = 24 * 60 * 60  # seconds
+
+
+@define(eq=False)
+class Slot:
+    """`home/<name>-<number>`, ours while the file `home/<name>-<number>.lock` is locked.
+
+    The operating system frees the lock when the process ends, however it ends. The lock file stays: deleting it
+    would let two processes hold locks on two files of the same name. It holds the size of the slot in bytes.
+    """
+
+    directory: Path
+    _lock: int  # a file descriptor, -1 when released
+
+    @classmethod
+    def claim(cls, home: Path, name: str, limit: int) -> Self:
+        """The first free slot; raises `ToolError` when all are taken."""
+        home.mkdir(parents=True, exist_ok=True)
+        for number in range(limit):
+            slot = cls._try(home / f"{name}-{number}")
+            if slot is not None:
+                slot.directory.mkdir(exist_ok=True)
+                os.utime(slot._lock_file)
+                return slot
+        raise ToolError(
+            f"all {limit} private copies in {home} are in use by other processes: end one of them, or lower `jobs`"
+        )
+
+    @classmethod
+    def _try(cls, directory: Path) -> Self | None:
+        lock = os.open(f"{directory}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        if not _locked(lock):
+            os.close(lock)
+            return None
+        return cls(directory, lock)
+
+    @property
+    def _lock_file(self) -> str:
+        return f"{self.directory}.lock"
+
+    def note_size(self, size: int) -> None:
+        """Remember how large the slot is, in bytes, for `sweep`."""
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, str(size).encode("ascii"), 0)
+
+    def release(self) -> None:
+        """Let others use it; idempotent."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    @classmethod
+    def sweep(cls, home: Path, *, days: float, size: int) -> None:
+        """Delete the slots that nobody uses and nobody has claimed for `days`, then the oldest until `size` is kept."""
+        total = 0
+        for lock_file in sorted(home.glob("*.lock"), key=_last_used, reverse=True):
+            directory = lock_file.with_suffix("")
+            total += _noted_size(lock_file)
+            stale = time.time() - _last_used(lock_file) > days * DAY or total > size
+            if stale and directory.exists():
+                cls._delete(directory)
+
+    @classmethod
+    def _delete(cls, directory: Path) -> None:
+        slot = cls._try(directory)
+        if slot is None:
+            return  # in use
+        try:
+            erase(str(directory))
+            slot.note_size(0)
+        except OSError as error:
+            logger.warning("the stale copy %s can't be deleted: %s", directory, error.strerror)
+        finally:
+            slot.release()
+
+
+def erase(path: str) -> None:
+    """Delete whatever is at `path`, never what a link leads to, read-only directories included; raises `OSError`."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        os.unlink(path)
+        return
+    for directory, _, _ in os.walk(path, onerror=_open_up):
+        os.chmod(directory, 0o700)
+    shutil.rmtree(path)
+
+
+def _open_up(error: OSError) -> None:
+    """A directory that a test has locked: `os.walk` skips it, `shutil.rmtree` will say so if it isn't empty."""
+    os.chmod(error.filename, 0o700)
+
+
+def _last_used(lock_file: Path) -> float:
+    try:
+        return lock_file.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _noted_size(lock_file: Path) -> int:
+    try:
+        return int(lock_file.read_text(encoding="ascii") or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,158 @@
+"""What belongs to a project's tree and what stays out of a copy: version control, environments, caches, sockets."""
+
+# ruff: noqa: PTH - plain strings: a refresh handles every path of the tree twice
+
+from __future__ import annotations
+
+import enum
+import logging
+import os
+import stat
+from collections.abc import Collection
+
+from attrs import frozen
+
+logger = logging.getLogger(__name__)
+
+VERSION_CONTROL = {".git", ".hg", ".svn", ".bzr", ".jj"}
+ENVIRONMENTS = {".venv", "venv", "node_modules", ".tox", ".nox", "__pypackages__", ".eggs"}
+CACHES = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".stryker-tmp", ".mutmut-cache"}
+EXCLUDED = frozenset(VERSION_CONTROL | ENVIRONMENTS | CACHES)
+EXCLUDED_AT_THE_ROOT = frozenset({"mutants"})  # mutmut's; deeper down it may be somebody's package
+EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
+MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a directory with one of these is a venv or a cache
+
+Stamp = tuple[int, int, int, int, int]
+
+
+class Kind(enum.Enum):
+    """What a path is. The values are written to the manifest."""
+
+    FILE = "f"
+    DIRECTORY = "d"
+    LINK = "l"
+    OTHER = "o"  # a socket, a pipe, a device
+
+
+@frozen
+class Entry:
+    """One path of a tree. The stamp changes whenever the file is written, replaced or given other permissions."""
+
+    kind: Kind
+    stamp: Stamp  # modified and changed (ns since the epoch), size in bytes, inode, mode
+    target: str = ""  # where a link points, as it has to stand in the copy
+
+    @classmethod
+    def of(cls, status: os.stat_result, target: str = "") -> Entry:
+        """The entry of what `lstat` (or, where a link is followed, `stat`) told about."""
+        kinds = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.LINK}
+        kind = kinds.get(stat.S_IFMT(status.st_mode), Kind.OTHER)
+        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
+        return cls(kind, stamp, target)
+
+    @property
+    def mode(self) -> int:
+        """The permission bits."""
+        return stat.S_IMODE(self.stamp[4])
+
+
+@frozen
+class SourceTree:
+    """The user's tree, read only.
+
+    Links: one that leads to a place within the tree stays a link, relative, so that in the copy it leads to the
+    copy. One that leads out of the tree is followed and what it leads to is copied, for a write through such a link
+    would reach the user's files. A link to an ancestor of the tree, or one that leads out to nowhere, is left out.
+    """
+
+    root: str  # a real path
+
+    def entries(self) -> dict[str, Entry]:
+        """Path (relative, with `/`) to entry, a directory before what is in it."""
+        found: dict[str, Entry] = {}
+        pending: list[tuple[str, tuple[str, ...]]] = [("", (self.root,))]
+        while pending:
+            prefix, above = pending.pop()
+            names = self._names(prefix)
+            if prefix and not MARKERS.isdisjoint(names):
+                del found[prefix[:-1]]
+                continue
+            for name in names:
+                entry, real = self._entry(prefix + name, above)
+                if entry is None or entry.kind is Kind.OTHER:
+                    continue
+                found[prefix + name] = entry
+                if entry.kind is Kind.DIRECTORY:
+                    pending.append((f"{prefix}{name}/", (*above, real) if real else above))
+        return found
+
+    def _names(self, prefix: str) -> list[str]:
+        try:
+            return [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            logger.warning("%s is left out of the copy: %s", prefix, error.strerror)
+            return []
+
+    def _entry(self, path: str, above: tuple[str, ...]) -> tuple[Entry | None, str]:
+        """The entry (None: leave it out) and, for a directory that a link led to, its real path."""
+        full = f"{self.root}/{path}"
+        try:
+            status = os.lstat(full)
+            if not stat.S_ISLNK(status.st_mode):
+                return Entry.of(status), ""
+            target, real = os.readlink(full), os.path.realpath(full)
+            if within(real, self.root):
+                return Entry.of(status, self._inner_target(path, target, real)), ""
+            if any(within(directory, real) for directory in above):
+                logger.warning("%s is left out of the copy: it leads to a directory above it", path)
+                return None, ""
+            return Entry.of(os.stat(full)), real
+        except OSError:  # gone since it was listed, or a link to nowhere outside
+            return None, ""
+
+    def _inner_target(self, path: str, target: str, real: str) -> str:
+        directory = os.path.dirname(path)
+        lexical = os.path.normpath(os.path.join(directory, target))
+        if not os.path.isabs(target) and lexical != ".." and not lexical.startswith(f"..{os.sep}"):
+            return target
+        return os.path.relpath(os.path.relpath(real, self.root), directory or ".")
+
+
+@frozen
+class CopyTree:
+    """The copy: ours to mend, and perhaps full of what tests left in it."""
+
+    root: str
+
+    def entries(self, known: Collection[str]) -> dict[str, Entry]:
+        """Path to entry, a directory before what is in it; `known` are the paths of the source."""
+        found: dict[str, Entry] = {}
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name)]
+            if prefix and prefix[:-1] not in known and not MARKERS.isdisjoint(names):
+                del found[prefix[:-1]]
+                continue
+            for name in names:
+                full = f"{self.root}/{prefix}{name}"
+                status = os.lstat(full)
+                target = os.readlink(full) if stat.S_ISLNK(status.st_mode) else ""
+                found[prefix + name] = entry = Entry.of(status, target)
+                if entry.kind is Kind.DIRECTORY:
+                    if entry.mode & stat.S_IRWXU != stat.S_IRWXU:
+                        os.chmod(full, stat.S_IRWXU)  # a test has locked it
+                    pending.append(f"{prefix}{name}/")
+        return found
+
+
+def excluded(prefix: str, name: str) -> bool:
+    """Whether what is called `name`, in the directory `prefix` (with a `/` at its end), never belongs to a tree."""
+    return name in EXCLUDED or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in EXCLUDED_AT_THE_ROOT)
+
+
+def within(path: str, directory: str) -> bool:
+    """Whether `path` is `directory` or below it; both are real paths."""
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)

@@ -1,0 +1,140 @@
+"""The bridge's configuration: `msp-bridge.toml`, or `[tool.msp-bridge]` of pyproject.toml. Most projects need none."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, field, frozen
+
+from msp_bridge.errors import ConfigurationError
+
+OWN_FILE = "msp-bridge.toml"
+PYPROJECT = "pyproject.toml"
+
+
+@frozen
+class Configuration:
+    """What the user set. `adapters` picks and orders them; None leaves it to detection."""
+
+    adapters: tuple[str, ...] | None = None
+    python: Path | None = None  # the project's interpreter
+    jobs: int | None = None  # mutants to test at once; None: one per core
+    tool_file: Path | None = None  # the tool's own configuration file
+    settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)  # an adapter's own table, by its name
+
+    def over(self, other: Configuration) -> Configuration:
+        """This configuration where it says something, else `other`."""
+        return evolve(
+            other,
+            adapters=self.adapters or other.adapters,
+            python=self.python or other.python,
+            jobs=self.jobs or other.jobs,
+            tool_file=self.tool_file or other.tool_file,
+            settings={**other.settings, **self.settings},
+        )
+
+
+def load_configuration(root: Path, named: str | None, adapters: Collection[str]) -> Configuration:
+    """The configuration of the project at `root`.
+
+    `named` is a file that the user named (absolute or relative to `root`): the bridge's, the tool's, or a
+    pyproject.toml, which may be both. `adapters` are the names that may be chosen and have tables of their own.
+    Raises ConfigurationError.
+    """
+    if named is None:
+        return _load_own(root / OWN_FILE, adapters) or _load_pyproject(root / PYPROJECT, adapters) or Configuration()
+    file = Path(os.path.abspath(root / named))
+    if not file.is_file():
+        raise ConfigurationError(
+            f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
+        )
+    if file.name == OWN_FILE:
+        return _load_own(file, adapters) or Configuration()
+    own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters)
+    return evolve(own or Configuration(), tool_file=file)
+
+
+def _load_own(file: Path, adapters: Collection[str]) -> Configuration | None:
+    table = _read(file)
+    return None if table is None else _configuration(table, file.name, file.parent, adapters)
+
+
+def _load_pyproject(file: Path, adapters: Collection[str]) -> Configuration | None:
+    table = (_read(file) or {}).get("tool", {}).get("msp-bridge")
+    if table is None:
+        return None
+    return _configuration(table, f"[tool.msp-bridge] of {file.name}", file.parent, adapters)
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(file.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
+        raise ConfigurationError(f"can't read {file}: {error}") from None
+
+
+def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]) -> Configuration:
+    if not isinstance(table, dict):
+        raise ConfigurationError(f"{where} must be a table")
+    own = {"adapter", "python", "jobs"}
+    for key in table:
+        if key not in own and key not in adapters:
+            raise ConfigurationError(f"{where}: unknown key {key!r}; {_suggestion(key, [*own, *adapters])}")
+    python = _string(table, "python", where)
+    return Configuration(
+        adapters=_adapters(table, where, adapters),
+        python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
+        jobs=_jobs(table, where),
+        settings={name: _table(table, name, where) for name in table if name in adapters},
+    )
+
+
+def _adapters(table: Mapping[str, Any], where: str, known: Collection[str]) -> tuple[str, ...] | None:
+    chosen = table.get("adapter")
+    if chosen is None:
+        return None
+    names = [chosen] if isinstance(chosen, str) else chosen
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"{where}: adapter must be a name, or a list of names, not {chosen!r}")
+    return check_adapters(tuple(names), where, known)
+
+
+def check_adapters(names: tuple[str, ...], where: str, known: Collection[str]) -> tuple[str, ...]:
+    """`names`, if there is an adapter of each. Raises ConfigurationError."""
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"{where}: there is no adapter {name!r}; {_suggestion(name, known)}")
+    return names
+
+
+def _jobs(table: Mapping[str, Any], where: str) -> int | None:
+    jobs = table.get("jobs")
+    if jobs is not None and (type(jobs) is not int or jobs < 1):
+        raise ConfigurationError(f"{where}: jobs must be a whole number from 1 on, not {jobs!r}")
+    return jobs
+
+
+def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise ConfigurationError(f"{where}: {key} must be a string, not {value!r}")
+    return value
+
+
+def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    value = table[key]
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{where}: {key} must be a table of the adapter's settings, not {value!r}")
+    return value
+
+
+def _suggestion(wrong: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(wrong, known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(known))}"

@@ -1,0 +1,25 @@
+"""Fingerprint: whether what a workspace was opened with is still so."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT
+
+
+def fingerprint(root: Path, named: str | None) -> str:
+    """Changes when a configuration file that decides about the workspace at `root` changes, appears or vanishes."""
+    digest = hashlib.sha256()
+    for name in (OWN_FILE, PYPROJECT, "setup.cfg", named):
+        if name is not None:
+            digest.update(os.fsencode(name) + b"\0" + _content(root / name) + b"\0")
+    return digest.hexdigest()
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""

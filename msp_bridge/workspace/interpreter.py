@@ -1,0 +1,95 @@
+"""Where a project's Python interpreter is: editors start a server without activating anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+
+
+def find_interpreter(root: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The first interpreter that exists, in the order in which `candidates` names them."""
+    return next(
+        (python for python in candidates(root, environment) if python.is_file() and os.access(python, os.X_OK)), None
+    )
+
+
+def candidates(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, ours, and PATH's."""
+    for name in (".venv", "venv", "env", ".env"):
+        if (root / name / "pyvenv.cfg").is_file():
+            yield root / name / BIN / PYTHON
+    yield from _pdm(root)
+    if active := environment.get("VIRTUAL_ENV"):
+        yield Path(active) / BIN / PYTHON
+    for conda in (root / ".conda", environment.get("CONDA_PREFIX")):
+        if conda:
+            yield Path(conda) / ("python.exe" if sys.platform == "win32" else "bin/python")
+    yield from _poetry(root, environment)
+    yield from _pipenv(root, environment)
+    yield from _hatch(root, environment)
+    if sys.prefix != sys.base_prefix:  # the bridge was installed into some environment: perhaps the project's
+        yield Path(sys.executable)
+    for name in ("python3", "python"):
+        if found := shutil.which(name, path=environment.get("PATH")):
+            yield Path(found)
+
+
+def _pdm(root: Path) -> Iterator[Path]:
+    try:
+        yield Path((root / ".pdm-python").read_text("utf-8").strip())
+    except (OSError, UnicodeDecodeError):
+        return
+
+
+def _poetry(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """poetry names an environment NAME-HASH-pyX.Y; HASH is of the project's path (`EnvManager.generate_env_name`)."""
+    if not (root / "poetry.lock").is_file():
+        return
+    digest = hashlib.sha256(os.fsencode(os.path.normcase(os.path.realpath(root)))).digest()
+    short = base64.urlsafe_b64encode(digest).decode()[:8]
+    home = Path(environment.get("POETRY_VIRTUALENVS_PATH") or _cache(environment) / "pypoetry" / "virtualenvs")
+    yield from (found / BIN / PYTHON for found in sorted(home.glob(f"*-{short}-py*"), reverse=True))
+
+
+def _pipenv(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """pipenv names an environment NAME-HASH; HASH is of the Pipfile's path (`Project.virtualenv_name`)."""
+    pipfile = root / "Pipfile"
+    if not pipfile.is_file():
+        return
+    short = base64.urlsafe_b64encode(hashlib.sha256(os.fsencode(pipfile)).digest()[:6]).decode()[:8]
+    name = re.sub(r'[ &$`!*@"()\[\]\\\r\n\t]', "_", root.name)[:42]
+    home = Path(environment.get("WORKON_HOME") or _data(environment) / "virtualenvs")
+    yield home / f"{name}-{short}" / BIN / PYTHON
+
+
+def _hatch(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
+    """hatch keeps NAME/HASH/ENVIRONMENT; HASH is of the project's path (`VirtualEnvironment`)."""
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).digest()
+    short = base64.urlsafe_b64encode(digest).decode()[:8]
+    home = Path(environment.get("HATCH_DATA_DIR") or _data(environment) / "hatch") / "env" / "virtual"
+    found = sorted(
+        home.glob(f"*/{short}/*/pyvenv.cfg"), key=lambda config: config.parent.name != config.parent.parent.parent.name
+    )
+    yield from (config.parent / BIN / PYTHON for config in found)
+
+
+def _cache(environment: Mapping[str, str]) -> Path:
+    return _home(environment, "XDG_CACHE_HOME", "Library/Caches", ".cache")
+
+
+def _data(environment: Mapping[str, str]) -> Path:
+    return _home(environment, "XDG_DATA_HOME", "Library/Application Support", ".local/share")
+
+
+def _home(environment: Mapping[str, str], variable: str, mac: str, other: str) -> Path:
+    if named := environment.get(variable):
+        return Path(named)
+    return Path.home() / (mac if sys.platform == "darwin" else other)

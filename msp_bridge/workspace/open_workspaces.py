@@ -1,0 +1,79 @@
+"""OpenWorkspaces: clients with the same configuration share one workspace, and so its warm tools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from attrs import define
+
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.fingerprint import fingerprint
+from msp_bridge.workspace.workspace import Workspace
+
+MAX_IDLE = 2  # workspaces that are kept warm without a request: each may hold a loaded test suite
+
+
+@define(eq=False)
+class _Entry:
+    workspace: Workspace
+    fingerprint: str
+    users: int = 0
+
+
+class OpenWorkspaces:
+    """The workspaces of one server, at one root, by the configuration file that was named for them.
+
+    A workspace is opened anew when a file that its configuration was read from has changed.
+    Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
+    """
+
+    def __init__(self, root: Path, options: Configuration, named: str | None = None) -> None:
+        self._root, self._options, self._named = root, options, named
+        self._entries: dict[str | None, _Entry] = {}
+        self._outdated: list[_Entry] = []  # no new request gets them
+
+    async def check(self, named: str | None) -> None:
+        """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
+        async with self.use(named):
+            return
+
+    @contextlib.asynccontextmanager
+    async def use(self, named: str | None) -> AsyncIterator[Workspace]:
+        """The workspace with the configuration of the file `named`, or the default one; raises ConfigurationError."""
+        entry = await self._entry(named or self._named)
+        entry.users += 1
+        try:
+            yield entry.workspace
+        finally:
+            entry.users -= 1
+            await self._end_idle()
+
+    async def aclose(self) -> None:
+        """End the tools' warm processes."""
+        entries = [*self._entries.values(), *self._outdated]
+        self._entries, self._outdated = {}, []
+        await asyncio.gather(*(entry.workspace.aclose() for entry in entries))
+
+    async def _entry(self, named: str | None) -> _Entry:
+        current = fingerprint(self._root, named)
+        entry = self._entries.get(named)
+        if entry is None or entry.fingerprint != current:
+            fresh = _Entry(Workspace.open(self._root, self._options, named), current)
+            if entry is not None:
+                self._outdated.append(entry)
+            entry = fresh
+        self._entries.pop(named, None)
+        self._entries[named] = entry  # at the end: the most recently used
+        await self._end_idle()
+        return entry
+
+    async def _end_idle(self) -> None:
+        idle = [named for named, entry in self._entries.items() if not entry.users]
+        self._outdated += [self._entries.pop(named) for named in idle[:-MAX_IDLE]]
+        ending = [entry for entry in self._outdated if not entry.users]
+        self._outdated = [entry for entry in self._outdated if entry.users]
+        for entry in ending:
+            await entry.workspace.aclose()

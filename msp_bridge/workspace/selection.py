@@ -1,0 +1,131 @@
+"""Selection: what a request is about, and which mutants that takes."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from msp_bridge.model import Location, Mutant
+from msp_bridge.scope import Scope
+
+
+@frozen
+class Target:
+    """A file, a part of one, or a directory (whose path ends in `/`)."""
+
+    path: str
+    range: Location | None = None
+
+
+@frozen
+class KnownMutant:
+    """A mutant that a client knows from an earlier `discover`, perhaps of an earlier server process."""
+
+    path: str
+    location: Location
+    mutator: str
+    replacement: str | None
+
+    def is_same(self, mutant: Mutant) -> bool:
+        """Whether `mutant` is this one: same path, location, mutator and replacement, if the client told that."""
+        return (
+            self.path == mutant.path
+            and self.location == mutant.location
+            and self.mutator == mutant.mutator
+            and self.replacement in (None, mutant.replacement)
+        )
+
+
+@frozen
+class Selection:
+    """Targets or known mutants; the whole project when both are None. An empty tuple selects nothing."""
+
+    targets: tuple[Target, ...] | None = None
+    mutants: tuple[KnownMutant, ...] | None = None
+
+    def within(self, root: Path) -> Selection:
+        """The same selection with every path relative to `root`, as in the model; what lies outside is dropped."""
+        if self.mutants is not None:
+            known = ((relative_path(root, mutant.path), mutant) for mutant in self.mutants)
+            return Selection(mutants=tuple(evolve(mutant, path=path) for path, mutant in known if path is not None))
+        if self.targets is not None:
+            wanted = ((relative_path(root, target.path), target) for target in self.targets)
+            return Selection(targets=tuple(evolve(target, path=path) for path, target in wanted if path is not None))
+        return self
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing can be selected."""
+        return self.mutants == () or (self.mutants is None and self.targets == ())
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The files to discover."""
+        if self.mutants is not None:
+            return Scope(frozenset(mutant.path for mutant in self.mutants))
+        if self.targets is not None:
+            return Scope(frozenset(target.path for target in self.targets))
+        return Scope()
+
+    @property
+    def named_files(self) -> list[str]:
+        """The files that were asked for by name, as a whole."""
+        targets = self.targets or ()
+        return [target.path for target in targets if target.range is None and not target.path.endswith("/")]
+
+    def takes(self, mutant: Mutant) -> bool:
+        """Whether `mutant`, of a file in scope, is selected: with a range, it must lie wholly within it."""
+        if self.mutants is not None:
+            return any(known.is_same(mutant) for known in self._known.get((mutant.path, mutant.location), ()))
+        if self.targets is None or self._whole.covers(mutant.path):
+            return True
+        return any(range.contains(mutant.location) for range in self._ranges.get(mutant.path, ()))
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, Location], list[KnownMutant]]:
+        known: dict[tuple[str, Location], list[KnownMutant]] = {}
+        for mutant in self.mutants or ():
+            known.setdefault((mutant.path, mutant.location), []).append(mutant)
+        return known
+
+    @cached_property
+    def _whole(self) -> Scope:
+        return Scope(frozenset(target.path for target in self.targets or () if target.range is None))
+
+    @cached_property
+    def _ranges(self) -> dict[str, list[Location]]:
+        ranges: dict[str, list[Location]] = {}
+        for target in self.targets or ():
+            if target.range is not None:
+                ranges.setdefault(target.path, []).append(target.range)
+        return ranges
+
+
+def relative_path(root: Path, path: str) -> str | None:
+    """`path`, absolute or relative to `root`, as relative to `root` with `/`; None when it lies outside.
+
+    A directory ends in `/`, whether or not the client said so. The root itself is `/`.
+    """
+    if "\0" in path:
+        return None
+    absolute = os.path.normpath(os.path.join(root, path))
+    relative = _below(os.fspath(root), absolute) or _below(os.path.realpath(root), os.path.realpath(absolute))
+    if relative is None:
+        return None
+    if relative == ".":
+        return "/"
+    if path.endswith("/") or os.path.isdir(absolute):
+        relative += "/"
+    return relative
+
+
+def _below(root: str, path: str) -> str | None:
+    try:
+        relative = os.path.relpath(path, root)
+    except ValueError:  # another drive
+        return None
+    relative = relative.replace(os.sep, "/")
+    return None if relative == ".." or relative.startswith("../") else relative
