@@ -64,22 +64,40 @@ class ProcessTree:
 
         Without `stdin` the tool reads the null device. Raises ToolError when there is no such program or directory.
         """
+        starting = asyncio.create_task(cls._start(argv, cwd, env or {}, stdin, grace), name="start of a tool")
+        try:
+            await ended(starting)
+        except asyncio.CancelledError:
+            if starting.exception() is None:
+                await starting.result().end()
+            raise
+        return starting.result()
+
+    @classmethod
+    async def _start(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        cwd: Path,
+        env: Mapping[str, str | None],
+        stdin: bool,
+        grace: float,
+    ) -> ProcessTree:
         cookie = uuid.uuid4().hex
-        environment = _environment(env or {}) | {sweep.COOKIE: cookie}
+        environment = _environment(env) | {sweep.COOKIE: cookie}
         command = [_program(argv[0], environment), *(os.fspath(argument) for argument in argv[1:])]
         if not cwd.is_dir():
             raise ToolError(f"can't run {Path(command[0]).name} in {cwd}: there is no such directory")
-        with contextlib.ExitStack() as theirs:
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
             stdout, out = PipeReader.create(theirs)
+            ours.callback(stdout.close)
             stderr, err = PipeReader.create(theirs)
-            writer, source = PipeWriter.create(theirs) if stdin else (None, asyncio.subprocess.DEVNULL)
-            try:
-                kept = await Kept.start(command, cwd, environment, cookie, grace, (source, out, err))
-            except BaseException:
-                for stream in (stdout, stderr, writer):
-                    if stream is not None:
-                        stream.close()
-                raise
+            ours.callback(stderr.close)
+            writer, source = None, asyncio.subprocess.DEVNULL
+            if stdin:
+                writer, source = PipeWriter.create(theirs)
+                ours.callback(writer.close)
+            kept = await Kept.start(command, cwd, environment, cookie, grace, (source, out, err))
+            ours.pop_all()
         for stream in (stdout, stderr, writer):
             if stream is not None:
                 await stream.connect()

@@ -23,13 +23,12 @@ class Diff:
     def of(cls, source: SourceText, mutant: Mutant) -> Diff:
         """The lines of `source` that `mutant` touches; raises ValueError when the source has changed since."""
         start, end = source.offset(mutant.location.start), source.offset(mutant.location.end)
-        text = source.text
-        first = text.rfind("\n", 0, start) + 1
-        last = text.find("\n", end)
-        if end > start and text[end - 1] == "\n":
-            last = end - 1
+        text, replacement = source.text, mutant.replacement
+        if text[start:end].endswith("\n") and replacement.endswith("\n"):
+            end, replacement = end - 1, replacement[:-1]  # whole lines by whole lines: the next one isn't touched
+        first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
         last = len(text) if last < 0 else last
-        return cls(_lines(text[first:last]), _lines(text[first:start] + mutant.replacement + text[end:last]))
+        return cls(_lines(text[first:last]), _lines(text[first:start] + replacement + text[end:last]))
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Pairs of sign (`-`, `+`, or a blank) and line; lines that both sides begin or end with are left out."""

@@ -3,7 +3,7 @@
 Never hard links: a tool that writes a file in place would then write the user's file.
 """
 
-# ruff: noqa: PTH - plain strings: a refresh handles every path of the tree twice
+# Paths are plain strings here, for a refresh looks at every one of the tree twice.
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Slot: a numbered directory in the cache that one process at a time may use, and the cleaning of those left behind."""
 
-# ruff: noqa: PTH - plain strings: a refresh handles every path of the tree twice
+# Paths are plain strings here, for a refresh looks at every one of the tree twice.
 
 from __future__ import annotations
 

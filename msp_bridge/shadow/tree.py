@@ -1,6 +1,6 @@
 """What belongs to a project's tree and what stays out of a copy: version control, environments, caches, sockets."""
 
-# ruff: noqa: PTH - plain strings: a refresh handles every path of the tree twice
+# Paths are plain strings here, for a refresh looks at every one of the tree twice.
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def find_interpreter(root: Path, environment: Mapping[str, str] = os.environ) ->
 
 
 def candidates(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, ours, and PATH's."""
+    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, our own, PATH's."""
     for name in (".venv", "venv", "env", ".env"):
         if (root / name / "pyvenv.cfg").is_file():
             yield root / name / BIN / PYTHON

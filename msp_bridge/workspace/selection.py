@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import evolve, frozen
 
@@ -39,6 +40,9 @@ class KnownMutant:
         )
 
 
+Item = TypeVar("Item", Target, KnownMutant)
+
+
 @frozen
 class Selection:
     """Targets or known mutants; the whole project when both are None. An empty tuple selects nothing."""
@@ -48,12 +52,13 @@ class Selection:
 
     def within(self, root: Path) -> Selection:
         """The same selection with every path relative to `root`, as in the model; what lies outside is dropped."""
+        relative = cache(partial(relative_path, root))
         if self.mutants is not None:
-            known = ((relative_path(root, mutant.path), mutant) for mutant in self.mutants)
-            return Selection(mutants=tuple(evolve(mutant, path=path) for path, mutant in known if path is not None))
+            known = ((relative(mutant.path), mutant) for mutant in self.mutants)
+            return Selection(mutants=tuple(_moved(mutant, path) for path, mutant in known if path is not None))
         if self.targets is not None:
-            wanted = ((relative_path(root, target.path), target) for target in self.targets)
-            return Selection(targets=tuple(evolve(target, path=path) for path, target in wanted if path is not None))
+            wanted = ((relative(target.path), target) for target in self.targets)
+            return Selection(targets=tuple(_moved(target, path) for path, target in wanted if path is not None))
         return self
 
     @property
@@ -102,6 +107,10 @@ class Selection:
             if target.range is not None:
                 ranges.setdefault(target.path, []).append(target.range)
         return ranges
+
+
+def _moved(item: Item, path: str) -> Item:
+    return item if item.path == path else evolve(item, path=path)
 
 
 def relative_path(root: Path, path: str) -> str | None:

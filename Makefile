@@ -1,0 +1,48 @@
+# Everything is installed into .venv; nothing outside this directory is changed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test lint bench clean
+
+help:
+	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
+	@echo "make test   install everything that the tests need, then run them"
+	@echo "make lint   ruff and mypy"
+	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
+	@echo "make clean  remove what the above have installed"
+
+demo: $(VENV)/.demo
+	$(BIN)/msp-bridge run --root examples/shop
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.demo
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("msp-bridge needs Python 3.11 or newer: make PYTHON=python3.12 …")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+
+$(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
+	$(INSTALL) --editable . mutmut pytest
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(INSTALL) --group test
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(INSTALL) --group lint
+	@touch $@

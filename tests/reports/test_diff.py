@@ -1,0 +1,49 @@
+"""A diff shows whole lines, and only those that differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from msp_bridge.model import Mutant
+from msp_bridge.reports.diff import MAX_LINES, Diff
+from msp_bridge.source import SourceText
+
+
+def lines(text: str, old: str, new: str) -> list[tuple[str, str]]:
+    source = SourceText(text)
+    at = text.index(old)
+    mutant = Mutant("a.py", "m", source.location(at, at + len(old)), new)
+    return list(Diff.of(source, mutant).lines())
+
+
+def test_one_line_is_shown_whole() -> None:
+    assert lines("x = 1\na = b + c  # sum\ny = 2\n", "+", "-") == [("-", "a = b + c  # sum"), ("+", "a = b - c  # sum")]
+
+
+def test_a_deleted_line_leaves_its_neighbours_alone() -> None:
+    assert lines("a\nb\nc\n", "b\nc", "c") == [("-", "b")]
+
+
+def test_the_last_line_needs_no_line_end() -> None:
+    assert lines("a = 1", "1", "2") == [("-", "a = 1"), ("+", "a = 2")]
+
+
+def test_windows_line_ends_are_not_shown() -> None:
+    assert lines("a = 1\r\nb = 2\r\n", "1", "3") == [("-", "a = 1"), ("+", "a = 3")]
+
+
+def test_an_emoji_before_the_mutant_shifts_nothing() -> None:
+    assert lines('s = "🙂" + a\n', "+", "-") == [("-", 's = "🙂" + a'), ("+", 's = "🙂" - a')]
+
+
+def test_a_long_side_is_cut_and_says_so() -> None:
+    text = "".join(f"line {number}\n" for number in range(MAX_LINES + 3))
+    shown = lines(text, text, "pass\n")
+    assert shown[MAX_LINES] == (" ", "… 3 more lines")
+    assert shown[-1] == ("+", "pass")
+
+
+def test_a_source_that_has_changed_since_is_an_error() -> None:
+    mutant = Mutant("a.py", "m", SourceText("a\nb\nc\n").location(4, 5), "d")
+    with pytest.raises(ValueError, match="line 3 is not in a text"):
+        Diff.of(SourceText("a\n"), mutant)

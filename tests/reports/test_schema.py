@@ -1,0 +1,95 @@
+"""The JSON report validates against the published schema, and says what the results say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.reports.schema import report
+
+SCHEMA = json.loads((Path(__file__).parent / "mutation-testing-report-schema.json").read_text())
+
+
+def mutant(path: str = "src/shop.py", line: int = 1, replacement: str = "-") -> Mutant:
+    return Mutant(path, "operator: + to -", Location(Position(line, 5), Position(line, 6)), replacement)
+
+
+def valid_report(root: Path, *results: Result) -> dict[str, Any]:
+    made = json.loads(json.dumps(report(root, results)))
+    jsonschema.validate(made, SCHEMA)
+    return made
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/shop.py").write_bytes("a = b + c\r\n".encode())
+    return tmp_path
+
+
+def test_a_report_of_nothing_is_valid(project: Path) -> None:
+    assert valid_report(project)["files"] == {}
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_status_is_valid(project: Path, status: Status) -> None:
+    made = valid_report(project, Result(mutant(), status))
+    assert made["files"]["src/shop.py"]["mutants"][0]["status"] == status.value
+
+
+def test_a_full_result_keeps_all_that_it_tells(project: Path) -> None:
+    result = Result(
+        mutant(),
+        Status.KILLED,
+        duration=12.5,
+        covered_by=("tests/test_shop.py::test_a", "tests/test_shop.py::test_b[x::y]"),
+        killed_by=("tests/test_shop.py::test_a",),
+        static=False,
+        status_reason="assert 1 == 2",
+        tests_completed=1,
+    )
+    made = valid_report(project, result)
+    assert made["files"]["src/shop.py"]["mutants"] == [
+        {
+            "id": result.mutant.id,
+            "mutatorName": "operator: + to -",
+            "location": {"start": {"line": 1, "column": 5}, "end": {"line": 1, "column": 6}},
+            "replacement": "-",
+            "status": "Killed",
+            "statusReason": "assert 1 == 2",
+            "static": False,
+            "duration": 12.5,
+            "coveredBy": ["tests/test_shop.py::test_a", "tests/test_shop.py::test_b[x::y]"],
+            "killedBy": ["tests/test_shop.py::test_a"],
+            "testsCompleted": 1,
+        }
+    ]
+
+
+def test_each_test_that_a_result_names_is_listed_under_its_file(project: Path) -> None:
+    made = valid_report(project, Result(mutant(), Status.KILLED, killed_by=("tests/test_shop.py::test_a",)))
+    assert made["testFiles"] == {
+        "tests/test_shop.py": {"tests": [{"id": "tests/test_shop.py::test_a", "name": "test_a"}]}
+    }
+
+
+def test_the_source_is_as_it_stands_in_the_file(project: Path) -> None:
+    made = valid_report(project, Result(mutant(), Status.SURVIVED))
+    assert made["files"]["src/shop.py"]["source"] == "a = b + c\r\n"
+    assert made["files"]["src/shop.py"]["language"] == "python"
+
+
+def test_a_source_that_is_gone_is_said_to_be_gone(project: Path) -> None:
+    made = valid_report(project, Result(mutant("gone.py"), Status.SURVIVED))
+    assert "could not be read" in made["files"]["gone.py"]["source"]
+
+
+def test_mutants_stand_in_the_order_of_their_places(project: Path) -> None:
+    results = [Result(mutant(line=line), Status.SURVIVED) for line in (3, 1, 2)]
+    made = valid_report(project, *results)
+    assert [found["location"]["start"]["line"] for found in made["files"]["src/shop.py"]["mutants"]] == [1, 2, 3]
