@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
+	@echo "make lock   take the newest versions of everything into constraints.txt"
 	@echo "make clean  remove what the above have installed"
 
 demo: $(VENV)/.demo
@@ -26,6 +27,13 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.demo
 	$(BIN)/python -m benchmarks
+
+lock:
+	rm -rf $(VENV)
+	: > constraints.txt
+	$(MAKE) $(VENV)/.lint
+	echo '# The versions that our own CI uses: `make lock` writes this file. What users get is in pyproject.toml.' > constraints.txt
+	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
 clean:
 	rm -rf $(VENV) build *.egg-info
