@@ -105,5 +105,5 @@ class PipeWriter:
         """The child sees the end of its input."""
         if self._writer is None:
             os.close(self._fd)
-        else:
+        elif not self._writer.transport.is_closing():  # else the child has closed its end
             self._writer.transport.abort()  # what is still unwritten belongs to work that nobody wants any more

@@ -110,6 +110,8 @@ class Connection:
     async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
         try:
             message = parse(body)
+            if isinstance(_id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs
+                message = parse(body, exactly=True)
         except NotJson as error:
             await self._fail(None, RpcError(errors.PARSE_ERROR, f"the message is not JSON: {error}"))
             return
@@ -138,7 +140,8 @@ class Connection:
 
     async def _notice(self, call: Call) -> None:
         if call.method == "$/cancelRequest":
-            self._cancel(call.params)
+            if (id := _id_of(call.params)) in self._running:
+                self._cancel(id)
         elif (handler := self._notifications.get(call.method)) is not None:
             try:
                 await handler(call.params)
@@ -147,40 +150,40 @@ class Connection:
         else:
             log.debug("ignoring the unknown notification %s", call.method)
 
-    def _cancel(self, params: Any) -> None:
-        id = _id_of(params)
-        if id is not None and (task := self._running.get(id)) is not None:
+    def _cancel(self, id: Id) -> None:
+        if id not in self._cancelled:  # a second cancel would disturb the cleaning up
             self._cancelled.add(id)
-            task.cancel()
+            self._running[id].cancel()
 
     def _part(self) -> None:
         """The peer sends no more: what it had running is cancelled, and what it doesn't read soon is dropped."""
         self._peer_left = True
-        for id, task in self._running.items():
-            self._cancelled.add(id)
-            task.cancel()
+        for id in self._running:
+            self._cancel(id)
         for answering in self._answering:
             answering.reschedule(asyncio.get_running_loop().time() + LAST_WORDS)
 
     async def _answer(self, call: Call, id: Id) -> None:
         try:
-            result = await self._dispatch(call)
-        except asyncio.CancelledError:
-            if id not in self._cancelled:
+            answer = dump({"jsonrpc": "2.0", "id": id, "result": await self._dispatch(call)})
+        except asyncio.CancelledError as error:
+            if id in self._cancelled:
+                failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled")
+            elif _being_cancelled():
                 raise
-            failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled")
+            else:  # it awaited something that somebody else had cancelled
+                failure = _fault(call, error)
         except RpcError as error:
             failure = error
-        except ConnectionError as error:
-            log.info("%s ends: %s", call.method, error or "the peer is gone")
-            failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
         except Exception as error:
-            log.exception("%s failed", call.method)
-            fault = f"{call.method} failed inside msp-bridge ({type(error).__name__})"
-            failure = RpcError(errors.INTERNAL_ERROR, f"{fault}; its log has the details: please report it")
+            if self._peer_left and isinstance(error, ConnectionError):
+                log.info("%s ends: %s", call.method, error or "the peer is gone")
+                failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
+            else:
+                failure = _fault(call, error)
         else:
             self._forget(id)
-            await self._send_answer({"jsonrpc": "2.0", "id": id, "result": result})
+            await self._send_answer(answer)
             return
         self._forget(id)
         await self._fail(id, failure)
@@ -194,7 +197,7 @@ class Connection:
         method = self._methods.get(call.method)
         if method is None:
             known = ", ".join(sorted(self._methods))
-            raise RpcError(errors.METHOD_NOT_FOUND, f"there is no method {call.method!r}; the methods are {known}")
+            raise RpcError(errors.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}")
         return await method(call.params)
 
     def _settle(self, response: dict[str, Any]) -> None:
@@ -202,9 +205,8 @@ class Connection:
         answer = self._asked.get(id) if id is not None else None
         if answer is None or answer.done():
             log.warning("ignoring an answer to no question of ours: id %r", response.get("id"))
-        elif isinstance(error := response.get("error"), dict):
-            code, text = error.get("code"), error.get("message")
-            answer.set_exception(RpcError(code if isinstance(code, int) else 0, str(text), error.get("data")))
+        elif response.get("error") is not None:
+            answer.set_exception(_told(response["error"]))
         else:
             answer.set_result(response.get("result"))
 
@@ -212,20 +214,24 @@ class Connection:
         body = {"code": error.code, "message": error.message}
         if error.data is not None:
             body["data"] = error.data
-        await self._send_answer({"jsonrpc": "2.0", "id": id, "error": body})
+        await self._send_answer(dump({"jsonrpc": "2.0", "id": id, "error": body}))
 
-    async def _send_answer(self, message: dict[str, Any]) -> None:
+    async def _send_answer(self, message: bytes) -> None:
         try:
             async with asyncio.timeout(LAST_WORDS if self._peer_left else None) as answering:
                 self._answering.add(answering)
-                await self._send(message)
+                await self._stream.write(frame(message))
         except (ConnectionError, TimeoutError):
             log.info("an answer found nobody to read it")
         finally:
             self._answering.discard(answering)
 
     async def _send(self, message: dict[str, Any]) -> None:
-        await self._stream.write(frame(dump(message)))
+        try:
+            await self._stream.write(frame(dump(message)))
+        except ConnectionError:
+            self._peer_left = True
+            raise
 
 
 def _is_id(value: Any) -> bool:
@@ -236,6 +242,26 @@ def _id_of(message: Any) -> Id | None:
     """The id in a message, also in a faulty one: its sender waits for an answer to it."""
     id: Any = message.get("id") if isinstance(message, dict) else None
     return id if _is_id(id) else None
+
+
+def _being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _fault(call: Call, error: BaseException) -> RpcError:
+    """What the peer is told of a fault of our own."""
+    log.error("%s failed", call.method, exc_info=error)
+    text = f"{call.method} failed inside msp-bridge ({type(error).__name__}); its log has the details: please report it"
+    return RpcError(errors.INTERNAL_ERROR, text)
+
+
+def _told(error: Any) -> RpcError:
+    """What a peer that may not keep to the rules tells of a failure."""
+    if not isinstance(error, dict):
+        return RpcError(0, str(error))
+    code = error.get("code")
+    return RpcError(code if isinstance(code, int) else 0, str(error.get("message")), error.get("data"))
 
 
 def _is_response(message: Any) -> bool:

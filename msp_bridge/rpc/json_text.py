@@ -15,12 +15,15 @@ class NotJson(ValueError):
     """The bytes are not JSON in UTF-8, or nested too deeply."""
 
 
-def parse(body: bytes) -> Any:
-    """The value that `body` says. Raises NotJson."""
+def parse(body: bytes, exactly: bool = False) -> Any:
+    """The value that `body` says. Raises NotJson. Whole numbers from 2^64 on become floats, unless `exactly`."""
     try:
-        return orjson.loads(body)
+        value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        return _parse_with_lone_surrogates(body, error)
+        if b"\\u" not in body:
+            raise NotJson(str(error)) from None
+        return _parse_slowly(body, error)  # orjson refuses lone surrogates
+    return _parse_slowly(body) if exactly else value
 
 
 def dump(value: Any) -> bytes:
@@ -32,13 +35,11 @@ def dump(value: Any) -> bytes:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _parse_with_lone_surrogates(body: bytes, refused: orjson.JSONDecodeError) -> Any:
-    if b"\\u" not in body:
-        raise NotJson(str(refused))
+def _parse_slowly(body: bytes, refused: orjson.JSONDecodeError | None = None) -> Any:
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise NotJson(str(refused)) from None
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(refused or error)) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import queue
+import select
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -79,6 +82,8 @@ class StdioStream:
 
         Raises OSError when one of them is closed.
         """
+        if sys.stdin is None or sys.stdout is None:  # the descriptor may be taken by now, for something of our own
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         stream = cls(os.dup(0), os.dup(1))
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -88,7 +93,7 @@ class StdioStream:
 
     async def read(self) -> bytes:
         """Some bytes, or b"" at the end."""
-        data: bytes = await self._reads(os.read, self._stdin, CHUNK)
+        data: bytes = await self._reads(self._read_some)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -98,10 +103,20 @@ class StdioStream:
     async def aclose(self) -> None:
         """Nothing: closing a descriptor that another thread is blocked on is undefined, and the process ends now."""
 
+    def _read_some(self) -> bytes:
+        while True:
+            try:
+                return os.read(self._stdin, CHUNK)
+            except BlockingIOError:  # a parent that shares the description with us has set O_NONBLOCK on it
+                select.select([self._stdin], [], [])
+
     def _write_all(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
-            view = view[os.write(self._stdout, view) :]
+            try:
+                view = view[os.write(self._stdout, view) :]
+            except BlockingIOError:
+                select.select([], [self._stdout], [])
 
 
 class _BlockingCalls:

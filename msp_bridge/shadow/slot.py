@@ -39,7 +39,14 @@ class Slot:
 
     @classmethod
     def claim(cls, home: Path, name: str, limit: int) -> Self:
-        """The first free slot; raises `ToolError` when all are taken."""
+        """The first free slot; raises `ToolError` when all are taken, or when nothing can be written there."""
+        try:
+            return cls._first(home, name, limit)
+        except OSError as error:
+            raise ToolError(f"no private copy can be made in {home}: {error}; set MSP_BRIDGE_CACHE elsewhere") from error
+
+    @classmethod
+    def _first(cls, home: Path, name: str, limit: int) -> Self:
         home.mkdir(parents=True, exist_ok=True)
         for number in range(limit):
             slot = cls._try(home / f"{name}-{number}")

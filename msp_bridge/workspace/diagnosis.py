@@ -19,9 +19,9 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
     try:
         configuration = options.over(load_configuration(root, named, known))
     except BridgeError as error:
-        yield Finding(False, "configuration", str(error))
+        yield Finding(False, "msp-bridge", str(error))
         return
-    yield Finding(True, "configuration", _source(root, named, configuration))
+    yield Finding(True, "msp-bridge", _source(root, named, configuration))
     tools = 0
     absent: list[Finding] = []
     for name in configuration.adapters or known:
@@ -45,7 +45,8 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
 
 def _source(root: Path, named: str | None, configuration: Configuration) -> str:
     if configuration == Configuration():
-        return "none, and none needed"
+        return "no configuration, and none needed"
     if named is not None:
-        return named
-    return next((name for name in (OWN_FILE, PYPROJECT) if (root / name).is_file()), "from the command line")
+        return f"configuration of {named}"
+    files = [name for name in (OWN_FILE, PYPROJECT) if (root / name).is_file()]
+    return f"configuration of {files[0]}" if files else "configuration of the command line"

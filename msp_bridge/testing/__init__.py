@@ -1,0 +1,16 @@
+"""The conformance suite for adapters: what an editor and its user rely on, checked on a real project.
+
+In your own tests, on a copy of a small project that the tool can mutate:
+
+    async def test_my_adapter_conforms(tmp_path):
+        root = shutil.copytree("tests/projects/small", tmp_path / "small")
+        await check_adapter(MyAdapter, Project(root=root, cache=tmp_path / "cache", jobs=2))
+"""
+
+from __future__ import annotations
+
+from msp_bridge.testing.conformance import check_adapter
+from msp_bridge.testing.running import Running
+from msp_bridge.testing.tree_state import TreeState
+
+__all__ = ["Running", "TreeState", "check_adapter"]

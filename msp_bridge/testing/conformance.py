@@ -1,0 +1,161 @@
+"""The checks. Each is an AssertionError with a sentence that says what an adapter did, and what it should have done."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
+from msp_bridge.source import SourceText
+from msp_bridge.testing.running import Running
+from msp_bridge.testing.tree_state import TreeState
+
+
+async def check_adapter(
+    adapter_class: type[Adapter], project: Project, *, sample: int = 12, encoding: str = "utf-8"
+) -> None:
+    """Check all that `Adapter` promises, on a project whose tool is set up and which has two mutants or more.
+
+    `project.root` must be a copy that nobody needs: the last check edits a file in it. At most `sample` mutants, spread
+    over the project, are tested in each check. `encoding` is that of the project's sources.
+    """
+    running = Running()
+    assert not running.look(), "start the check in a process that has no children"
+    tree = TreeState.of(project.root)
+    adapter = adapter_class.detect(project)
+    assert adapter is not None, f"{adapter_class.name} does not detect itself in {project.root}"
+    async with contextlib.aclosing(adapter):
+        mutants = await check_discovery(adapter, project, encoding)
+        chosen = _spread(mutants, sample)
+        await check_scope(adapter, mutants)
+        await check_results(adapter, chosen)
+        idle = len(running.look())
+        await check_closing(adapter, chosen, running, idle)
+        await check_side_by_side(adapter, chosen)
+        _check_untouched(tree, project.root)
+        await check_edit(adapter, project, chosen)
+    left = await running.settled(0)
+    assert not left, f"aclose left processes behind: {left}"
+
+
+async def check_discovery(adapter: Adapter, project: Project, encoding: str = "utf-8") -> list[Mutant]:
+    """Mutants are the same each time, of claimed files, at places that are there, and change something. Returns them."""
+    mutants = await _discovered(adapter, Scope())
+    assert len(mutants) > 1, "discover found fewer than two mutants: take another project"
+    assert await _discovered(adapter, Scope()) == mutants, "discover gave other mutants the second time"
+    sources: dict[str, SourceText] = {}
+    for mutant in mutants:
+        assert adapter.claims(mutant.path), f"discover gave a mutant of {mutant.path}, which claims() denies"
+        assert not mutant.path.startswith(("/", "./", "../")), f"{mutant.path} is not relative to the root"
+        assert "\\" not in mutant.path, f"{mutant.path} is not written with /"
+        assert mutant.mutator, f"a mutant of {mutant.path} names no mutator"
+        if mutant.path not in sources:
+            sources[mutant.path] = SourceText.read(project.root / mutant.path, encoding)
+        _check_place(mutant, sources[mutant.path])
+    return mutants
+
+
+async def check_scope(adapter: Adapter, mutants: Sequence[Mutant]) -> None:
+    """A scope gives the mutants of its files: all of them, and no others."""
+    for path in {mutants[0].path, mutants[-1].path}:
+        expected = [mutant for mutant in mutants if mutant.path == path]
+        assert await _discovered(adapter, Scope(frozenset([path]))) == expected, f"discover in the scope {path} differs"
+        directory = path[: path.rfind("/") + 1] or "/"
+        below = Scope(frozenset([directory]))
+        expected = [mutant for mutant in mutants if below.covers(mutant.path)]
+        assert await _discovered(adapter, below) == expected, f"discover in the scope {directory} differs"
+    for nothing in (Scope(frozenset()), Scope(frozenset(["no/such/file"])), Scope(frozenset(["no/such/directory/"]))):
+        assert await _discovered(adapter, nothing) == [], f"discover in {nothing} found mutants"
+
+
+async def check_results(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
+    """Exactly one result for each mutant, for all of them and for one; none for none."""
+    assert await _tested(adapter, []) == [], "test of no mutants gave results"
+    _check_each_once(await _tested(adapter, chosen), chosen)
+    _check_each_once(await _tested(adapter, chosen[:1]), chosen[:1])
+
+
+async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Running, idle: int) -> None:
+    """Closing a generator half-way ends its processes; the next request is served as if nothing had been."""
+    async with contextlib.aclosing(adapter.test(chosen)) as results:
+        await anext(results)
+    left = await running.settled(idle)
+    assert len(left) <= idle, f"closing test() left processes behind: {left} ({idle} were there when it was idle)"
+    testing = asyncio.create_task(_tested(adapter, chosen))
+    await asyncio.sleep(0)
+    testing.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await testing
+    left = await running.settled(idle)
+    assert len(left) <= idle, f"cancelling test() at its start left processes behind: {left}"
+    async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
+        await anext(mutants)
+    _check_each_once(await _tested(adapter, chosen[-1:]), chosen[-1:])
+
+
+async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
+    """Two runs and a discovery at the same time don't disturb one another."""
+    first, second, discovered = await asyncio.gather(
+        _tested(adapter, chosen), _tested(adapter, chosen[::-1]), _discovered(adapter, Scope())
+    )
+    _check_each_once(first, chosen)
+    _check_each_once(second, chosen)
+    assert set(chosen) <= set(discovered), "discover lost mutants while tests ran"
+
+
+async def check_edit(adapter: Adapter, project: Project, chosen: Sequence[Mutant]) -> None:
+    """After an edit, discovery tells what is there now, and mutants that are gone get no result."""
+    file = project.root / chosen[0].path
+    file.write_bytes(b"\n" + file.read_bytes())
+    tree = TreeState.of(project.root)
+    now = await _discovered(adapter, Scope(frozenset([chosen[0].path])))
+    assert set(now) != {mutant for mutant in chosen if mutant.path == chosen[0].path}, "discover missed an edit"
+    moved = [mutant for mutant in chosen if mutant.path == chosen[0].path and mutant not in now]
+    assert await _tested(adapter, moved) == [], "test gave results for mutants that no longer exist"
+    _check_each_once(await _tested(adapter, now[:1]), now[:1])
+    _check_untouched(tree, project.root)
+
+
+def _check_place(mutant: Mutant, source: SourceText) -> None:
+    where = f"{mutant.path}:{mutant.location.start.line}:{mutant.location.start.column} ({mutant.mutator})"
+    assert mutant.location.start <= mutant.location.end, f"{where} ends before it starts"
+    try:
+        original = source.at(mutant.location)
+    except ValueError as error:
+        raise AssertionError(f"{where} is no place in the file: {error}") from None
+    assert original or mutant.replacement, f"{where} replaces nothing by nothing"
+    assert original != mutant.replacement, f"{where} replaces {original!r} by itself"
+
+
+def _check_each_once(results: Iterable[Result], mutants: Sequence[Mutant]) -> None:
+    counts = Counter(result.mutant for result in results)
+    for mutant in mutants:
+        place = f"{mutant.path}:{mutant.location.start.line} ({mutant.mutator})"
+        assert counts[mutant] == 1, f"{place} was reported {counts[mutant]} times instead of once"
+    assert len(counts) == len(set(mutants)), f"results for mutants that nobody asked for: {set(counts) - set(mutants)}"
+
+
+def _check_untouched(tree: TreeState, root: Path) -> None:
+    differences = tree.differences(TreeState.of(root))
+    assert not differences, f"the project was written to: {differences}"
+
+
+def _spread(mutants: Sequence[Mutant], count: int) -> list[Mutant]:
+    """At most `count` different mutants, from the first to the last."""
+    different = list(dict.fromkeys(mutants))
+    if len(different) <= count:
+        return different
+    return [different[at * (len(different) - 1) // (count - 1)] for at in range(count)]
+
+
+async def _discovered(adapter: Adapter, scope: Scope) -> list[Mutant]:
+    async with contextlib.aclosing(adapter.discover(scope)) as mutants:
+        return [mutant async for mutant in mutants]
+
+
+async def _tested(adapter: Adapter, mutants: Sequence[Mutant]) -> list[Result]:
+    async with contextlib.aclosing(adapter.test(mutants)) as results:
+        return [result async for result in results]

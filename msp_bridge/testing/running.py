@@ -1,0 +1,54 @@
+"""Running: which processes our own has started, directly or through any number of others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import psutil
+
+from msp_bridge.processes.sweep import COOKIE, members
+
+PATIENCE = 250  # looks, 20 ms apart, until what was reported dead must be gone from the process table, too
+
+
+class Running:
+    """Looks at the processes below ours, and remembers their runs, so that strays are found as well."""
+
+    def __init__(self) -> None:
+        self._runs: set[str] = set()
+
+    def look(self) -> list[psutil.Process]:
+        """The living processes below ours, or of a run that was seen earlier."""
+        found = {process.pid: process for process in psutil.Process().children(recursive=True)}
+        for process in found.values():
+            with contextlib.suppress(psutil.Error, OSError):
+                if run := process.environ().get(COOKIE):
+                    self._runs.add(run)
+        for run in self._runs:
+            found.update((process.pid, process) for process in members(run, None))
+        return [process for process in found.values() if _alive(process)]
+
+    async def settled(self, at_most: int) -> list[str]:
+        """The command lines of what is alive once no more than `at_most` processes are, or patience is at its end."""
+        left: list[psutil.Process] = []
+        for _ in range(PATIENCE):
+            left = self.look()
+            if len(left) <= at_most:
+                break
+            await asyncio.sleep(0.02)
+        return [_command(process) for process in left]
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid}: {' '.join(process.cmdline())[:200]}"
+    except psutil.Error:
+        return f"{process.pid}: gone meanwhile"

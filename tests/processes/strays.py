@@ -1,0 +1,69 @@
+"""Programs for the tests: tools that leave processes behind in every way, and how to find those."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import uuid
+from pathlib import Path
+
+import psutil
+
+PRELUDE = """
+import os, signal, subprocess, sys, time
+mark = sys.argv[1]
+
+def sleeper(ignore=False, say="up"):
+    code = "import signal, sys, time\\n"
+    code += "signal.signal(signal.SIGTERM, signal.SIG_IGN)\\n" if ignore else ""
+    code += f"print({say!r}, end='\\\\n' if {say!r} else '', flush=True)\\ntime.sleep(600)"
+    return [sys.executable, "-c", code, mark]
+
+def daemon(environment=None):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execve(sys.executable, sleeper(ignore=True, say=''), os.environ if environment is None else environment)
+        os._exit(0)
+    os.wait()
+"""
+
+TOOLS = {
+    "child": "child = subprocess.Popen(sleeper(), stdout=subprocess.PIPE); child.stdout.readline()\n",
+    "stubborn child": "child = subprocess.Popen(sleeper(ignore=True), stdout=subprocess.PIPE); child.stdout.readline()\n",
+    "daemon": "daemon()\n",
+    "daemon without environment": "daemon({})\n",
+}
+
+
+def tool(kind: str, mark: str, then: str) -> list[str]:
+    """The command line of a tool that leaves `kind` behind, says `ready`, and goes on with the statement `then`."""
+    return [sys.executable, "-c", PRELUDE + TOOLS[kind] + "print('ready', flush=True)\n" + then, mark]
+
+
+def new_mark() -> str:
+    """A word by which all processes of one test are known."""
+    return f"mark-{uuid.uuid4().hex}"
+
+
+def marked(mark: str) -> list[str]:
+    """The command lines of the living processes that have `mark` in theirs, but for keepers, which come and go with them."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if mark in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(f"{process.pid} {process.cmdline()[:4]}")
+    return found
+
+
+async def gone(mark: str) -> bool:
+    """Whether they all go, if only after a while: for what no call of ours waits for."""
+    for _ in range(1000):
+        if not marked(mark):
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
+HERE = Path(__file__).parent

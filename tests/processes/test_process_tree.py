@@ -1,0 +1,216 @@
+"""No process outlives the tree that it belongs to, and no tree writes faster than it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from strays import HERE, TOOLS, gone, marked, new_mark, tool
+
+from msp_bridge.errors import ToolError
+from msp_bridge.processes import ProcessTree
+
+SLEEP = "time.sleep(600)"
+GRACE = 0.2  # s; the strays of these tests are told to ignore SIGTERM
+
+
+async def first_line(tree: ProcessTree) -> bytes:
+    async with contextlib.aclosing(tree.lines()) as lines:
+        return await anext(lines)
+
+
+async def all_lines(tree: ProcessTree) -> list[bytes]:
+    async with contextlib.aclosing(tree.lines()) as lines:
+        return [line async for line in lines]
+
+
+def python(code: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", code, *arguments]
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_ending_a_tree_ends_every_descendant(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
+    assert await first_line(tree) == b"ready"
+    assert len(marked(mark)) > 1
+    await tree.end()
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    async with ProcessTree.running(tool(kind, mark, "sys.exit(3)"), cwd=tmp_path, grace=GRACE) as tree:
+        assert await all_lines(tree) == [b"ready"]  # though the stray holds stdout
+        assert await tree.exited() == 3
+        assert marked(mark) == []
+
+
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_a_killed_bridge_takes_its_tools_along(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    bridge = await asyncio.create_subprocess_exec(
+        sys.executable, HERE / "bridge_to_be_killed.py", kind, mark, cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    assert bridge.stdout is not None
+    assert await bridge.stdout.readline() == b"ready\n"
+    bridge.kill()
+    await bridge.wait()
+    assert await gone(mark)
+
+
+@pytest.mark.parametrize("kind", ["child", "stubborn child", "daemon"])
+async def test_a_killed_keeper_is_stood_in_for(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
+    await first_line(tree)
+    os.kill(tree.pid, signal.SIGKILL)
+    assert await tree.exited() == -signal.SIGKILL
+    assert marked(mark) == []
+
+
+async def test_a_cancel_during_the_end_still_ends_everything(tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool("daemon", mark, SLEEP), cwd=tmp_path, grace=GRACE)
+    await first_line(tree)
+    ending = asyncio.create_task(tree.end())
+    await asyncio.sleep(0)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_cancel_during_the_start_leaves_nothing(steps: int, tmp_path: Path) -> None:
+    mark = new_mark()
+    starting = asyncio.create_task(ProcessTree.start(tool("child", mark, SLEEP), cwd=tmp_path, grace=GRACE))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert marked(mark) == []
+
+
+async def test_many_trees_at_once_end_apart(tmp_path: Path) -> None:
+    marks = [new_mark() for _ in range(6)]
+    trees = await asyncio.gather(
+        *(ProcessTree.start(tool("daemon", mark, SLEEP), cwd=tmp_path, grace=GRACE) for mark in marks)
+    )
+    await asyncio.gather(*(first_line(tree) for tree in trees))
+    await trees[0].end()
+    assert marked(marks[0]) == []
+    assert all(marked(mark) for mark in marks[1:])
+    await asyncio.gather(*(tree.end() for tree in trees))
+    assert not any(marked(mark) for mark in marks)
+
+
+async def test_a_tool_that_is_not_read_waits(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    flood = "import sys\nfor n in range(10**6):\n print('x' * 1000, flush=True)\n open(sys.argv[1], 'w').write(str(n))"
+    before = psutil.Process().memory_info().rss
+    async with ProcessTree.running(python(flood, str(count)), cwd=tmp_path) as tree:
+        await first_line(tree)
+        written = -1
+        while (now := int(count.read_text() or 0) if count.exists() else -2) != written:  # until it writes no more
+            written = now
+            await asyncio.sleep(0.3)
+        assert written < 10_000
+        assert psutil.Process().memory_info().rss - before < 50_000_000
+
+
+async def test_stdin_reaches_the_tool_and_its_end_as_well(tmp_path: Path) -> None:
+    async with ProcessTree.running(["cat"], cwd=tmp_path, stdin=True) as tree:
+        await tree.write(b"one\ntwo\r\n")
+        async with contextlib.aclosing(tree.lines()) as lines:
+            assert [await anext(lines), await anext(lines)] == [b"one", b"two"]
+
+
+async def test_writing_to_a_tool_that_is_gone_says_what_it_said(tmp_path: Path) -> None:
+    async with ProcessTree.running(python("import sys; sys.exit('no such option')"), cwd=tmp_path, stdin=True) as tree:
+        await tree.exited()
+        with pytest.raises(ToolError, match="no such option"):
+            await tree.write(b"x" * 1_000_000)
+
+
+async def test_without_stdin_a_tool_reads_nothing(tmp_path: Path) -> None:
+    async with ProcessTree.running(["cat"], cwd=tmp_path) as tree:
+        assert await all_lines(tree) == []
+        assert await tree.exited() == 0
+
+
+@pytest.mark.parametrize(("code", "expected"), [("pass", 0), ("raise SystemExit(200)", 200)])
+async def test_the_exit_code_is_the_tools_own(code: str, expected: int, tmp_path: Path) -> None:
+    async with ProcessTree.running(python(code), cwd=tmp_path) as tree:
+        assert await tree.exited() == expected
+        assert tree.returncode == expected
+
+
+async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
+    async with ProcessTree.running(python("import os; os.abort()"), cwd=tmp_path) as tree:
+        assert await tree.exited() == -signal.SIGABRT
+
+
+async def test_the_tail_of_stderr_is_remembered(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('x' * 10**6 + 'the end \\u00e9\\n')"
+    async with ProcessTree.running(python(code), cwd=tmp_path, env={"PYTHONIOENCODING": "utf-8"}) as tree:
+        await tree.exited()
+        assert tree.errors.endswith("the end \u00e9\n")
+        assert len(tree.errors) < 20_000
+
+
+async def test_the_environment_is_ours_with_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEPT", "1")
+    monkeypatch.setenv("GONE", "2")
+    code = "import os; print(os.environ.get('KEPT'), os.environ.get('GONE'), os.environ.get('NEW'))"
+    async with ProcessTree.running(python(code), cwd=tmp_path, env={"GONE": None, "NEW": "3"}) as tree:
+        assert await all_lines(tree) == [b"1 None 3"]
+
+
+async def test_a_missing_program_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="can't run no-such-tool: there is no such program; install it"):
+        await ProcessTree.start(["no-such-tool"], cwd=tmp_path)
+
+
+async def test_a_missing_directory_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="there is no such directory"):
+        await ProcessTree.start(["cat"], cwd=tmp_path / "gone")
+
+
+async def test_a_last_line_needs_no_line_end(tmp_path: Path) -> None:
+    async with ProcessTree.running(python("print('a\\n\\nb', end='')"), cwd=tmp_path) as tree:
+        assert await all_lines(tree) == [b"a", b"", b"b"]
+
+
+async def test_a_line_may_be_long(tmp_path: Path) -> None:
+    async with ProcessTree.running(python("print('x' * 3_000_000)"), cwd=tmp_path) as tree:
+        assert [len(line) for line in await all_lines(tree)] == [3_000_000]
+
+
+async def test_a_line_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msp_bridge.processes.pipes.MAX_LINE", 1_000_000)
+    async with ProcessTree.running(python("while True: print('x' * 100_000, end='')"), cwd=tmp_path) as tree:
+        with pytest.raises(ToolError, match="a line of more than 1000000 bytes"):
+            await all_lines(tree)
+
+
+async def test_descriptors_do_not_leak(tmp_path: Path) -> None:
+    async def one() -> None:
+        async with ProcessTree.running(python("print('x' * 10**6)"), cwd=tmp_path, stdin=True) as tree:
+            await first_line(tree)
+
+    await one()
+    before = psutil.Process().num_fds()
+    for _ in range(5):
+        await one()
+    await asyncio.sleep(0)
+    assert psutil.Process().num_fds() <= before
