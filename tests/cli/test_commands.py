@@ -1,0 +1,211 @@
+"""The commands as a person in a terminal, or a CI job, sees them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import msp_bridge
+
+TESTS = Path(__file__).parents[1]
+SCHEMA = json.loads((TESTS / "reports/mutation-testing-report-schema.json").read_text())
+SCRIPT: dict[str, Any] = {
+    "mutations": [
+        {"mutator": "plus", "find": "+", "replacement": "-", "status": "Killed", "details": {"duration": 1.5}},
+        {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"},
+    ]
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "a.py").write_text("x = y + 1\nz = 1\n")
+    (root / "b.py").write_text("w = v + u\n")
+    return root
+
+
+def script(project: Path, **changes: Any) -> None:
+    (project / "scripted.json").write_text(json.dumps(SCRIPT | changes))
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "msp_bridge", *arguments]
+
+
+def environment(project: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(TESTS / "scripted"),
+        "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
+        "COLUMNS": "200",
+        "TERM": "dumb",
+    }
+
+
+def bridge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command with the scripted adapter, in the project."""
+    argv = command(*arguments, "--adapter", "scripted")
+    return subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+
+
+def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
+    script(project)
+    done = bridge(project, "run")
+    assert done.returncode == 0, done.stderr
+    assert "scripted: 4 mutants in 2 files" in done.stdout
+    assert "Survived  a.py:1:9  digit\n    - x = y + 1\n    + x = y + 2\n" in done.stdout
+    assert "Survived  a.py:2:5  digit\n    - z = 1\n    + z = 2\n" in done.stdout
+    assert "b.py" not in done.stdout.split("4 mutants in 2 files")[1]  # what is killed is only counted
+    assert [line.split() for line in done.stdout.splitlines()[-3:]] == [
+        ["Killed", "2"],
+        ["Survived", "2"],
+        ["mutation", "score", "50.0", "%"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "count"), [(["b.py"], 1), (["a.py:2"], 1), (["a.py:1-2"], 3), (["."], 4), (["a.py", "b.py"], 4)]
+)
+def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], count: int) -> None:
+    script(project)
+    assert f"scripted: {count} mutants in" in bridge(project, "run", *paths).stdout
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
+def test_run_fails_below_the_threshold(project: Path, threshold: str, code: int) -> None:
+    script(project)
+    done = bridge(project, "run", "--threshold", threshold)
+    assert done.returncode == code
+    assert (code == 1) == ("the mutation score 50.0 % is below the threshold of 50.1 %" in done.stderr)
+
+
+def test_run_writes_a_report_that_is_valid(project: Path) -> None:
+    script(project)
+    assert bridge(project, "run", "--json", "report.json").returncode == 0
+    report = json.loads((project / "report.json").read_text())
+    jsonschema.validate(report, SCHEMA)
+    statuses = [mutant["status"] for file in report["files"].values() for mutant in file["mutants"]]
+    assert sorted(statuses) == ["Killed", "Killed", "Survived", "Survived"]
+    assert report["files"]["b.py"]["mutants"][0]["duration"] == 1.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["gone.py"], "there is no file or directory gone.py"),
+        (["a.py:2-1"], "lines count from 1"),
+        ([".."], "lies outside the project"),
+        (["--json", "gone/report.json"], "there is no directory"),
+        (["--threshold", "101"], "--threshold"),
+        (["--jobs", "0"], "--jobs"),
+    ],
+)
+def test_run_says_what_is_wrong_with_its_arguments(project: Path, arguments: list[str], text: str) -> None:
+    script(project)
+    done = bridge(project, "run", *arguments)
+    assert done.returncode == 2
+    assert text in done.stderr
+
+
+def test_a_failing_tool_is_one_line_on_stderr(project: Path) -> None:
+    script(project, testing={"raises": ["ToolError", "the tests fail: mend them"]})
+    done = bridge(project, "run")
+    assert done.returncode == 1
+    assert done.stderr == "msp-bridge: the tests fail: mend them\n"
+
+
+def test_a_project_without_a_tool_is_told_what_to_do(project: Path) -> None:
+    done = bridge(project, "run")
+    assert done.returncode == 1
+    assert done.stderr.startswith("msp-bridge: scripted is not set up in ")
+    assert "msp-bridge doctor" in done.stderr
+
+
+def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None:
+    argv = command("run", "--adapter", "script")
+    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "--adapter: there is no adapter 'script'; did you mean 'scripted'?" in done.stderr
+
+
+def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(project: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    gated = [SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "never"}]
+    script(project, mutations=gated, events=str(events), tool="hang")
+    argv = command("run", "--adapter", "scripted", "--json", str(tmp_path / "report.json"))
+    running = subprocess.Popen(
+        argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    log = events / "log"
+    while not (log.exists() and "waiting for never" in log.read_text()):
+        assert running.poll() is None
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130, err
+    assert "interrupted; every process has been ended" in err
+    assert "Killed" in out
+    assert "adapter closed" in log.read_text()
+    jsonschema.validate(json.loads((tmp_path / "report.json").read_text()), SCHEMA)
+
+
+def test_discover_lists_mutants(project: Path) -> None:
+    script(project)
+    done = bridge(project, "discover", "a.py")
+    assert done.returncode == 0, done.stderr
+    assert "a.py:1:7" in done.stdout
+    assert done.stdout.rstrip().endswith("3 mutants in 1 files")
+
+
+def test_discover_prints_what_the_protocol_answers(project: Path) -> None:
+    script(project)
+    answer = json.loads(bridge(project, "discover", "--json", "b.py").stdout)
+    (mutant,) = answer["files"]["b.py"]["mutants"]
+    assert mutant.pop("id").isdecimal()
+    assert mutant == {
+        "location": {"start": {"line": 1, "column": 7}, "end": {"line": 1, "column": 8}},
+        "mutatorName": "plus",
+        "replacement": "-",
+    }
+
+
+def test_doctor_says_what_it_found(project: Path) -> None:
+    script(project)
+    done = bridge(project, "doctor")
+    assert done.returncode == 0, done.stdout
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [
+        ["ok", "project"],
+        ["ok", "msp-bridge"],
+        ["ok", "script"],
+    ]
+
+
+def test_doctor_fails_when_something_is_wrong(project: Path) -> None:
+    (project / "msp-bridge.toml").write_text("jobs = 0\n")
+    done = bridge(project, "doctor")
+    assert done.returncode == 1
+    assert "jobs must be a whole number from 1 on, not 0" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["serve", "run", "discover", "doctor"])
+def test_every_command_explains_itself(project: Path, name: str) -> None:
+    argv = command(name, "--help")
+    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: python -m msp_bridge {name} ")
+
+
+def test_the_version_is_the_packages(project: Path) -> None:
+    argv = command("--version")
+    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"msp-bridge, version {msp_bridge.__version__}\n"
