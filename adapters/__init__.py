@@ -1,0 +1,1 @@
+"""The adapters that ship with the bridge. Each is found by its entry point, as a stranger's would be."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def ended(task: asyncio.Task[T]) -> None:
+async def ended(task: asyncio.Future[T]) -> None:
     """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -71,8 +71,7 @@ async def serve_socket(workspaces: OpenWorkspaces, address: str, port: int) -> N
             listening.callback(server.close)
             log.info("serving MSP on %s", _shown(bound.getsockname()))
         await asyncio.wait([stopping])
-        for server_socket in sockets:
-            server_socket.close()
+        await listening.aclose()  # first: nobody new comes while the clients' tools end
         await asyncio.gather(*(_cancelled(client) for client in list(clients)))
 
 

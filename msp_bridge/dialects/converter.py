@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import re
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import attrs
@@ -14,6 +16,9 @@ from cattrs.preconf.orjson import make_converter
 from msp_bridge.dialects.msp_types import OneBased
 
 T = TypeVar("T")
+
+# A key or an index, which stays as it is, or the name of an attribute.
+STEP = re.compile(r"""\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[\d+\]|(\.[a-z_]+)""")
 
 
 class WrongShape(ValueError):
@@ -36,6 +41,8 @@ class StrictConverter:
         self._converter.register_structure_hook_factory(_is_list, self._list)
         self._converter.register_structure_hook_factory(_is_dict, self._dict)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
+        # orjson would take an Enum as it is, but not everything that is dumped goes through orjson (`rpc.json_text`)
+        self._converter.register_unstructure_hook(enum.Enum, attrgetter("value"))
         self._converter.register_unstructure_hook_factory(attrs.has, self._unstructure_class)
 
     def structure(self, value: Any, wanted: type[T]) -> T:
@@ -138,8 +145,8 @@ def _reason(error: BaseException) -> str:
 
 def _path_first(fault: str) -> str:
     """`reason @ params.config_file_path` -> `params.configFilePath: reason`."""
-    reason, _, path = fault.rpartition(" @ ")
-    return f"{re.sub(r'[.]([a-z_]+)', lambda name: '.' + camel_case(name[1]), path)}: {reason}"
+    reason, _, path = fault.partition(" @ params")
+    return f"params{STEP.sub(lambda step: step[0] if step[1] is None else camel_case(step[0]), path)}: {reason}"
 
 
 def _shown(value: Any) -> str:

@@ -197,7 +197,9 @@ class Connection:
         method = self._methods.get(call.method)
         if method is None:
             known = ", ".join(sorted(self._methods))
-            raise RpcError(errors.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}")
+            raise RpcError(
+                errors.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}"
+            )
         return await method(call.params)
 
     def _settle(self, response: dict[str, Any]) -> None:

@@ -43,7 +43,9 @@ class Slot:
         try:
             return cls._first(home, name, limit)
         except OSError as error:
-            raise ToolError(f"no private copy can be made in {home}: {error}; set MSP_BRIDGE_CACHE elsewhere") from error
+            raise ToolError(
+                f"no private copy can be made in {home}: {error}; set MSP_BRIDGE_CACHE elsewhere"
+            ) from error
 
     @classmethod
     def _first(cls, home: Path, name: str, limit: int) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
@@ -13,14 +13,22 @@ from msp_bridge.source import SourceText
 from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
 
+PAUSE = 0.5  # s in which an adapter that doesn't wait to be asked starts more mutants
+
 
 async def check_adapter(
-    adapter_class: type[Adapter], project: Project, *, sample: int = 12, encoding: str = "utf-8"
+    adapter_class: type[Adapter],
+    project: Project,
+    *,
+    sample: int = 12,
+    encoding: str = "utf-8",
+    started: Callable[[], int] | None = None,
 ) -> None:
     """Check all that `Adapter` promises, on a project whose tool is set up and which has two mutants or more.
 
     `project.root` must be a copy that nobody needs: the last check edits a file in it. At most `sample` mutants, spread
     over the project, are tested in each check. `encoding` is that of the project's sources.
+    `started` says how many mutants have been started so far, where there is a way to tell: it shows back-pressure.
     """
     running = Running()
     assert not running.look(), "start the check in a process that has no children"
@@ -34,6 +42,8 @@ async def check_adapter(
         await check_results(adapter, chosen)
         idle = len(running.look())
         await check_closing(adapter, chosen, running, idle)
+        if started is not None:
+            await check_back_pressure(adapter, project, chosen, started)
         await check_side_by_side(adapter, chosen)
         _check_untouched(tree, project.root)
         await check_edit(adapter, project, chosen)
@@ -94,6 +104,19 @@ async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Run
     async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
         await anext(mutants)
     _check_each_once(await _tested(adapter, chosen[-1:]), chosen[-1:])
+
+
+async def check_back_pressure(
+    adapter: Adapter, project: Project, chosen: Sequence[Mutant], started: Callable[[], int]
+) -> None:
+    """While nobody asks for the next result, no more mutants are started than those that may run at once."""
+    before = started()
+    async with contextlib.aclosing(adapter.test(chosen)) as results:
+        await anext(results)
+        await asyncio.sleep(PAUSE)
+        begun = started() - before
+    most = 2 * project.jobs  # those that ran when the first result came, and one more in the place of each
+    assert begun <= most, f"test() started {begun} mutants, though nobody asked for a second result"
 
 
 async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None:

@@ -49,7 +49,7 @@ def load_configuration(root: Path, named: str | None, adapters: Collection[str])
     if named is None:
         return _load_own(root / OWN_FILE, adapters) or _load_pyproject(root / PYPROJECT, adapters) or Configuration()
     file = Path(os.path.abspath(root / named))
-    if not file.is_file():
+    if not os.path.isfile(file):  # unlike Path.is_file, it takes any name
         raise ConfigurationError(
             f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
         )
@@ -65,7 +65,10 @@ def _load_own(file: Path, adapters: Collection[str]) -> Configuration | None:
 
 
 def _load_pyproject(file: Path, adapters: Collection[str]) -> Configuration | None:
-    table = (_read(file) or {}).get("tool", {}).get("msp-bridge")
+    tools = (_read(file) or {}).get("tool", {})
+    if not isinstance(tools, dict):
+        raise ConfigurationError(f"[tool] of {file.name} must be a table")
+    table = tools.get("msp-bridge")
     if table is None:
         return None
     return _configuration(table, f"[tool.msp-bridge] of {file.name}", file.parent, adapters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT
@@ -14,12 +13,12 @@ def fingerprint(root: Path, named: str | None) -> str:
     digest = hashlib.sha256()
     for name in (OWN_FILE, PYPROJECT, "setup.cfg", named):
         if name is not None:
-            digest.update(os.fsencode(name) + b"\0" + _content(root / name) + b"\0")
+            digest.update(name.encode("utf-8", "surrogatepass") + b"\0" + _content(root / name) + b"\0")
     return digest.hexdigest()
 
 
 def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no file can have that name
         return b""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from attrs import define
 
+from msp_bridge.ended import ended
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.fingerprint import fingerprint
 from msp_bridge.workspace.workspace import Workspace
@@ -43,9 +44,10 @@ class OpenWorkspaces:
     @contextlib.asynccontextmanager
     async def use(self, named: str | None) -> AsyncIterator[Workspace]:
         """The workspace with the configuration of the file `named`, or the default one; raises ConfigurationError."""
-        entry = await self._entry(named or self._named)
+        entry = self._entry(named or self._named)
         entry.users += 1
         try:
+            await self._end_idle()
             yield entry.workspace
         finally:
             entry.users -= 1
@@ -55,9 +57,9 @@ class OpenWorkspaces:
         """End the tools' warm processes."""
         entries = [*self._entries.values(), *self._outdated]
         self._entries, self._outdated = {}, []
-        await asyncio.gather(*(entry.workspace.aclose() for entry in entries))
+        await _close(entries)
 
-    async def _entry(self, named: str | None) -> _Entry:
+    def _entry(self, named: str | None) -> _Entry:
         current = fingerprint(self._root, named)
         entry = self._entries.get(named)
         if entry is None or entry.fingerprint != current:
@@ -67,7 +69,6 @@ class OpenWorkspaces:
             entry = fresh
         self._entries.pop(named, None)
         self._entries[named] = entry  # at the end: the most recently used
-        await self._end_idle()
         return entry
 
     async def _end_idle(self) -> None:
@@ -75,5 +76,11 @@ class OpenWorkspaces:
         self._outdated += [self._entries.pop(named) for named in idle[:-MAX_IDLE]]
         ending = [entry for entry in self._outdated if not entry.users]
         self._outdated = [entry for entry in self._outdated if entry.users]
-        for entry in ending:
-            await entry.workspace.aclose()
+        await _close(ending)
+
+
+async def _close(entries: Sequence[_Entry]) -> None:
+    if entries:  # a cancel must not lose those that nobody else knows any more
+        closing = asyncio.gather(*(entry.workspace.aclose() for entry in entries))
+        await ended(closing)
+        closing.result()

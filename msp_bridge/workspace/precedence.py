@@ -1,21 +1,35 @@
-"""Precedence: the newest request goes first, the older ones wait until it is done."""
+"""Precedence: the newest request goes first, the older ones wait until it is done, or waits for its client itself."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 
 class Turn:
-    """One request's place. It may go on while it is the newest."""
+    """One request's place. It may go on while no newer one wants to."""
 
-    def __init__(self) -> None:
+    def __init__(self, settle: Callable[[], None]) -> None:
         self.may_go_on = asyncio.Event()
+        self.wants_to = True
+        self._settle = settle
 
     async def wait(self) -> None:
-        """Until no newer request is running."""
-        await self.may_go_on.wait()
+        """Until no newer request wants to go on."""
+        while not self.may_go_on.is_set():
+            await self.may_go_on.wait()  # it may be cleared again before we wake: hence the loop
+
+    @contextlib.contextmanager
+    def rest(self) -> Iterator[None]:
+        """While nobody takes its results, as when its client has stopped reading: it must not hold up the others."""
+        self.wants_to = False
+        self._settle()
+        try:
+            yield
+        finally:
+            self.wants_to = True
+            self._settle()
 
 
 class Precedence:
@@ -27,7 +41,7 @@ class Precedence:
     @contextlib.contextmanager
     def turn(self) -> Iterator[Turn]:
         """A turn that goes before all the present ones."""
-        turn = Turn()
+        turn = Turn(self._settle)
         self._turns.append(turn)
         self._settle()
         try:
@@ -37,8 +51,9 @@ class Precedence:
             self._settle()
 
     def _settle(self) -> None:
+        newest = next((turn for turn in reversed(self._turns) if turn.wants_to), None)
         for turn in self._turns:
-            if turn is self._turns[-1]:
+            if turn is newest:
                 turn.may_go_on.set()
             else:
                 turn.may_go_on.clear()

@@ -118,7 +118,7 @@ def relative_path(root: Path, path: str) -> str | None:
 
     A directory ends in `/`, whether or not the client said so. The root itself is `/`.
     """
-    if "\0" in path:
+    if not _possible(path):
         return None
     absolute = os.path.normpath(os.path.join(root, path))
     relative = _below(os.fspath(root), absolute) or _below(os.path.realpath(root), os.path.realpath(absolute))
@@ -129,6 +129,14 @@ def relative_path(root: Path, path: str) -> str | None:
     if path.endswith("/") or os.path.isdir(absolute):
         relative += "/"
     return relative
+
+
+def _possible(path: str) -> bool:
+    """Whether a file could have that name: the functions of `os` raise ValueError for others."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
 
 
 def _below(root: str, path: str) -> str | None:

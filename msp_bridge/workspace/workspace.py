@@ -69,7 +69,10 @@ class Workspace:
 
     async def aclose(self) -> None:
         """End the tools' warm processes."""
-        await asyncio.gather(*(adapter.aclose() for adapter in self.adapters))
+        closing = [adapter.aclose() for adapter in self.adapters]
+        for failure in await asyncio.gather(*closing, return_exceptions=True):
+            if isinstance(failure, Exception):  # one tool's fault keeps no other from ending
+                log.error("a tool could not be closed", exc_info=failure)
 
     def _owner(self, path: str) -> Adapter | None:
         return next((adapter for adapter in self.adapters if adapter.claims(path)), None)
@@ -94,7 +97,8 @@ class Workspace:
                     break
                 if result.mutant in due:
                     del due[result.mutant]
-                    yield result
+                    with turn.rest():
+                        yield result
                 else:
                     log.warning("%s gave a result that is not due: %s", adapter.name, result)
         for result in _untested(due, adapter.name):

@@ -1,0 +1,136 @@
+"""Configuration: where a project's cosmic-ray TOML is, and what it says."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from attrs import frozen
+
+from msp_bridge.adapter import ConfigurationError, Project
+
+NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
+TABLE = "cosmic-ray"
+
+
+@frozen
+class Configuration:
+    """The table `[cosmic-ray]`. Paths are relative to the project's root, with `/`, as cosmic-ray itself takes them."""
+
+    file: Path
+    module_paths: tuple[str, ...]
+    excluded: tuple[str, ...]  # globs
+    test_command: tuple[str, ...]
+    timeout: float  # s, for one run of the tests
+    operators: Mapping[str, Any]  # operator to its sets of arguments
+    filters: tuple[str, ...]  # names of the filters that have a table
+    distributor: str
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Raises `ConfigurationError` for a file that is no TOML, or whose table lacks something or is wrong."""
+        try:
+            table = tomllib.loads(file.read_text("utf-8")).get(TABLE)
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{file} can't be read: {error}") from error
+        if not isinstance(table, dict):
+            raise ConfigurationError(
+                f"{file} has no table [{TABLE}]: name another file, or run `cosmic-ray new-config {file.name}`"
+            )
+        try:
+            return cls._of(file, table)
+        except KeyError as error:
+            raise ConfigurationError(f"{file} lacks {error.args[0]!r} in [{TABLE}]: add it") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise ConfigurationError(f"{file} is wrong in [{TABLE}]: {error}") from error
+
+    @classmethod
+    def _of(cls, file: Path, table: Mapping[str, Any]) -> Self:
+        paths = table["module-path"]
+        command = tuple(shlex.split(table["test-command"]))
+        if not command:
+            raise ValueError("test-command is empty")
+        timeout = float(table["timeout"])
+        if timeout <= 0:
+            raise ValueError("timeout must be greater than 0")
+        return cls(
+            file=file,
+            module_paths=tuple(_relative(path, file) for path in ([paths] if isinstance(paths, str) else paths)),
+            excluded=tuple(str(PurePosixPath(pattern)) for pattern in table.get("excluded-modules", ())),
+            test_command=command,
+            timeout=timeout,
+            operators=table.get("operators", {}),
+            filters=tuple(table.get("filters", {})),
+            distributor=table.get("distributor", {}).get("name", "local"),
+        )
+
+    def claims(self, path: str) -> bool:
+        """Whether `path` is a module that would be mutated; looks at no file."""
+        if not path.endswith(".py") or any(matches(path, pattern) for pattern in self.excluded):
+            return False
+        return any(
+            path == base or matches(path, f"{glob.escape(base)}/**/*.py".removeprefix("./"))
+            for base in self.module_paths
+        )
+
+    def modules(self, root: Path) -> list[str]:
+        """Every module that would be mutated, sorted; raises `ConfigurationError` for a path that isn't there."""
+        found: set[str] = set()
+        for base in self.module_paths:
+            if not (root / base).exists():
+                raise ConfigurationError(f"module-path {base!r} in {self.file} doesn't exist: correct it")
+            if (root / base).is_file():
+                found.add(base)
+            else:
+                listed = glob.glob(f"{glob.escape(base)}/**/*.py", root_dir=root, recursive=True)
+                found.update(PurePosixPath(path).as_posix() for path in listed)
+        return sorted((path for path in found if self.claims(path) and (root / path).is_file()), key=PurePosixPath)
+
+
+def find(project: Project) -> Path | None:
+    """The file with the table `[cosmic-ray]`: the one that was named, one of the usual name, or any in the root."""
+    if project.config_file is not None:
+        return project.config_file if project.config_file.name in NAMES or _has_table(project.config_file) else None
+    for name in NAMES:
+        if (project.root / name).is_file():
+            return project.root / name
+    return next((file for file in sorted(project.root.glob("*.toml")) if _has_table(file)), None)
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether `glob.glob(pattern, recursive=True)` would find `path`: no `*` matches a leading dot."""
+    return _match(path.split("/"), pattern.split("/"))
+
+
+def _match(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return _match(parts, patterns[1:]) or bool(
+            parts and not parts[0].startswith(".") and _match(parts[1:], patterns)
+        )
+    if not parts or (parts[0].startswith(".") and not patterns[0].startswith(".")):
+        return False
+    return fnmatchcase(parts[0], patterns[0]) and _match(parts[1:], patterns[1:])
+
+
+def _has_table(file: Path) -> bool:
+    try:
+        text = file.read_text("utf-8")
+        return TABLE in text and isinstance(tomllib.loads(text).get(TABLE), dict)
+    except (OSError, ValueError):
+        return False
+
+
+def _relative(path: str, file: Path) -> str:
+    """A module path as it is; an absolute one would have the user's own files mutated, wherever the tests run."""
+    if Path(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise ConfigurationError(
+            f"module-path {path!r} in {file} leads out of the private copies: write it relative to the project's root"
+        )
+    return str(PurePosixPath(path))

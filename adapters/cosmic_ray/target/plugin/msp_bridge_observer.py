@@ -1,0 +1,67 @@
+"""A pytest plugin that tells which tests failed, how many ran, and which modules came from outside the private copy.
+
+Lines of JSON in `$MSP_BRIDGE_REPORT`. It lives in a directory of its own, for that directory is on the tests' path.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+LIMIT = 50  # failed tests that are named
+_report = os.environ.get("MSP_BRIDGE_REPORT")
+_source = os.environ.get("MSP_BRIDGE_SOURCE")  # the user's tree, which nothing should come from
+if os.environ.get("MSP_BRIDGE_OBSERVED"):
+    _report = None  # a pytest that the tests started, or a worker of pytest-xdist, whose results the first one gets
+os.environ["MSP_BRIDGE_OBSERVED"] = "1"
+_counts = {"completed": 0, "failed": 0}
+
+
+def _write(event: Any) -> None:
+    if _report:
+        with open(_report, "a", encoding="utf-8", errors="surrogatepass") as file:
+            file.write(json.dumps(event) + "\n")
+
+
+def _message(report: Any) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(getattr(crash, "message", None) or report.longrepr)[-1000:]
+
+
+def _failed(report: Any) -> None:
+    _counts["failed"] += 1
+    if _counts["failed"] <= LIMIT:
+        _write({"failed": report.nodeid, "message": _message(report)})
+
+
+def pytest_configure() -> None:
+    """pytest has begun."""
+    _write({"started": True})
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """A test, or what is done before and after it, has ended."""
+    if report.when == "call":
+        _counts["completed"] += 1
+    if report.failed:
+        _failed(report)
+
+
+def pytest_collectreport(report: Any) -> None:
+    """A module was collected."""
+    if report.failed:
+        _write({"uncollected": report.nodeid, "message": _message(report)})
+
+
+def pytest_sessionfinish(exitstatus: Any) -> None:
+    """All tests have ended."""
+    _write({"exit": int(exitstatus), "completed": _counts["completed"], "outside": _outside()})
+
+
+def _outside() -> list[str]:
+    if not _source:
+        return []
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return [file for file in files if isinstance(file, str) and file.startswith(_source + os.sep)]

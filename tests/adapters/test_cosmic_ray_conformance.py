@@ -1,0 +1,62 @@
+"""The adapter keeps the promises of the conformance suite, and a bridge that is killed leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cosmic_ray_trees import adapter_on, contents, copied, discovered, results_of
+from msp_bridge.adapters.cosmic_ray import CosmicRay
+
+from msp_bridge.adapter import Project, Status
+from msp_bridge.testing import Running, TreeState, check_adapter
+
+BRIDGE = """
+import asyncio, sys
+from pathlib import Path
+from msp_bridge.adapter import Project, Scope
+from msp_bridge.adapters.cosmic_ray import CosmicRay
+
+async def main() -> None:
+    root = Path(sys.argv[1])
+    adapter = CosmicRay(Project(root=root, cache=root.parent / "cache", python=Path(sys.executable), jobs=2))
+    while True:
+        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
+            print(result.status.value, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("tree", ["cr_flat", "cr_src"])
+async def test_the_adapter_keeps_its_promises(tree: str, tmp_path: Path) -> None:
+    root = copied(tree, tmp_path)
+    project = Project(root=root, cache=tmp_path / "cache", python=Path(sys.executable), jobs=2)
+    await check_adapter(CosmicRay, project, sample=4)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int) -> None:
+    root = copied("cr_src", tmp_path)
+    before, running = TreeState.of(root), Running()
+    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.PIPE)
+    try:
+        assert bridge.stdout is not None
+        if seed:
+            assert await asyncio.to_thread(bridge.stdout.readline) == b"Killed\n"
+        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
+        running.look()
+    finally:
+        bridge.kill()
+        bridge.communicate()
+    assert await running.settled(0) == []
+    assert before.differences(TreeState.of(root)) == []
+    saved = contents(root)
+    async with adapter_on(root) as adapter:  # which finds the copy that the other one left in disorder
+        results = await results_of(adapter, (await discovered(adapter))[:3])
+    assert {result.status for result in results} == {Status.KILLED}
+    assert contents(root) == saved

@@ -1,0 +1,202 @@
+"""Safety: cancelled or killed at any moment, nothing stays behind and no byte of the user's tree changes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import random
+import signal
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import psutil
+import pytest
+from cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
+from msp_bridge.adapters.cosmic_ray import CosmicRay
+
+from msp_bridge.adapter import Result, Status
+
+TESTS = """import pathlib, subprocess, sys, time
+import m
+marker = pathlib.Path(sys.argv[1])
+if m.x != 1:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    with marker.open("a") as file:
+        file.write("started\\n")
+    time.sleep(600)
+"""
+
+
+def endless(tmp_path: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
+    """A project whose mutants never end, and the file that tells that one has begun."""
+    root, marker = tmp_path / "project", tmp_path / "marker"
+    root.mkdir()
+    (root / "m.py").write_text(body)
+    (root / "tests.py").write_text(TESTS)
+    (root / "cosmic-ray.toml").write_text(
+        f'[cosmic-ray]\nmodule-path = "m.py"\ntimeout = 300\ntest-command = "python tests.py {marker}"\n'
+    )
+    return root, marker
+
+
+async def begun(marker: Path) -> None:
+    while not marker.exists():
+        await asyncio.sleep(0.02)
+
+
+async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(tmp_path: Path) -> None:
+    root, marker = endless(tmp_path)
+    before = contents(root)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        for _ in range(2):
+            marker.unlink(missing_ok=True)
+            running = adapter.test(mutants)
+            waiting = asyncio.ensure_future(anext(running))
+            await begun(marker)
+            waiting.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await waiting
+            await running.aclose()
+            assert not [process for process in processes() if "time.sleep" in str(process.cmdline())]
+            assert contents(root) == before
+        (root / "tests.py").write_text("import m; assert m.x == 1\n")
+        assert {result.status for result in await results_of(adapter, mutants)} == {Status.KILLED}
+
+
+async def test_a_timeout_ends_the_tests_and_what_they_started_by_the_end_of_the_adapter(tmp_path: Path) -> None:
+    root, _ = endless(tmp_path)
+    text = (root / "cosmic-ray.toml").read_text()
+    (root / "cosmic-ray.toml").write_text(text.replace("timeout = 300", "timeout = 2"))
+    async with adapter_on(root) as adapter:
+        mutants = (await discovered(adapter))[:1]
+        (result,) = await results_of(adapter, mutants)
+    assert result.status is Status.TIMEOUT
+
+
+async def test_no_mutant_starts_while_nobody_asks(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    log = tmp_path / "log"
+    (root / "m.py").write_text("x = 1\ny = 2\nz = 3\n")
+    (root / "tests.py").write_text(f"import m\nopen({str(log)!r}, 'a').write('ran\\n')\nassert m.x == 1\n")
+    (root / "cosmic-ray.toml").write_text(
+        '[cosmic-ray]\nmodule-path = "m.py"\ntimeout = 20\ntest-command = "python tests.py"\n'
+    )
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as older:
+            await anext(older)
+            ran = log.read_text()
+            newer = await results_of(adapter, mutants[:2])
+            assert len(newer) == 2
+            assert log.read_text() == ran + "ran\n" * log.read_text()[len(ran) :].count("ran\n")
+            after = log.read_text()
+            await asyncio.sleep(0.5)
+            assert log.read_text() == after
+            rest = [result async for result in older]
+    assert len(rest) == len(mutants) - 1
+
+
+async def test_the_newest_request_is_served_first(tmp_path: Path) -> None:
+    root = copied("cr_src", tmp_path)
+    order = io.StringIO()
+
+    async def take(name: str, results: AsyncGenerator[Result, None]) -> None:
+        async with contextlib.aclosing(results):
+            async for _ in results:
+                order.write(name)
+
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        older = adapter.test(mutants)
+        await anext(older)
+        waiting = asyncio.ensure_future(anext(older))  # it has the only worker, and will want it again
+        await asyncio.sleep(0)
+        newer = asyncio.create_task(take("N", adapter.test(mutants[:3])))
+        await waiting
+        await take("o", older)
+        await newer
+    assert order.getvalue().strip("o") == "NNN"
+    assert order.getvalue().index("N") <= 1
+
+
+async def test_requests_share_the_workers_and_each_gets_its_own_results(tmp_path: Path) -> None:
+    root = copied("cr_src", tmp_path)
+    async with adapter_on(root, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        both = await asyncio.gather(results_of(adapter, mutants[:6]), results_of(adapter, mutants[3:9]))
+    assert {result.mutant for result in both[0]} == set(mutants[:6])
+    assert {result.mutant for result in both[1]} == set(mutants[3:9])
+
+
+async def test_two_bridges_on_one_project_never_share_a_copy(tmp_path: Path) -> None:
+    root = copied("cr_src", tmp_path)
+    async with adapter_on(root) as one:
+        mutants = await discovered(one)
+        other = CosmicRay(one._project)
+        try:
+            both = await asyncio.gather(results_of(one, mutants[:5]), results_of(other, mutants[:5]))
+        finally:
+            await other.aclose()
+    assert {path.name for path in (tmp_path / "cache").iterdir() if path.is_dir()} == {"copy-0", "copy-1"}
+    assert {result.status for results in both for result in results} == {Status.KILLED}
+
+
+async def test_a_killed_worker_is_tried_once_more(tmp_path: Path) -> None:
+    root, marker = endless(tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = (await discovered(adapter))[:1]
+        running = asyncio.create_task(results_of(adapter, mutants))
+        for _ in range(2):
+            await begun(marker)
+            (worker,) = [process for process in processes() if is_worker(process)]
+            marker.unlink()
+            worker.kill()
+        (result,) = await running
+    assert result.status is Status.RUNTIME_ERROR
+    assert "the worker died twice" in str(result.status_reason)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_sigkill_of_workers_and_tests_at_random_moments_changes_no_status(tmp_path: Path, seed: int) -> None:
+    root = copied("cr_src", tmp_path)
+    before = contents(root)
+    chance = random.Random(seed)
+    async with adapter_on(root, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as running:
+            killing = asyncio.create_task(kill_at_random(chance))
+            results = await collected(running)
+            killing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await killing
+        assert contents(root) == before
+    assert len(results) == len(mutants)
+    assert {result.status for result in results} <= {Status.KILLED, Status.RUNTIME_ERROR}
+
+
+async def collected(running: AsyncGenerator[Result, None]) -> list[Result]:
+    return [result async for result in running]
+
+
+async def kill_at_random(chance: random.Random) -> None:
+    for _ in range(3):
+        await asyncio.sleep(chance.uniform(0.3, 1.2))
+        ours = [process for process in processes() if is_target(process)]
+        if ours:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(chance.choice(ours).pid, signal.SIGKILL)
+
+
+def is_target(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return is_worker(process) or process.cmdline()[-1:] == ["tests/test_core.py"]
+    return False
+
+
+def is_worker(process: psutil.Process) -> bool:
+    """Not what keeps it."""
+    return [Path(word).name for word in process.cmdline()[1:]] == ["worker.py"]
