@@ -55,7 +55,7 @@ class Keeper:
             if os.getppid() == keeper:  # else the keeper died before the line above could notice
                 os.execvp(argv[0], argv)
         except OSError as error:
-            self._report(f"error {error.strerror}")
+            os.write(2, f"can't run {argv[0]}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
         os._exit(127)
 
     def _let_go_of_streams(self) -> None:

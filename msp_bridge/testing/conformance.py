@@ -52,7 +52,7 @@ async def check_adapter(
 
 
 async def check_discovery(adapter: Adapter, project: Project, encoding: str = "utf-8") -> list[Mutant]:
-    """Mutants are the same each time, of claimed files, at places that are there, and change something. Returns them."""
+    """Mutants are the same each time, of claimed files, at places that exist, and change something. Returns them."""
     mutants = await _discovered(adapter, Scope())
     assert len(mutants) > 1, "discover found fewer than two mutants: take another project"
     assert await _discovered(adapter, Scope()) == mutants, "discover gave other mutants the second time"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 from msp_bridge.adapter import Adapter
@@ -16,6 +17,10 @@ from msp_bridge.workspace.precedence import Precedence, Turn
 from msp_bridge.workspace.selection import Selection
 
 log = logging.getLogger(__name__)
+
+PAUSE_AFTER = (
+    500  # mutants that an adapter found without waiting once: other requests, and a cancel, must get in between
+)
 
 
 class Workspace:
@@ -46,10 +51,15 @@ class Workspace:
         if selection.empty:
             return
         seen: set[Mutant] = set()
+        owner = cache(self._owner)  # asked once for each file, not for each mutant
         for adapter in self.adapters:
             async with contextlib.aclosing(adapter.discover(selection.scope)) as mutants:
+                looked_at = 0
                 async for mutant in mutants:
-                    if self._owner(mutant.path) is adapter and selection.takes(mutant) and mutant not in seen:
+                    looked_at += 1
+                    if looked_at % PAUSE_AFTER == 0:
+                        await asyncio.sleep(0)
+                    if owner(mutant.path) is adapter and selection.takes(mutant) and mutant not in seen:
                         seen.add(mutant)
                         yield mutant
 
@@ -79,9 +89,10 @@ class Workspace:
 
     async def _selected(self, selection: Selection) -> list[tuple[Adapter, list[Mutant]]]:
         selected: dict[str, list[Mutant]] = {}
+        owner_of = cache(self._owner)
         async with contextlib.aclosing(self.discover(selection)) as mutants:
             async for mutant in mutants:
-                owner = self._owner(mutant.path)
+                owner = owner_of(mutant.path)
                 assert owner is not None
                 selected.setdefault(owner.name, []).append(mutant)
         return [(adapter, selected[adapter.name]) for adapter in self.adapters if adapter.name in selected]

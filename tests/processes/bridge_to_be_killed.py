@@ -1,4 +1,4 @@
-"""A stand-in for the bridge: starts a tool that leaves strays, says `ready`, and waits to be killed. Arguments: kind, mark."""
+"""A stand-in for the bridge: starts a tool that leaves strays, says `ready`, and waits. Arguments: kind, mark."""
 
 import asyncio
 import contextlib

@@ -38,7 +38,7 @@ TOOLS = {
 
 
 def tool(kind: str, mark: str, then: str) -> list[str]:
-    """The command line of a tool that leaves `kind` behind, says `ready`, and goes on with the statement `then`."""
+    """The command line of a tool that leaves `kind` behind, says `ready`, and goes on with `then`."""
     return [sys.executable, "-c", PRELUDE + TOOLS[kind] + "print('ready', flush=True)\n" + then, mark]
 
 
@@ -48,7 +48,7 @@ def new_mark() -> str:
 
 
 def marked(mark: str) -> list[str]:
-    """The command lines of the living processes that have `mark` in theirs, but for keepers, which come and go with them."""
+    """The command lines of the living processes that have `mark` in theirs."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):

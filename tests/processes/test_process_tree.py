@@ -214,3 +214,12 @@ async def test_descriptors_do_not_leak(tmp_path: Path) -> None:
         await one()
     await asyncio.sleep(0)
     assert psutil.Process().num_fds() <= before
+
+
+async def test_a_program_that_the_system_can_not_run_says_why(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    async with ProcessTree.running([script], cwd=tmp_path) as tree:
+        assert await tree.exited() == 127
+        assert tree.errors == f"can't run {script}: No such file or directory\n"

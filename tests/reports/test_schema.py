@@ -28,7 +28,7 @@ def valid_report(root: Path, *results: Result) -> dict[str, Any]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "src").mkdir()
-    (tmp_path / "src/shop.py").write_bytes("a = b + c\r\n".encode())
+    (tmp_path / "src/shop.py").write_bytes(b"a = b + c\r\n")
     return tmp_path
 
 

@@ -1,0 +1,48 @@
+"""A Connection under test, served in this process, with a test client at its other end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+
+from attrs import frozen
+from memory_stream import ROOM, MemoryStream
+from msp_client import LONG, Client
+
+from msp_bridge.rpc.connection import Connection, Method
+
+
+@frozen
+class Connected:
+    """Both ends."""
+
+    client: Client
+    connection: Connection
+    serving: asyncio.Task[None]
+    theirs: MemoryStream  # the client's end
+    ours: MemoryStream  # the connection's
+
+    async def served(self) -> None:
+        """Returns when the connection has ended."""
+        async with asyncio.timeout(LONG):
+            await asyncio.wait([self.serving])
+        if not self.serving.cancelled():
+            self.serving.result()
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    methods: Mapping[str, Method] | None = None, notifications: Mapping[str, Method] | None = None, room: int = ROOM
+) -> AsyncIterator[Connected]:
+    """Leaves when the connection has ended, without a fault."""
+    ours, theirs = MemoryStream.pair(room)
+    connection = Connection(ours, methods or {}, notifications)
+    serving = asyncio.create_task(connection.serve())
+    both = Connected(Client(theirs), connection, serving, theirs, ours)
+    try:
+        yield both
+    finally:
+        await theirs.vanish()
+        await both.served()
+    assert ours.closed

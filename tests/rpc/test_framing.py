@@ -1,0 +1,120 @@
+"""Framing: whatever the chunks, the same messages; only what hides the next boundary is an error."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, frame
+
+
+def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
+    return list((decoder or FrameDecoder()).feed(data))
+
+
+def test_a_frame_is_written_in_the_letter_case_that_every_client_reads() -> None:
+    assert frame(b"{}") == b"Content-Length: 2\r\n\r\n{}"
+
+
+def test_the_length_counts_bytes_not_characters() -> None:
+    assert frame("é".encode()) == b"Content-Length: 2\r\n\r\n\xc3\xa9"
+
+
+@given(st.lists(st.binary(max_size=200), max_size=6), st.lists(st.integers(0, 400), max_size=30))
+def test_any_chunking_gives_the_same_messages(bodies: list[bytes], sizes: list[int]) -> None:
+    data, decoder, seen = b"".join(map(frame, bodies)), FrameDecoder(), []
+    for size in sizes:
+        seen += decoded(data[:size], decoder)
+        data = data[size:]
+    seen += decoded(data, decoder)
+    assert seen == bodies
+    assert not decoder.mid_message
+
+
+def test_bytes_that_come_one_by_one_are_put_together() -> None:
+    decoder = FrameDecoder()
+    data = frame(b"one") + frame(b"") + b"content-length:5\n\nthree"
+    assert [body for at in range(len(data)) for body in decoded(data[at : at + 1], decoder)] == [b"one", b"", b"three"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Content-Length: 2\r\n\r\n",
+        b"content-length: 2\r\n\r\n",
+        b"CONTENT-LENGTH:2\r\n\r\n",
+        b"Content-Length:   2  \r\n\r\n",
+        b"Content-Length: 0002\r\n\r\n",
+        b"Content-Length: 2\n\n",
+        b"Content-Length: 2\n\r\n",
+        b"Content-Length: 2\r\n\n",
+        b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n",
+        b"Content-Length: 2\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
+        b"X-Nobody-Knows: \xff\xfe\r\nContent-Length: 2\r\n\r\n",
+        b"no colon\r\nContent-Length: 2\r\n\r\n",
+    ],
+)
+@pytest.mark.parametrize("body", [b"{}", b"\n\n", b"\r\n"])
+def test_any_way_to_write_the_header_is_read(header: bytes, body: bytes) -> None:
+    for cut in range(len(header) + len(body)):
+        decoder = FrameDecoder()
+        both = header + body
+        assert decoded(both[:cut], decoder) + decoded(both[cut:] + frame(b"next"), decoder) == [body, b"next"]
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        (b"\r\n\r\n", "no Content-Length"),
+        (b"Content-Type: text\r\n\r\n", "no Content-Length"),
+        (b"Content-Length:\r\n\r\n", "not a number"),
+        (b"Content-Length: -2\r\n\r\n", "not a number"),
+        (b"Content-Length: +2\r\n\r\n", "not a number"),
+        (b"Content-Length: 2.0\r\n\r\n", "not a number"),
+        (b"Content-Length: 0x2\r\n\r\n", "not a number"),
+        (b"Content-Length: 1_0\r\n\r\n", "not a number"),
+        (b"Content-Length: two\r\n\r\n", "not a number"),
+        ("Content-Length: ٢\r\n\r\n".encode(), "not a number"),
+        (b"Content-Length: %d\r\n\r\n" % (MAX_BODY + 1), "over the limit"),
+        (b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", "over the limit"),
+        (b"x" * (MAX_HEADER + 1), "header is longer"),
+        (b"Content-Length: 2\r\nX: " + b"x" * MAX_HEADER, "header is longer"),
+    ],
+)
+def test_a_header_that_hides_the_next_boundary_is_an_error_after_what_came_before(header: bytes, reason: str) -> None:
+    bodies = FrameDecoder().feed(frame(b"{}") + header)
+    assert next(bodies) == b"{}"
+    with pytest.raises(FramingError, match=reason) as caught:
+        next(bodies)
+    assert len(str(caught.value)) < 300
+
+
+def test_the_longest_header_that_is_allowed_is_read() -> None:
+    start = b"Content-Length: 2\r\nX: "
+    header = start + b"x" * (MAX_HEADER - len(start))
+    assert decoded(header + b"\r\n\r\n{}") == [b"{}"]
+
+
+def test_the_biggest_body_that_is_allowed_is_read() -> None:
+    assert decoded(frame(b"12345"), FrameDecoder(max_body=5)) == [b"12345"]
+    with pytest.raises(FramingError):
+        decoded(frame(b"123456"), FrameDecoder(max_body=5))
+
+
+@pytest.mark.parametrize(
+    ("data", "mid"), [(b"", False), (b"C", True), (b"Content-Length: 2\r\n\r\n{", True), (frame(b"{}"), False)]
+)
+def test_a_message_that_is_cut_short_is_noticed(data: bytes, mid: bool) -> None:
+    decoder = FrameDecoder()
+    decoded(data, decoder)
+    assert decoder.mid_message is mid
+
+
+@given(st.binary(max_size=400))
+def test_whatever_arrives_is_either_cut_or_refused(data: bytes) -> None:
+    try:
+        bodies = decoded(data)
+    except FramingError:
+        return
+    assert sum(map(len, bodies)) <= len(data)

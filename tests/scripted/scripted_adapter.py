@@ -1,0 +1,224 @@
+"""An adapter that does what `scripted.json` in the project's root says: for faults that no honest tool can be made to show.
+
+Another JSON file takes its place when it is named as the tool's configuration.
+
+A stranger's plugin: it uses only the public API, and is found by its entry point. Its mutants are real ones: each
+mutation of the script replaces a text wherever it stands in a file. The script is read anew for each request:
+
+    {"files": "*.py",                    which files it claims (default)
+     "mutations": [{"mutator": "digit",  the mutator's name
+                    "find": "1",         the text that is replaced,
+                    "replacement": "2",  by this one
+                    "status": "Killed",  what becomes of the mutant (default)
+                    "after": "gate",     the result waits for the file EVENTS/gate
+                    "details": {…}       other fields of Result, by name
+                    "times": 1}],        how many results a mutant gets: 0 and 2 are faults
+     "events": "/directory",             gates lie here; what happens is written to its file `log`, a line each
+     "discovery": FAULTS, "testing": FAULTS,
+     "tool": "hang",                     a program of scripted_tools.py that runs while mutants are tested
+     "warm": "hang",                     and one that stays until the adapter is closed
+     "lines": true}                      each result waits for a line of the tool, which is its status reason
+
+FAULTS are any of `after` (a gate), `say` (a text that is printed), `raises` ([kind, message]), `end_after` (a gate that cleaning
+up waits for), `invents` (true: a mutant or result that nobody asked for), `writes` (a file in the project), `columns` (a
+number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
+mutants are started at once).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fnmatch
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from attrs import evolve
+
+from msp_bridge.adapter import (
+    ConfigurationError,
+    Finding,
+    Location,
+    Mutant,
+    Position,
+    Project,
+    Result,
+    Scope,
+    Status,
+    ToolError,
+)
+from msp_bridge.processes import ProcessTree
+from msp_bridge.source import SourceText
+
+SCRIPT = "scripted.json"
+LOOK = 0.005  # s between two looks at a gate
+TOOLS = Path(__file__).with_name("scripted_tools.py")
+ERRORS = {"ToolError": ToolError, "ConfigurationError": ConfigurationError, "RuntimeError": RuntimeError}
+
+
+class Scripted:
+    """Does what the script says."""
+
+    name: ClassVar[str] = "scripted"
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._trees: list[ProcessTree] = []
+        self._warm: ProcessTree | None = None
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        return cls(project) if (project.root / SCRIPT).is_file() else None
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        return Finding(False, "scripted", f"there is no {SCRIPT} in {project.root}", f"write {SCRIPT}")
+
+    def claims(self, path: str) -> bool:
+        return fnmatch.fnmatch(path, self._script().get("files", "*.py"))
+
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        script = self._script()
+        faults = script.get("discovery", {})
+        self._log("discovering")
+        await self._misbehave(faults)
+        for mutant, _ in self._mutants(script, scope):
+            for _ in range(2 if faults.get("repeats") else 1):
+                yield mutant
+        if faults.get("invents"):
+            yield Mutant("of/another/tool.txt", "invented", _location(1, 1, 1, 2), "x")
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        script = self._script()
+        faults = script.get("testing", {})
+        self._log(f"testing {len(mutants)}")
+        try:
+            await self._misbehave(faults)
+            await self._warm_up(script)
+            async with self._tool(script, faults) as lines:
+                existing = dict(self._mutants(script, Scope(frozenset(mutant.path for mutant in mutants))))
+                if faults.get("invents"):
+                    yield Result(Mutant("of/another/tool.txt", "invented", _location(1, 1, 1, 2), "x"), Status.KILLED)
+                wanted = [mutant for mutant in mutants if mutant in existing]
+                if faults.get("eager"):
+                    self._log(*(f"started {mutant.handle}" for mutant in wanted))
+                for mutant in wanted:
+                    mutation = existing[mutant]
+                    if not faults.get("eager"):
+                        self._log(f"started {mutant.handle}")
+                    await self._gate(mutation)
+                    details: dict[str, Any] = (
+                        {"status_reason": (await anext(lines)).decode()} if script.get("lines") else {}
+                    )
+                    result = Result(
+                        mutant, Status(mutation.get("status", "Killed")), **details, **mutation.get("details", {})
+                    )
+                    for _ in range(mutation.get("times", 1)):
+                        yield result
+        finally:
+            if "end_after" in faults:
+                await self._gate({"after": faults["end_after"]})
+            self._log("closed")
+
+    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+        yield Finding(True, "script", "found")
+
+    async def aclose(self) -> None:
+        for tree in self._trees:
+            await tree.end()
+        self._log("adapter closed")
+
+    def _script(self) -> dict[str, Any]:
+        file = self._project.config_file or self._project.root / SCRIPT
+        script: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        return script
+
+    def _mutants(self, script: dict[str, Any], scope: Scope) -> Iterator[tuple[Mutant, dict[str, Any]]]:
+        shift = script.get("discovery", {}).get("columns", 0)
+        for file in sorted(self._project.root.rglob("*")):
+            path = file.relative_to(self._project.root).as_posix()
+            if file.is_file() and file.name != SCRIPT and scope.covers(path) and self.claims(path):
+                text = SourceText.read(file)
+                for mutation in script["mutations"]:
+                    at = text.text.find(mutation["find"])
+                    while at >= 0:
+                        location = _shifted(text.location(at, at + len(mutation["find"])), shift)
+                        handle = f"{path} {mutation['mutator']} {at}"
+                        yield (
+                            Mutant(path, mutation["mutator"], location, mutation["replacement"], handle=handle),
+                            mutation,
+                        )
+                        at = text.text.find(mutation["find"], at + len(mutation["find"]))
+
+    async def _misbehave(self, faults: dict[str, Any]) -> None:
+        await self._gate(faults)
+        if "say" in faults:
+            sys.stdout.write(faults["say"])
+            sys.stdout.flush()
+            os.write(1, faults["say"].encode())
+        if "writes" in faults:
+            (self._project.root / faults["writes"]).write_text("written\n")
+        if "raises" in faults:
+            kind, text = faults["raises"]
+            raise ERRORS[kind](text)
+
+    @contextlib.asynccontextmanager
+    async def _tool(self, script: dict[str, Any], faults: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
+        if "tool" not in script:
+            yield _no_lines()
+            return
+        tree = await self._start(script["tool"])
+        try:
+            async with contextlib.aclosing(tree.lines()) as lines:
+                yield lines
+        finally:
+            if faults.get("leaks"):
+                self._trees.append(tree)
+            else:
+                await tree.end()
+
+    async def _warm_up(self, script: dict[str, Any]) -> None:
+        if "warm" in script and self._warm is None:
+            self._warm = await self._start(script["warm"])
+            self._trees.append(self._warm)
+
+    async def _start(self, tool: str) -> ProcessTree:
+        return await ProcessTree.start(
+            [sys.executable, TOOLS, tool, self._events() or "-"],
+            cwd=self._project.root,
+            env={"PYTHONDONTWRITEBYTECODE": "1"},
+            grace=0.3,
+        )
+
+    async def _gate(self, step: dict[str, Any]) -> None:
+        if "after" in step:
+            self._log(f"waiting for {step['after']}")
+            while not (Path(self._events()) / step["after"]).exists():
+                await asyncio.sleep(LOOK)
+
+    def _events(self) -> str:
+        events: str = self._script().get("events", "")
+        return events
+
+    def _log(self, *lines: str) -> None:
+        if events := self._events():
+            with (Path(events) / "log").open("a") as log:
+                log.writelines(f"{line}\n" for line in lines)
+
+
+async def _no_lines() -> AsyncGenerator[bytes, None]:
+    return
+    yield b""
+
+
+def _location(line: int, column: int, end_line: int, end_column: int) -> Location:
+    return Location(Position(line, column), Position(end_line, end_column))
+
+
+def _shifted(location: Location, columns: int) -> Location:
+    start, end = location.start, location.end
+    return Location(evolve(start, column=start.column + columns), evolve(end, column=end.column + columns))

@@ -1,0 +1,163 @@
+"""Who may import whom (docs/architecture.md), and which words stand in one place only."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+FILES = sorted(
+    file
+    for room in ("msp_bridge", "adapters")
+    for file in (HERE / room).rglob("*.py")
+    if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
+)
+API = {"adapter", "model", "scope", "errors", "ended", "source", "processes", "shadow"}
+MAY = {  # what each room may import of ours, besides itself
+    "rpc": set(),
+    "model": set(),
+    "errors": set(),
+    "ended": set(),
+    "scope": set(),
+    "source": {"model"},
+    "adapter": {"errors", "model", "scope"},
+    "batches": {"ended"},
+    "processes": {"ended", "errors"},
+    "shadow": {"errors"},
+    "dialects": {"model", "rpc", "workspace.selection"},
+    "workspace": {"adapter", "ended", "errors", "model", "scope"},
+    "reports": {"model", "source", "scope", "version"},
+    "testing": {"adapter", "model", "scope", "source", "processes"},
+    "session": {"batches", "dialects", "errors", "rpc", "workspace"},
+    "server": {"ended", "errors", "rpc", "session", "workspace"},
+    "adapters": API,
+}
+
+
+def name_of(file: Path) -> str:
+    """`msp_bridge/rpc/framing.py` -> `rpc.framing`; `adapters/mutmut/host.py` -> `adapters.mutmut.host`."""
+    parts = file.relative_to(HERE).with_suffix("").parts
+    return ".".join(part for part in parts[parts[0] == "msp_bridge" :] if part != "__init__")
+
+
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
+def imports(file: Path) -> Iterator[str]:
+    """The names below `msp_bridge` that the file imports, anywhere in it."""
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Import):
+            yield from (
+                alias.name.removeprefix("msp_bridge.") for alias in node.names if alias.name.startswith("msp_bridge.")
+            )
+        elif isinstance(node, ast.ImportFrom):
+            module = f"{node.module or ''}"
+            if node.level:
+                package = name_of(file).split(".")[: None if file.name == "__init__.py" else -1]
+                yield ".".join([*package[: len(package) - node.level + 1], *filter(None, [module])])
+            elif module == "msp_bridge":
+                yield from (alias.name for alias in node.names)
+            elif module.startswith("msp_bridge."):
+                yield module.removeprefix("msp_bridge.")
+
+
+def allowed(importer: str, imported: str) -> bool:
+    room, other = importer.split(".")[0], imported.split(".")[0]
+    if imported == "__version__":
+        return True
+    if room == "adapters" and other == "adapters":
+        return importer.split(".")[1:2] == imported.split(".")[1:2]
+    if room == other:
+        return True
+    return other in MAY[room] or any(imported == may or imported.startswith(f"{may}.") for may in MAY[room])
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if name_of(file).split(".")[0] in MAY], ids=name_of)
+def test_a_file_imports_only_what_its_room_may(file: Path) -> None:
+    wrong = [imported for imported in imports(file) if not allowed(name_of(file), imported)]
+    assert wrong == []
+
+
+def test_every_room_has_its_rule() -> None:
+    rooms = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__", "cli"}
+    assert rooms == MAY.keys()
+
+
+def test_nobody_imports_the_command_line_but_itself() -> None:
+    importers = {name_of(file) for file in FILES for imported in imports(file) if imported.split(".")[0] == "cli"}
+    assert {name for name in importers if not name.startswith("cli")} == {"__main__"}
+
+
+def test_nobody_imports_an_adapter_but_itself() -> None:
+    importers = {name_of(file) for file in FILES for imported in imports(file) if imported.split(".")[0] == "adapters"}
+    assert {name for name in importers if not name.startswith("adapters.")} == set()
+
+
+def words(file: Path) -> Iterator[str]:
+    """Names and attributes as they stand in the code: `print`, `os.kill`, `subprocess`."""
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield f".{node.attr}"
+            yield ast.unparse(node)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+SPAWNING = {
+    "subprocess",
+    "multiprocessing",
+    "pty",
+    ".create_subprocess_exec",
+    ".create_subprocess_shell",
+    ".subprocess_exec",
+    ".subprocess_shell",
+    "ProcessPoolExecutor",
+    "os.kill",
+    "os.killpg",
+    "os.fork",
+    "os.forkpty",
+    "os.system",
+    "os.popen",
+    "os.posix_spawn",
+    "os.posix_spawnp",
+    "os.execv",
+    "os.execve",
+    "os.execvp",
+    "os.execvpe",
+    ".send_signal",
+    ".terminate",
+    "psutil.Popen",
+}
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if not name_of(file).startswith("processes")], ids=name_of)
+def test_nothing_spawns_or_kills_outside_processes(file: Path) -> None:
+    assert SPAWNING & set(words(file)) == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_nothing_prints_to_stdout(file: Path) -> None:
+    assert {"print", "sys.stdout.write", "sys.__stdout__"} & set(words(file)) == set()
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_a_file_begins_by_saying_what_it_knows(file: Path) -> None:
+    tree = parsed(file)
+    if file.name == "__init__.py" and not tree.body:
+        return
+    assert ast.get_docstring(tree)
+
+
+def test_only_the_sweep_and_its_witnesses_look_at_processes() -> None:
+    users = {name_of(file) for file in FILES if "psutil" in set(words(file))}
+    assert {user for user in users if user.split(".")[0] not in ("processes", "testing")} == set()

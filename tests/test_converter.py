@@ -1,0 +1,245 @@
+"""The converter bends no type, names every fault with its path, and writes what the specification writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import pytest
+
+from msp_bridge import model
+from msp_bridge.dialects import msp_types as msp
+from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case
+from msp_bridge.dialects.msp import Msp
+from msp_bridge.rpc.errors import RpcError
+from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+
+WIRE_LOCATION = {"start": {"line": 1, "column": 2}, "end": {"line": 3, "column": 4}}
+LOCATION = model.Location(model.Position(1, 2), model.Position(3, 4))
+
+
+@pytest.fixture(scope="module")
+def converter() -> StrictConverter:
+    return StrictConverter()
+
+
+@pytest.fixture(scope="module")
+def dialect() -> Msp:
+    return Msp()
+
+
+def faults(converter: StrictConverter, value: Any, wanted: type[Any]) -> list[str]:
+    with pytest.raises(WrongShape) as caught:
+        converter.structure(value, wanted)
+    return caught.value.faults
+
+
+@attrs.frozen
+class Sample:
+    whole: int = 0
+    number: float = 0.0
+    text: str = ""
+    truth: bool = False
+    maybe: str | None = None
+    snake_case: int | None = None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("whole", "7", "must be a whole number, not '7'"),
+        ("whole", 7.0, "must be a whole number, not 7.0"),
+        ("whole", True, "must be a whole number, not true"),
+        ("whole", None, "must be a whole number, not null"),
+        ("whole", [7], "must be a whole number, not an array"),
+        ("number", "7", "must be a number, not '7'"),
+        ("number", False, "must be a number, not false"),
+        ("number", None, "must be a number, not null"),
+        ("text", 7, "must be a string, not 7"),
+        ("text", None, "must be a string, not null"),
+        ("text", {}, "must be a string, not an object"),
+        ("text", ["a" * 100], "must be a string, not an array"),
+        ("truth", 1, "must be true or false, not 1"),
+        ("truth", "true", "must be true or false, not 'true'"),
+        ("maybe", 7, "must be a string, not 7"),
+        ("snakeCase", "x", "must be a whole number, not 'x'"),
+    ],
+)
+def test_no_type_is_bent(converter: StrictConverter, field: str, value: Any, reason: str) -> None:
+    assert faults(converter, {field: value}, Sample) == [f"params.{field}: {reason}"]
+
+
+def test_a_long_value_is_shown_short(converter: StrictConverter) -> None:
+    (fault,) = faults(converter, {"whole": "x" * 1_000_000}, Sample)
+    assert len(fault) < 100
+
+
+def test_null_stands_for_an_absent_optional(converter: StrictConverter) -> None:
+    assert converter.structure({"maybe": None, "snakeCase": None}, Sample) == Sample()
+
+
+def test_a_whole_number_is_a_number(converter: StrictConverter) -> None:
+    assert converter.structure({"number": 7}, Sample).number == 7
+
+
+def test_unknown_keys_are_left_to_later_versions_of_the_protocol(converter: StrictConverter) -> None:
+    assert converter.structure({"whole": 1, "later": {}, "snake_case": "not ours"}, Sample) == Sample(whole=1)
+
+
+def test_what_is_none_is_left_out_and_what_is_empty_stays(converter: StrictConverter) -> None:
+    mutant = msp.MutantResult(
+        id="1",
+        location=converter.structure(WIRE_LOCATION, msp.Location),
+        mutator_name="m",
+        status=model.Status.SURVIVED,
+        replacement="",
+        covered_by=[],
+        duration=0.0,
+        static=False,
+        tests_completed=0,
+    )
+    assert converter.unstructure(mutant) == {
+        "id": "1",
+        "location": WIRE_LOCATION,
+        "mutatorName": "m",
+        "status": "Survived",
+        "replacement": "",
+        "coveredBy": [],
+        "duration": 0.0,
+        "static": False,
+        "testsCompleted": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("snake", "camel"),
+    [
+        ("config_file_path", "configFilePath"),
+        ("line", "line"),
+        ("covered_by", "coveredBy"),
+        (".mutator_name", ".mutatorName"),
+    ],
+)
+def test_names_are_camel_case_on_the_wire(snake: str, camel: str) -> None:
+    assert camel_case(snake) == camel
+
+
+@pytest.mark.parametrize("value", [[], 5, "x", True, [{}]])
+def test_params_must_be_an_object(converter: StrictConverter, value: Any) -> None:
+    (fault,) = faults(converter, value, msp.DiscoverParams)
+    assert fault.startswith("params: must be an object, not ")
+
+
+def test_every_fault_is_told_with_its_path(converter: StrictConverter) -> None:
+    value = {
+        "files": [{"path": "a.py"}, {"path": 1, "range": {"start": 5, "end": {"line": 0, "column": "3"}}}, {}, 7],
+        "mutants": {"a.py": {"mutants": [{"id": 7, "location": {"start": {"line": 1}, "end": None}}]}, "b.py": 3},
+    }
+    assert sorted(faults(converter, value, msp.MutationTestParams)) == sorted(
+        [
+            "params.files[1].path: must be a string, not 1",
+            "params.files[1].range.start: must be an object, not 5",
+            "params.files[1].range.end.line: must be a whole number from 1 on, not 0",
+            "params.files[1].range.end.column: must be a whole number from 1 on, not '3'",
+            "params.files[2].path: path is missing",
+            "params.files[3]: must be an object, not 7",
+            "params.mutants['a.py'].mutants[0].id: must be a string, not 7",
+            "params.mutants['a.py'].mutants[0].location.start.column: column is missing",
+            "params.mutants['a.py'].mutants[0].location.end: must be an object, not null",
+            "params.mutants['a.py'].mutants[0].mutatorName: mutatorName is missing",
+            "params.mutants['b.py']: must be an object, not 3",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["src/my.some_file.py", "it's.a_b", 'say "x".a_b', "a @ b", "x'].a_b", "\\'.a_b", "\n.a_b"]
+)
+def test_a_file_name_in_a_path_stays_as_it_is(converter: StrictConverter, path: str) -> None:
+    assert faults(converter, {"mutants": {path: {"mutants": 3}}}, msp.MutationTestParams) == [
+        f"params.mutants[{path!r}].mutants: must be an array, not 3"
+    ]
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.0, 1.5, "1", True, None])
+def test_positions_are_one_based_whole_numbers(converter: StrictConverter, number: Any) -> None:
+    (fault,) = faults(converter, {"line": number, "column": 1}, msp.Position)
+    assert "must be a whole number from 1 on" in fault
+
+
+def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data(dialect: Msp) -> None:
+    with pytest.raises(RpcError) as caught:
+        dialect.configure_params({"configFilePath": 5})
+    fault = "params.configFilePath: must be a string, not 5"
+    assert (caught.value.code, caught.value.message, caught.value.data) == (-32602, fault, {"faults": [fault]})
+
+
+@pytest.mark.parametrize("params", [None, {}, {"configFilePath": None}])
+def test_params_may_be_left_out(dialect: Msp, params: Any) -> None:
+    assert dialect.configure_params(params).config_file_path is None
+
+
+@pytest.mark.parametrize("params", [None, {}, {"files": None}, {"files": None, "mutants": None}])
+def test_nothing_said_selects_everything(dialect: Msp, params: Any) -> None:
+    assert dialect.test_selection(params) == Selection()
+
+
+def test_an_empty_list_selects_nothing(dialect: Msp) -> None:
+    assert dialect.test_selection({"files": []}).empty
+    assert dialect.test_selection({"mutants": {}}).empty
+    assert dialect.test_selection({"mutants": {"a.py": {"mutants": []}}}).empty
+    assert dialect.discover_selection({"files": []}).empty
+
+
+def test_mutants_win_over_files(dialect: Msp) -> None:
+    known = {"id": "1", "location": WIRE_LOCATION, "mutatorName": "m", "replacement": "r"}
+    selection = dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {"a.py": {"mutants": [known]}}})
+    assert selection == Selection(mutants=(KnownMutant("a.py", LOCATION, "m", "r"),))
+    assert dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {}}).empty
+
+
+def test_files_and_ranges_become_targets(dialect: Msp) -> None:
+    selection = dialect.discover_selection({"files": [{"path": "a.py", "range": WIRE_LOCATION}, {"path": "src/"}]})
+    assert selection == Selection(targets=(Target("a.py", LOCATION), Target("src/")))
+
+
+def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Msp) -> None:
+    mutant = model.Mutant("a.py", "m", LOCATION, "", description="d")
+    wire = dialect.discovered(mutant)
+    assert wire == {
+        "id": mutant.id,
+        "location": WIRE_LOCATION,
+        "mutatorName": "m",
+        "replacement": "",
+        "description": "d",
+    }
+    selection = dialect.test_selection({"mutants": dialect.files([("a.py", wire)])["files"]})
+    assert selection.takes(mutant)
+
+
+def test_a_result_says_all_that_the_tool_could_tell(dialect: Msp) -> None:
+    mutant = model.Mutant("a.py", "m", LOCATION, "x")
+    result = model.Result(mutant, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2)
+    assert dialect.tested(result) == {
+        "id": mutant.id,
+        "location": WIRE_LOCATION,
+        "mutatorName": "m",
+        "replacement": "x",
+        "status": "Killed",
+        "coveredBy": ["t1", "t2"],
+        "duration": 1.5,
+        "killedBy": ["t2"],
+        "static": False,
+        "statusReason": "assert 1 == 2",
+        "testsCompleted": 2,
+    }
+
+
+def test_mutants_are_grouped_by_file_and_named_files_are_there_even_when_empty(dialect: Msp) -> None:
+    assert dialect.files([("a.py", 1), ("b.py", 2), ("a.py", 3)], ["a.py", "c.py"]) == {
+        "files": {"a.py": {"mutants": [1, 3]}, "c.py": {"mutants": []}, "b.py": {"mutants": [2]}}
+    }
+
+
+def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: Msp) -> None:
+    assert dialect.configured() == {"version": "0.4.0"}

@@ -1,0 +1,38 @@
+"""ended: cleaning up is waited for, however often the one who waits is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from msp_bridge.ended import ended
+
+
+async def fail() -> None:
+    raise LookupError
+
+
+async def test_it_returns_however_the_task_ended() -> None:
+    done, failed = asyncio.create_task(asyncio.sleep(0)), asyncio.create_task(fail())
+    cancelled = asyncio.create_task(asyncio.sleep(3600))
+    cancelled.cancel()
+    for task in (done, failed, cancelled):
+        await ended(task)
+        assert task.done()
+    assert isinstance(failed.exception(), LookupError)
+
+
+async def test_a_cancel_is_held_back_until_the_task_is_done() -> None:
+    may_end = asyncio.Event()
+    task = asyncio.create_task(may_end.wait())
+    waiting = asyncio.create_task(ended(task))
+    for _ in range(3):
+        await asyncio.sleep(0)
+        waiting.cancel()
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert task.result() is True

@@ -1,0 +1,114 @@
+"""The project's interpreter is found as the user's own tools find it, though nothing is activated."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.workspace.interpreter import candidates, find_interpreter
+
+Environment = Callable[[Path], Path]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+def environment(at: Path) -> Path:
+    """A virtual environment, as far as one can see from outside; its interpreter."""
+    (at / "bin").mkdir(parents=True)
+    (at / "pyvenv.cfg").touch()
+    python = at / "bin" / "python"
+    python.touch(0o755)
+    return python
+
+
+@pytest.mark.parametrize("name", [".venv", "venv", "env", ".env"])
+def test_an_environment_in_the_project_goes_first(root: Path, tmp_path: Path, name: str) -> None:
+    python = environment(root / name)
+    other = environment(tmp_path / "active")
+    assert find_interpreter(root, {"VIRTUAL_ENV": str(other.parents[1])}) == python
+
+
+def test_a_directory_that_only_has_the_name_is_passed_over(root: Path, tmp_path: Path) -> None:
+    (root / "env" / "bin").mkdir(parents=True)
+    (root / "env" / "bin" / "python").touch(0o755)
+    active = environment(tmp_path / "active")
+    assert find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")}) == active
+
+
+def test_an_environment_whose_interpreter_is_gone_is_passed_over(root: Path, tmp_path: Path) -> None:
+    environment(root / ".venv").unlink()
+    environment(root / "venv").chmod(0o644)
+    active = environment(tmp_path / "active")
+    found = find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")})
+    assert found == active or (os.getuid() == 0 and found is not None)
+
+
+def test_a_broken_link_is_passed_over(root: Path, tmp_path: Path) -> None:
+    python = environment(root / ".venv")
+    python.unlink()
+    python.symlink_to(tmp_path / "gone")
+    active = environment(tmp_path / "active")
+    assert find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")}) == active
+
+
+def test_conda_is_found_in_the_project_and_when_it_is_active(root: Path, tmp_path: Path) -> None:
+    active = environment(tmp_path / "conda")
+    variables = {"CONDA_PREFIX": str(tmp_path / "conda")}
+    assert find_interpreter(root, variables) == active
+    own = environment(root / ".conda")
+    assert find_interpreter(root, variables) == own
+
+
+def test_pdm_says_which(root: Path, tmp_path: Path) -> None:
+    python = environment(tmp_path / "elsewhere")
+    (root / ".pdm-python").write_text(f"{python}\n")
+    assert find_interpreter(root, {}) == python
+    (root / ".pdm-python").write_bytes(b"\xff")
+    assert find_interpreter(root, {}) != python
+
+
+def test_poetry_keeps_its_environments_by_the_projects_path(tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "poetry.lock").touch()
+    found = list(candidates(root, {"POETRY_VIRTUALENVS_PATH": str(tmp_path / "envs")}))
+    assert not any("envs" in str(path) for path in found)
+    import base64
+    import hashlib
+
+    # poetry.utils.env.EnvManager.generate_env_name
+    short = base64.urlsafe_b64encode(hashlib.sha256(os.path.realpath(root).encode()).digest()).decode()[:8]
+    environment(tmp_path / "envs" / f"project-{short}-py3.11")
+    newer = environment(tmp_path / "envs" / f"project-{short}-py3.13")
+    assert find_interpreter(root, {"POETRY_VIRTUALENVS_PATH": str(tmp_path / "envs")}) == newer
+    (root / "poetry.lock").unlink()
+    assert find_interpreter(root, {"POETRY_VIRTUALENVS_PATH": str(tmp_path / "envs")}) != newer
+
+
+def test_pipenv_and_hatch_keep_theirs_in_the_users_data(tmp_path: Path) -> None:
+    root = tmp_path / "my project"
+    root.mkdir()
+    data = {"XDG_DATA_HOME": str(tmp_path / "data"), "WORKON_HOME": str(tmp_path / "workon")}
+    (root / "Pipfile").touch()
+    theirs = [path for path in candidates(root, data) if path.is_relative_to(tmp_path / "workon")]
+    assert len(theirs) == 1
+    assert theirs[0].parents[1].name.startswith("my_project-")
+    python = environment(theirs[0].parents[1])
+    assert find_interpreter(root, data) == python
+
+
+def test_without_any_environment_there_is_still_an_interpreter(root: Path) -> None:
+    found = find_interpreter(root, {"PATH": os.environ["PATH"]})
+    assert found is not None
+    assert found.is_file()
+    elsewhere = [path for path in candidates(root, {"PATH": "/nowhere"}) if not path.is_relative_to(root)]
+    assert elsewhere in ([], [Path(sys.executable)])

@@ -1,0 +1,194 @@
+"""Clients share warm tools, a changed configuration gets fresh ones, and none is lost on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import MAX_IDLE, OpenWorkspaces
+from msp_bridge.workspace.workspace import Workspace
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "scripted.json").write_text(json.dumps({"mutations": []}))
+    for number in range(5):
+        (root / f"{number}.json").write_text(json.dumps({"mutations": []}))
+    return root
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[Workspace]:
+    """The workspaces that have been closed, in order."""
+    closed = []
+    aclose = Workspace.aclose
+
+    async def noted(self: Workspace) -> None:
+        await aclose(self)
+        closed.append(self)
+
+    monkeypatch.setattr(Workspace, "aclose", noted)
+    return closed
+
+
+@pytest.fixture
+async def workspaces(root: Path) -> AsyncIterator[OpenWorkspaces]:
+    workspaces = OpenWorkspaces(root, Configuration(adapters=("scripted",)))
+    yield workspaces
+    await workspaces.aclose()
+
+
+async def opened(workspaces: OpenWorkspaces, named: str | None = None) -> Workspace:
+    async with workspaces.use(named) as workspace:
+        return workspace
+
+
+async def test_the_same_configuration_is_the_same_workspace(workspaces: OpenWorkspaces, closed: list[Any]) -> None:
+    async with workspaces.use(None) as one, workspaces.use(None) as other:
+        assert one is other
+    assert await opened(workspaces) is one
+    assert closed == []
+
+
+async def test_another_configuration_is_another_workspace(workspaces: OpenWorkspaces) -> None:
+    assert await opened(workspaces) is not await opened(workspaces, "1.json")
+
+
+async def test_a_wrong_configuration_is_told_and_opens_nothing(workspaces: OpenWorkspaces) -> None:
+    with pytest.raises(ConfigurationError, match="no configuration file"):
+        await workspaces.check("gone.json")
+
+
+async def test_a_changed_configuration_file_is_a_new_workspace_and_the_old_one_ends(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    old = await opened(workspaces)
+    (root / "msp-bridge.toml").write_text("jobs = 1")
+    new = await opened(workspaces)
+    assert new is not old
+    assert closed == [old]
+    (root / "msp-bridge.toml").write_text("jobs = 2")
+    assert await opened(workspaces) is not new
+    assert closed == [old, new]
+
+
+async def test_an_outdated_workspace_ends_only_when_its_last_request_does(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    async with workspaces.use(None) as old:
+        async with workspaces.use(None):
+            (root / "msp-bridge.toml").write_text("jobs = 1")
+            assert await opened(workspaces) is not old
+        assert closed == []
+    assert closed == [old]
+
+
+async def test_few_idle_workspaces_stay_warm_the_most_recent_ones(
+    workspaces: OpenWorkspaces, closed: list[Any]
+) -> None:
+    seen = [await opened(workspaces, f"{number}.json") for number in range(5)]
+    assert closed == seen[:-MAX_IDLE]
+    assert [await opened(workspaces, f"{number}.json") for number in range(5 - MAX_IDLE, 5)] == seen[-MAX_IDLE:]
+
+
+async def test_a_workspace_in_use_is_never_ended_for_being_one_too_many(
+    workspaces: OpenWorkspaces, closed: list[Any]
+) -> None:
+    async with workspaces.use("0.json") as used:
+        for number in range(1, 5):
+            await opened(workspaces, f"{number}.json")
+        assert used not in closed
+
+
+async def test_closing_ends_all_of_them_once(workspaces: OpenWorkspaces, closed: list[Any], root: Path) -> None:
+    seen = [await opened(workspaces, named) for named in (None, "1.json")]
+    await workspaces.aclose()
+    await workspaces.aclose()
+    assert closed == seen
+
+
+class SlowClosing:
+    """Workspaces that end only when they are let."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.may_end = asyncio.Event(), asyncio.Event()
+        self.asked: list[Workspace] = []
+        self.closed: list[Workspace] = []
+
+        async def slowly(workspace: Workspace) -> None:
+            self.asked.append(workspace)
+            self.begun.set()
+            await self.may_end.wait()
+            self.closed.append(workspace)
+
+        monkeypatch.setattr(Workspace, "aclose", slowly)
+
+
+async def test_a_request_that_waits_for_another_tool_to_end_gets_a_living_one(
+    workspaces: OpenWorkspaces, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def alive() -> bool:
+        async with workspaces.use("0.json") as workspace:
+            return workspace not in closing.asked
+
+    await opened(workspaces, "0.json")
+    closing = SlowClosing(monkeypatch)
+    (root / "msp-bridge.toml").write_text("jobs = 1")
+    request = asyncio.create_task(alive())
+    await closing.begun.wait()
+    others = [asyncio.create_task(opened(workspaces, f"{number}.json")) for number in (1, 2, 3, 4)]
+    for _ in range(10):
+        await asyncio.sleep(0)
+    closing.may_end.set()
+    await asyncio.gather(*others)
+    assert await request
+
+
+async def test_a_cancel_while_tools_are_being_closed_loses_none_of_them(
+    workspaces: OpenWorkspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.workspace.open_workspaces.MAX_IDLE", 10)
+    idle = [await opened(workspaces, f"{number}.json") for number in range(3)]
+    monkeypatch.setattr("msp_bridge.workspace.open_workspaces.MAX_IDLE", 1)
+    closing = SlowClosing(monkeypatch)
+    request = asyncio.create_task(opened(workspaces, "3.json"))
+    await closing.begun.wait()
+    for _ in range(3):
+        request.cancel()
+        await asyncio.sleep(0)
+    assert not request.done()
+    closing.may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    assert {*idle[:2]} <= {*closing.closed}
+
+
+async def test_a_tool_that_can_not_be_closed_keeps_no_other_from_it(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Tool:
+        name = "tool"
+
+        def __init__(self, fails: bool) -> None:
+            self.fails, self.closed = fails, False
+
+        async def aclose(self) -> None:
+            await asyncio.sleep(0)
+            if self.fails:
+                raise LookupError("stuck")
+            await asyncio.sleep(0)
+            self.closed = True
+
+    tools = [Tool(False), Tool(True), Tool(False)]
+    await Workspace(root, tools).aclose()  # type: ignore[arg-type]
+    assert [tool.closed for tool in tools] == [True, False, True]
+    assert "stuck" in caplog.text
