@@ -1,0 +1,79 @@
+"""PrivateCopy: the copy of the project in which mutants are made and tests run, and whether it is still current."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from attrs import define, field
+
+from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.shadow.tree import Entry, SourceTree
+
+BARRIER = "[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
+
+
+@define(eq=False)
+class PrivateCopy:
+    """Everything here blocks: call it in a thread, and one call at a time.
+
+    The copy keeps the name of the project's directory, from which mutmut guesses where the sources are.
+    The files that the host has mutated are overlaid: a refresh reports them, and leaves them to the host.
+    """
+
+    root: Path
+    _shadow: ShadowWorkspace
+    _seen: dict[str, Entry] = field(factory=dict, init=False)
+
+    @classmethod
+    def claim(cls, home: Path, root: Path) -> PrivateCopy:
+        """One that no other process uses, below `home`."""
+        home.mkdir(parents=True, exist_ok=True)
+        shadow = ShadowWorkspace.claim(home.resolve(), root)
+        shadow.path.mkdir(parents=True, exist_ok=True)
+        (shadow.path.parent / "pytest.ini").write_text(BARRIER, encoding="ascii")
+        return cls(root, shadow)
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+        return self._shadow.path
+
+    @property
+    def home(self) -> Path:
+        """A private directory beside it."""
+        return self._shadow.path.parent
+
+    @property
+    def content(self) -> str:
+        """Names the content of the project at the last refresh."""
+        return self._shadow.digest
+
+    def is_current(self) -> bool:
+        """Whether no file of the project was touched since the last refresh: a look at each, without reading any."""
+        return bool(self._seen) and self._look() == self._seen
+
+    def refresh(self) -> frozenset[str]:
+        """Bring it up to date; the paths that changed since it was last brought up to date."""
+        seen = self._look()
+        self._shadow.overlaid.clear()
+        self._shadow.overlaid.update(_generated(self.home / "generated.json"))
+        changed = self._shadow.refresh()
+        self._seen = seen  # looked at first: what changed meanwhile will look different
+        return changed
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._shadow.close()
+
+    def _look(self) -> dict[str, Entry]:
+        return SourceTree(os.path.realpath(self.root)).entries()
+
+
+def _generated(record: Path) -> set[str]:
+    """The files in the copy that a host has written."""
+    try:
+        return set(json.loads(record.read_bytes()))
+    except (OSError, ValueError):
+        return set()

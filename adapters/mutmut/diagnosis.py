@@ -1,0 +1,55 @@
+"""Diagnosis: what `msp-bridge doctor` says of mutmut on a project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from msp_bridge.adapter import BridgeError, Finding, Project
+
+from .discovery import Discovery
+from .host import UNUSED
+from .installation import Installation
+from .settings import NAMES, holds_configuration
+from .testing import Testing
+
+SELECT_TESTS = "set pytest_add_cli_args_test_selection in [tool.mutmut]"
+
+
+async def diagnose(
+    project: Project, parts: Callable[[], Awaitable[tuple[Discovery, Testing]]]
+) -> AsyncGenerator[Finding, None]:
+    """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
+    try:
+        installation = await Installation.look(project.python, project.root)
+    except BridgeError as error:
+        yield Finding(False, "interpreter", str(error), "set `python` to the project's interpreter")
+        return
+    yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
+    if installation.fault is not None:
+        yield Finding(False, "mutmut", installation.fault, installation.remedy)
+        return
+    yield Finding(True, "mutmut", f"mutmut {installation.mutmut} with pytest {installation.pytest}")
+    try:
+        discovery, testing = await parts()
+        found = await discovery.files()
+    except BridgeError as error:
+        yield Finding(False, "configuration", str(error), "set source_paths in [tool.mutmut] of pyproject.toml")
+        return
+    named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
+    yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
+    paths, count = ", ".join(found["source_paths"]), len(found["files"])
+    yield Finding(
+        bool(count), "sources", f"{count} files in {paths}", None if count else "set source_paths in [tool.mutmut]"
+    )
+    for option in found["unused"]:
+        yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
+    try:
+        host = await testing.prepare()
+    except BridgeError as error:
+        yield Finding(False, "tests", str(error), SELECT_TESTS)
+        return
+    yield Finding(True, "tests", f"{host.size} tests")
+    for test in host.failing:
+        yield Finding(
+            False, "tests", f"{test} fails without any mutant, and is not asked", f"mend it, or {SELECT_TESTS}"
+        )

@@ -1,0 +1,67 @@
+"""Settings: where mutmut's configuration is, and whether a project has one."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import tomllib
+from pathlib import Path
+
+from msp_bridge.adapter import ConfigurationError, Project
+
+NAMES = ("pyproject.toml", "setup.cfg")
+
+
+def is_configured(root: Path) -> bool:
+    """Whether pyproject.toml has a table `tool.mutmut`, or setup.cfg a section `mutmut`."""
+    return any(holds_configuration(root / name) for name in NAMES)
+
+
+def holds_configuration(file: Path) -> bool:
+    """Whether mutmut finds its options in `file`; False when it can't be read."""
+    try:
+        text = file.read_text("utf-8")
+        if file.name == "setup.cfg":
+            parser = configparser.ConfigParser()
+            parser.read_string(text)
+            return parser.has_section("mutmut")
+        tools = tomllib.loads(text).get("tool")
+        return isinstance(tools, dict) and "mutmut" in tools
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, configparser.Error):
+        return False
+
+
+def config_file_of(project: Project) -> str | None:
+    """The file that the user named for mutmut, absolute. Raises ConfigurationError for what mutmut couldn't read."""
+    if project.settings:
+        unknown = ", ".join(sorted(project.settings))
+        raise ConfigurationError(f"mutmut has no settings of its own in the bridge's configuration, remove: {unknown}")
+    file = project.config_file
+    if file is None:
+        return None
+    absolute = project.root / file
+    if absolute.name not in NAMES or not absolute.resolve().is_relative_to(project.root.resolve()):
+        raise ConfigurationError(f"mutmut reads pyproject.toml or setup.cfg within the project, not {file}")
+    if not absolute.is_file():
+        raise ConfigurationError(f"there is no mutmut configuration {absolute}")
+    return str(absolute)
+
+
+def environment_of(python: Path, cache: Path) -> dict[str, str | None]:
+    """What processes of the project's interpreter find in their environment, as if it had been activated.
+
+    Bytecode goes to the cache: an environment within the project is part of the user's tree too.
+    """
+    prefix = python.parent.parent
+    return {
+        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
+        "VIRTUAL_ENV": str(prefix) if (prefix / "pyvenv.cfg").is_file() else None,
+        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
+        "PYTHONDONTWRITEBYTECODE": None,
+        "PYTHONHOME": None,
+        "PY_IGNORE_IMPORTMISMATCH": "1",  # as mutmut sets it: the same module lies in the copy
+        "MUTANT_UNDER_TEST": None,
+        "MUTMUT_DEPENDENCY_DEPTH": None,
+        "PYTEST_CURRENT_TEST": None,
+        "PYTEST_VERSION": None,
+    }

@@ -1,0 +1,63 @@
+"""Descendants: which processes are below this one, and the end of those that nobody owns.
+
+On Linux this process and each worker is a "child subreaper": what a worker leaves behind becomes a child of its parent
+here, however often it forked or changed its session, and never a child of init. Elsewhere only the worker's process
+group is ended here; the rest is swept by the bridge when the host ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Collection, Iterable
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded before any fork
+
+
+def adopt_orphans() -> None:
+    """From now on, orphaned descendants become children of this process (Linux)."""
+    if LIBC is not None:
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent ends, however it ends (Linux)."""
+    if LIBC is not None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def children() -> set[int]:
+    """The children of this process (Linux; elsewhere none are known)."""
+    found: set[int] = set()
+    with contextlib.suppress(FileNotFoundError):
+        for thread in os.listdir("/proc/self/task"):
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/self/task/{thread}/children", "rb") as file:
+                found.update(map(int, file.read().split()))
+    return found
+
+
+def end_group(leader: int) -> None:
+    """Kill the process group of `leader`."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # PermissionError: macOS says so of zombies
+        os.killpg(leader, signal.SIGKILL)
+
+
+def end_strays(known: Collection[int]) -> None:
+    """Kill and reap every child that isn't `known`, and then what was below it, until none is left."""
+    while strays := children().difference(known):
+        for pid in strays:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        reap(strays)
+
+
+def reap(pids: Iterable[int]) -> None:
+    """Wait until each of the children `pids` is gone."""
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)

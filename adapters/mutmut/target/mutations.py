@@ -1,0 +1,214 @@
+"""Mutations: mutmut's mutations of one file, in mutmut's order, each with its exact place in the text.
+
+A mutation whose text would run into its neighbour (`if(not a):` becomes `ifa:`) makes mutmut 3.8.1 refuse the file with
+InvalidGeneratedSyntaxException: it is left out, and the others are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import libcst as cst
+from libcst._nodes.internal import CodegenState
+from libcst.metadata import MetadataWrapper, PositionProvider, WhitespaceInclusivePositionProvider
+from mutmut.mutation import file_mutation
+from mutmut.mutation.file_mutation import MutatedFile, Mutation, MutationVisitor
+from mutmut.mutation.mutators import mutation_operators
+from mutmut.mutation.pragma_handling import get_ignored_lines
+from mutmut.mutation.trampoline_templates import mangle_function_name
+from mutmut.utils.format_utils import get_mutant_name
+
+from .mutators import mutator_name
+
+
+@dataclass(frozen=True)
+class Change:
+    """`code[start:end]` becomes `replacement`; offsets in code points."""
+
+    handle: str  # mutmut's name of the mutant: pkg.module.x_function__mutmut_3
+    mutator: str
+    start: int
+    end: int
+    replacement: str
+
+
+class Mutations:
+    """The mutations of one file. Raises what mutmut raises when it can't make them, ParserSyntaxError for instance."""
+
+    def __init__(self, path: str, code: str) -> None:
+        self._path = path
+        made_by = _Operators()
+        wrapper = MetadataWrapper(cst.parse_module(code))
+        visitor = MutationVisitor(made_by.noting(mutation_operators), get_ignored_lines(path, code, wrapper))
+        self._module = wrapper.visit(visitor)
+        self._ignored = visitor.ignored_classes, visitor.ignored_functions
+        found = visitor.mutations
+        places = _Places(self._module, code, found)
+        self._placed = [
+            (
+                mutation,
+                mutator_name(made_by.name(mutation), mutation.original_node, mutation.mutated_node),
+                places.of(mutation),
+            )
+            for mutation in found
+            if mutation.contained_by_top_level_function is not None
+        ]
+        self._placed = [item for item in self._placed if not _glued(code, *item[2])]
+
+    def changes(self) -> Iterator[Change]:
+        """Those that can become active: of functions of the same name, Python knows only the last."""
+        grouped: dict[int, list[tuple[str, tuple[int, int, str]]]] = {}
+        for mutation, mutator, place in self._placed:
+            grouped.setdefault(id(mutation.contained_by_top_level_function), []).append((mutator, place))
+        for name, function in self._live().items():
+            for number, (mutator, place) in enumerate(grouped.get(id(function), ()), start=1):
+                yield Change(self._handle(f"{name}__mutmut_{number}"), mutator, *place)
+
+    def generate(self) -> MutatedFile:
+        """mutmut's file with all mutants in it."""
+        kept = [mutation for mutation, _, _ in self._placed]
+        return file_mutation.combine_mutations_to_source(self._module, kept, *self._ignored)
+
+    def _handle(self, name: str) -> str:
+        return get_mutant_name(Path(self._path), name)
+
+    def _live(self) -> dict[str, cst.FunctionDef]:
+        found: dict[str, cst.FunctionDef] = {}
+        for statement in self._module.body:
+            if isinstance(statement, cst.FunctionDef):
+                found[mangle_function_name(name=statement.name.value, class_name=None)] = statement
+            elif isinstance(statement, cst.ClassDef) and isinstance(statement.body, cst.IndentedBlock):
+                for method in statement.body.body:
+                    if isinstance(method, cst.FunctionDef):
+                        found[mangle_function_name(name=method.name.value, class_name=statement.name.value)] = method
+        return found
+
+
+class _Operators:
+    """Remembers which operator made which node: mutmut itself forgets."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[str, cst.CSTNode]] = {}  # the node is kept so that its id stays its own
+
+    def noting(
+        self, operators: Iterable[tuple[type, Callable[[Any], Iterable[cst.CSTNode]]]]
+    ) -> list[tuple[type, Any]]:
+        return [(kind, self._noting(operator)) for kind, operator in operators]
+
+    def _noting(self, operator: Callable[[Any], Iterable[cst.CSTNode]]) -> Callable[[Any], Iterator[cst.CSTNode]]:
+        def wrapped(node: Any) -> Iterator[cst.CSTNode]:
+            for mutated in operator(node):
+                self._names[id(mutated)] = (operator.__name__, mutated)
+                yield mutated
+
+        return wrapped
+
+    def name(self, mutation: Mutation) -> str:
+        return self._names[id(mutation.mutated_node)][0]
+
+
+class _Places:
+    """Where a mutation is in the text."""
+
+    def __init__(self, module: cst.Module, code: str, mutations: Iterable[Mutation]) -> None:
+        self._module, self._code = module, code
+        self._line_starts = [0]
+        for line in code.split("\n"):
+            self._line_starts.append(self._line_starts[-1] + len(line) + 1)
+        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+        self._outer: Mapping[cst.CSTNode, Any] = wrapper.resolve(WhitespaceInclusivePositionProvider)
+        self._inner: Mapping[cst.CSTNode, Any] = wrapper.resolve(PositionProvider)
+        nodes = {id(mutation.original_node) for mutation in mutations}
+        nodes |= {id(mutation.contained_by_top_level_function) for mutation in mutations}
+        self._indents = _Indents(module.default_indent, nodes)
+        module.visit(self._indents)
+
+    def of(self, mutation: Mutation) -> tuple[int, int, str]:
+        """Start, end, replacement: of the node that mutmut replaces or, without a position, of its function."""
+        place = self._place(mutation.original_node, mutation.mutated_node)
+        if place is None:
+            function = mutation.contained_by_top_level_function
+            assert function is not None
+            mutated = file_mutation.deep_replace(function, mutation.original_node, mutation.mutated_node)
+            place = self._place(function, cast(cst.CSTNode, mutated))
+        if place is None:
+            raise ValueError(f"the text of a mutant in {self._code[:60]!r}… can't be found in the file")
+        return place
+
+    def _place(self, node: cst.CSTNode, mutated: cst.CSTNode) -> tuple[int, int, str] | None:
+        if node not in self._outer:
+            return None
+        start, end = self._span(self._outer[node])
+        before, after = self._render(node, mutated)
+        if self._code[start:end] != before:
+            return None
+        if node in self._inner:
+            inner_start, inner_end = self._span(self._inner[node])
+            start, end, after = _shrink(self._code, (start, end, after), inner_start - start, end - inner_end)
+        while end - start and after and self._code[start] == after[0] and after[0] in " \t":
+            start, after = start + 1, after[1:]
+        while end - start and after and self._code[end - 1] == after[-1] and after[-1] in " \t":
+            end, after = end - 1, after[:-1]
+        return start, end, after
+
+    def _span(self, range_: Any) -> tuple[int, int]:
+        start, end = range_.start, range_.end
+        return self._line_starts[start.line - 1] + start.column, self._line_starts[end.line - 1] + end.column
+
+    def _render(self, *nodes: cst.CSTNode) -> Iterator[str]:
+        indent = self._indents.found.get(id(nodes[0]), "")
+        for node in nodes:
+            state = CodegenState(
+                default_indent=self._module.default_indent, default_newline=self._module.default_newline
+            )
+            if indent:
+                state.increase_indent(indent)
+            node._codegen(state)
+            yield "".join(state.tokens)
+
+
+class _Indents(cst.CSTVisitor):
+    """The indentation at which each of the wanted nodes stands."""
+
+    def __init__(self, default: str, wanted: set[int]) -> None:
+        super().__init__()
+        self._default, self._wanted = default, wanted
+        self._stack = [""]
+        self.found: dict[int, str] = {}
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if id(node) in self._wanted:
+            self.found[id(node)] = self._stack[-1]
+        if isinstance(node, (cst.IndentedBlock, cst.Match)):  # a match statement indents its cases itself
+            self._stack.append(self._stack[-1] + (self._default if node.indent is None else node.indent))
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if isinstance(original_node, (cst.IndentedBlock, cst.Match)):
+            self._stack.pop()
+
+
+def _shrink(code: str, place: tuple[int, int, str], head: int, tail: int) -> tuple[int, int, str]:
+    """Without the white space and comments around the node that both texts share."""
+    start, end, after = place
+    if head > 0 and after.startswith(code[start : start + head]):
+        start, after = start + head, after[head:]
+    if tail > 0 and len(after) >= tail and after.endswith(code[end - tail : end]):
+        end, after = end - tail, after[: len(after) - tail]
+    return start, end, after
+
+
+def _glued(code: str, start: int, end: int, replacement: str) -> bool:
+    """Whether a word in the replacement runs into a word beside it that it didn't touch before."""
+    before = (
+        start > 0 and _word(code[start - 1]) and replacement[:1] and _word(replacement[0]) and not _word(code[start])
+    )
+    after = end < len(code) and _word(code[end]) and replacement and _word(replacement[-1]) and not _word(code[end - 1])
+    return bool(before or after)
+
+
+def _word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -1,0 +1,111 @@
+"""Session: how pytest is started in the copy, and how chosen tests are run one by one within it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import types
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mutmut.configuration import config
+
+LONGEST = 4000  # characters of a message
+
+
+@dataclass
+class Failure:
+    """A test, or a module that can't be collected, and what it says."""
+
+    test: str
+    text: str
+
+
+class Session:
+    """A pytest plugin: collects without running, remembers what fails, and runs what it is told to."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.failure: Failure | None = None
+        self.broken: list[Failure] = []  # modules that can't be collected
+        self._session: Any = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: Any) -> None:
+        """Tests are run here, not in the processes of pytest-xdist."""
+        if hasattr(config.option, "numprocesses"):
+            config.option.numprocesses = 0
+
+    def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
+        """--doctest-modules finds the doctests of each generated copy of a function."""
+        copies = [item for item in items if "__mutmut_" in item.nodeid]
+        if copies:
+            items[:] = [item for item in items if "__mutmut_" not in item.nodeid]
+            config.hook.pytest_deselected(items=copies)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """Remember modules that can't be imported."""
+        if report.failed:
+            self.broken.append(Failure(report.nodeid, message_of(report)))
+
+    def pytest_collection_finish(self, session: Any) -> None:
+        """Remember the tests."""
+        self._session, self.items = session, session.items
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Remember the first failure: also of a subtest, which no other hook sees."""
+        if report.failed and self.failure is None:
+            self.failure = Failure(report.nodeid, message_of(report))
+
+    def run(self, tests: Sequence[int]) -> Iterator[tuple[int, float]]:
+        """Run `tests`, one at each step; yields the index and the seconds. Then look at `failure`."""
+        for place, test in enumerate(tests):
+            item = self.items[test]
+            following = self.items[tests[place + 1]] if place + 1 < len(tests) else None
+            start = time.perf_counter()
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            yield test, time.perf_counter() - start
+
+    def tear_down(self) -> None:
+        """End the fixtures that are still set up, after the last test that was run."""
+        self._session._setupstate.teardown_exact(None)
+
+    def use_scratch(self, directory: Path) -> None:
+        """Let `tmp_path` be below `directory`; for a process that was forked after pytest was configured."""
+        factory = getattr(self._session.config, "_tmp_path_factory", None)
+        if factory is not None:
+            factory._given_basetemp, factory._basetemp = directory / "tests", None
+
+
+def message_of(report: Any) -> str:
+    """What a failed test says, without the way that led there."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = (crash.message if crash is not None else report.longreprtext).strip()
+    text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates are no text to anybody else
+    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+
+
+def arguments(extra: Iterable[str] = ()) -> list[str]:
+    """pytest's arguments: as mutmut passes them, without what makes runs differ or writes elsewhere."""
+    own = ["--rootdir=.", "--tb=native", "-q", "--capture=sys"]
+    own += [word for name in ("randomly", "random-order", "cacheprovider") for word in ("-p", f"no:{name}")]
+    if find_spec("pytest_cov") is not None:
+        own.append("--no-cov")
+    return [*own, *extra, *config().pytest_add_cli_args_test_selection, *config().pytest_add_cli_args]
+
+
+def enter(root: str) -> None:
+    """Let the copy, which is the current directory, take the place of `root` in `sys.path`, as mutmut does it."""
+    copy = os.getcwd()
+    originals = {os.path.realpath(os.path.join(root, part)) for part in ("", "src", "source")}
+    sys.path[:] = [path for path in sys.path if os.path.realpath(path) not in originals]
+    for part in ("", "src", "source"):
+        if os.path.isdir(os.path.join(copy, part)):
+            sys.path.insert(0, os.path.join(copy, part) if part else copy)
+    sys.argv = ["pytest"]
+    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes

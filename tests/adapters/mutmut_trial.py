@@ -1,0 +1,92 @@
+"""A trial: a project of its own in a temporary directory, and the mutmut adapter on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import define, field
+from msp_bridge.adapters.mutmut import Mutmut
+
+from msp_bridge.adapter import Mutant, Project, Result, Scope
+
+PROJECTS = Path(__file__).parent.parent / "projects"
+
+
+@define(eq=False)
+class Trial:
+    """The adapter on a project that nobody but the trial itself may write to."""
+
+    root: Path
+    adapter: Mutmut
+    _tree: dict[str, tuple[bytes, int]] = field(factory=dict, init=False)
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def of(cls, source: str | dict[str, bytes], directory: Path, **about: Any) -> AsyncIterator[Trial]:
+        """On a copy of a tree of tests/projects, or on files. At the end nothing may be left running or written."""
+        root = directory / "project"
+        if not root.exists():
+            if isinstance(source, str):
+                shutil.copytree(PROJECTS / source, root)
+            else:
+                for path, data in source.items():
+                    (root / path).parent.mkdir(parents=True, exist_ok=True)
+                    (root / path).write_bytes(data)
+        project = Project(root, directory / "cache", **{"python": Path(sys.executable), "jobs": 2, **about})
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        trial = cls(root, Mutmut(project))
+        trial._tree = trial.tree()
+        try:
+            yield trial
+        finally:
+            await trial.adapter.aclose()
+        assert trial.tree() == trial._tree
+        assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+
+    def tree(self) -> dict[str, tuple[bytes, int]]:
+        """Every file with its bytes and the time of its last change."""
+        files = (Path(directory, name) for directory, _, names in os.walk(self.root) for name in names)
+        return {str(file.relative_to(self.root)): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+
+    def write(self, path: str, text: str) -> None:
+        """As the user would, in an editor."""
+        (self.root / path).write_text(text, encoding="utf-8")
+        self._tree = self.tree()
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace `old`, which must be there."""
+        text = (self.root / path).read_text(encoding="utf-8")
+        assert old in text
+        self.write(path, text.replace(old, new))
+
+    async def discover(self, *paths: str) -> list[Mutant]:
+        """All mutants, or those of `paths`."""
+        async with aclosing(self.adapter.discover(Scope(frozenset(paths) if paths else None))) as mutants:
+            return [mutant async for mutant in mutants]
+
+    async def test(self, mutants: Sequence[Mutant] | None = None) -> dict[str, Result]:
+        """The results by handle; each mutant has at most one."""
+        results: dict[str, Result] = {}
+        async with aclosing(self.adapter.test(mutants if mutants is not None else await self.discover())) as stream:
+            async for result in stream:
+                assert result.mutant.handle not in results
+                results[result.mutant.handle] = result
+        return results
+
+    async def host(self) -> int:
+        """The process that judges: another number is another host."""
+        _, testing = await self.adapter._parts()
+        return (await testing.prepare()).pid
+
+    @property
+    def copy(self) -> Path:
+        """Where the mutated files are."""
+        return self.root.parent / "cache" / "copy-0" / self.root.name

@@ -1,0 +1,246 @@
+"""Discovery: which mutants there are, and that each replacement gives mutmut's own mutant."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from mutmut.configuration import reset_config
+from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut_trial import Trial
+
+from msp_bridge.adapter import Mutant, Position, ToolError
+from msp_bridge.source import SourceText
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
+ORDINARY = """\
+import asyncio, functools
+
+def emoji(s):
+    return "\N{GRINNING FACE}" + s + ("x" if s else "e\u0301y")
+
+def nested(items):
+    def inner(x, k=2):
+        return x * k + 1
+
+    return sorted(map(inner, items), key=lambda i: -i)
+
+async def waits(n):
+    await asyncio.sleep(n - 1)
+    async for _ in aiter(n):
+        yield n not in (1, 2)
+
+@functools.cache
+def decorated(n):
+    return n + 1
+
+class Box:
+    size: int = 3
+
+    def grow(self, by=1, *, times=2):
+        self.size += by * times
+        return dict(size=self.size, by=by)
+
+    @staticmethod
+    def of(a, b):
+        return f"{a}" and max(a, b, 3)
+
+    @classmethod
+    def make(cls): return cls() if True else None
+
+    @property
+    def twice(self):
+        return self.size * 2
+
+def twins(a):
+    return a + 1
+
+def twins(a):
+    return a - 100 if a is not None else a.split("x", 1)
+
+def choose(x):
+    match x:
+        case 1:
+            return "one"
+        case [a, *_] if a > 2:  # a comment
+            return a
+        case _:
+            pass
+    while True:
+        if x: break
+        else: continue
+    return (
+        x  # here
+        and not x
+    )
+
+def same(f, a):
+    return f(a, a)
+"""
+ODD = {
+    "pyproject.toml": TABLE,
+    "pkg/__init__.py": b"def top(a):\n    return a + 1\n",
+    "pkg/plain.py": ORDINARY.encode(),
+    "pkg/crlf.py": ORDINARY.replace("\n", "\r\n").encode(),
+    "pkg/mixed.py": b"def f(a):\r\n    return (a +\n      1)\r\n\r\n"
+    b"def g(a):\n    match a:\r\n        case 1:\n            pass\r\n        case 2:\r\n            return 1\r\n",
+    "pkg/bom.py": b"\xef\xbb\xbf" + ORDINARY.encode(),
+    "pkg/tabs.py": ORDINARY.replace("    ", "\t").encode(),
+    "pkg/no_newline.py": b"def f(a): return a + 1",
+}
+
+
+def functions(code: str) -> dict[tuple[str | None, str], str]:
+    """Each function of a module as a tree without its name and decorators; of the same name, the last."""
+    found = {}
+    for node in ast.parse(code).body:
+        owner, body = (node.name, node.body) if isinstance(node, ast.ClassDef) else (None, [node])
+        for function in body:
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name, function.name, function.decorator_list = function.name, "f", []
+                found[owner, name] = ast.dump(function)
+    return found
+
+
+def place_of(handle: str) -> tuple[str | None, str]:
+    """Class and function of a mutant, from mutmut's name for it."""
+    name = handle.rpartition(".")[2].rpartition("__mutmut_")[0]
+    owner, _, function = name.removeprefix("xǁ").rpartition("ǁ")
+    return (owner, function) if owner else (None, name.removeprefix("x_"))
+
+
+async def test_each_replacement_applied_to_the_file_gives_mutmuts_own_mutant(tmp_path, monkeypatch):
+    async with Trial.of(ODD, tmp_path) as trial:
+        mutants = await trial.discover()
+        monkeypatch.chdir(trial.root)
+        reset_config()
+        checked = 0
+        for path in sorted({mutant.path for mutant in mutants}):
+            source = SourceText.read(trial.root / path)
+            plain = (trial.root / path).read_text("utf-8-sig")
+            original, generated = functions(plain), functions(mutate_file_contents(path, plain).code)
+            theirs = {name: tree for (_, name), tree in generated.items() if "__mutmut_" in name and name[-1].isdigit()}
+            live = set()
+            for mutant in (mutant for mutant in mutants if mutant.path == path):
+                applied = functions(source.apply(mutant))
+                changed = {place for place in original if original[place] != applied[place]}
+                assert changed == {place_of(mutant.handle)}
+                assert applied[place_of(mutant.handle)] == theirs[mutant.handle.rpartition(".")[2]]
+                live.add(applied[place_of(mutant.handle)])
+                checked += 1
+            assert live == {tree for name, tree in theirs.items() if is_live(name, mutants, path)}
+        assert checked == len(mutants) > 300
+
+
+def is_live(name: str, mutants: list[Mutant], path: str) -> bool:
+    """Not of the first of two functions of the same name: mutmut gives those names too, and never runs them."""
+    last = max(
+        int(m.handle.rpartition("_")[2]) for m in mutants if m.path == path and f"{place_of(m.handle)[1]}__" in name
+    )
+    return int(name.rpartition("_")[2]) <= last or place_of(name) != (None, "twins")
+
+
+async def test_replacements_have_the_line_ends_of_their_file(tmp_path):
+    async with Trial.of(ODD, tmp_path) as trial:
+        mutants = await trial.discover("pkg/crlf.py")
+        multi_line = [mutant.replacement for mutant in mutants if "\n" in mutant.replacement]
+        assert multi_line
+        assert all(text.count("\n") == text.count("\r\n") for text in multi_line)
+
+
+async def test_columns_count_utf16_units(tmp_path):
+    source = 'def f(s):\n    return "\N{GRINNING FACE}" + s\n'
+    async with Trial.of({"pyproject.toml": TABLE, "pkg/m.py": source.encode()}, tmp_path) as trial:
+        swap = next(mutant for mutant in await trial.discover() if mutant.mutator == "operator: + to -")
+        assert (swap.location.start, swap.location.end) == (Position(2, 12), Position(2, 20))
+
+
+async def test_mutators_have_names_that_a_person_understands(tmp_path):
+    async with Trial.of(ODD, tmp_path) as trial:
+        names = {mutant.mutator for mutant in await trial.discover("pkg/plain.py")}
+    assert names >= {
+        "operator: + to -", "operator: and to or", "operator removal: not", "number", "string", "lambda",
+        "name: True to False", "keyword: break to return", "keyword: not in to in", "argument removal",
+        "argument to None", "dict argument name", "augmented assignment: += to =", "case removal",
+        "condition always False", "string method: split to rsplit",
+    }  # fmt: skip
+    assert not any("operator_" in name for name in names)
+
+
+async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_does_not_break_the_others(tmp_path, caplog):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/good.py": b"def f(a):\n    return a + 1\n",
+        "pkg/broken.py": b"def f(:\n",
+        "pkg/latin.py": b"# -*- coding: latin-1 -*-\ndef f(a):\n    return a + '\xe9'\n",
+        "pkg/pragma.py": b"# pragma: no mutate start\ndef f(a):\n    return a + 1\n",
+        "pkg/glued.py": b"def f(a):\n    if(not a):\n        return a + 1\n    return 2\n",
+        "tests/test_good.py": b"from pkg.good import f\nfrom pkg import glued, latin\n\ndef test_f():\n"
+        b"    assert f(1) == 2 == glued.f(0) + 1 and latin.f('') == '\\xe9'\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        mutants = await trial.discover()
+        assert {mutant.path for mutant in mutants} == {"pkg/good.py", "pkg/glued.py"}
+        for mutant in mutants:
+            compile(SourceText.read(trial.root / mutant.path).apply(mutant), mutant.path, "exec")
+        results = await trial.test(mutants)
+        assert len(results) == len(mutants)
+        assert {result.status.value for result in results.values()} == {"Killed", "Survived"}
+    for name in ("broken", "latin", "pragma"):
+        assert f"pkg/{name}.py has no mutants" in caplog.text
+
+
+async def test_tests_and_files_that_the_configuration_excludes_are_not_mutated(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        mutants = await trial.discover()
+        assert {mutant.path for mutant in mutants} == {"src/calc/ops.py", "src/calc/crash.py"}
+        assert not any("ignored" in mutant.handle for mutant in mutants)
+
+
+async def test_a_scope_names_files_and_directories(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        everything = await trial.discover()
+        assert await trial.discover("src/") == everything
+        some = await trial.discover("src/calc/crash.py", "nowhere.py")
+        assert some == [mutant for mutant in everything if mutant.path == "src/calc/crash.py"]
+        assert some
+
+
+async def test_ids_are_the_same_in_another_server(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        first = [mutant.id for mutant in await trial.discover()]
+    async with Trial.of("py_calc", tmp_path) as trial:
+        assert [mutant.id for mutant in await trial.discover()] == first
+    assert len(set(first)) == len(first)
+
+
+async def test_an_edited_file_is_discovered_anew(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        await trial.discover()
+        trial.edit("src/calc/ops.py", "a + b", "a * b")
+        assert "operator: * to /" in {mutant.mutator for mutant in await trial.discover("src/calc/ops.py")}
+
+
+async def test_a_changed_configuration_is_read_anew(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        await trial.discover()
+        trial.edit("pyproject.toml", "left_alone.py", "ops.py")
+        assert {mutant.path for mutant in await trial.discover()} == {"src/calc/crash.py", "src/calc/left_alone.py"}
+
+
+async def test_a_configuration_file_that_the_user_names_is_respected(tmp_path):
+    files = {
+        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["a"]\n',
+        "setup.cfg": b"[mutmut]\nsource_paths = b\n",
+        "a/m.py": b"def f(a):\n    return a + 1\n",
+        "b/m.py": b"def f(a):\n    return a + 1\n",
+    }
+    async with Trial.of(files, tmp_path, config_file=Path("setup.cfg")) as trial:
+        assert {mutant.path for mutant in await trial.discover()} == {"b/m.py"}
+
+
+async def test_a_project_whose_sources_cannot_be_guessed_is_told_which_setting_names_them(tmp_path):
+    async with Trial.of({"thing/m.py": b""}, tmp_path) as trial:
+        with pytest.raises(ToolError, match="source_paths"):
+            await trial.discover()

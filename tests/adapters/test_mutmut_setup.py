@@ -1,0 +1,123 @@
+"""Setup: when mutmut is at home in a project, and what the user is told when something is missing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.mutmut import Mutmut
+from mutmut_trial import Trial
+
+from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
+
+SOURCE = {"pkg/m.py": b"def f(a):\n    return a + 1\n"}
+
+
+def environment(directory: Path, **versions: str) -> Path:
+    """An interpreter whose environment says that it has these packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory], check=True)
+    (site,) = directory.glob("lib/python3*/site-packages")
+    for name, version in versions.items():
+        info = site / f"{name}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return directory / "bin" / "python"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[tool.mutmut]\n"),
+        ("pyproject.toml", "[tool.mutmut]\nsource_paths = ['pkg']\n"),
+        ("setup.cfg", "[mutmut]\n"),
+    ],
+)
+def test_a_project_with_a_configuration_of_mutmut_is_detected(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache")) is not None
+
+
+@pytest.mark.parametrize("text", ["", "[tool.other]\n", "not toml [", "tool = 3\n"])
+def test_a_project_without_mutmut_is_not_detected(tmp_path, text):
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache")) is None
+    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache", python=environment(tmp_path / "venv"))) is None
+
+
+def test_a_project_with_mutmut_in_its_environment_is_detected(tmp_path):
+    python = environment(tmp_path / "venv", mutmut="3.8.1")
+    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache", python=python)) is not None
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({}, "mutmut isn't installed for .*/venv/bin/python"),
+        ({"mutmut": "2.5.1", "pytest": "9.2.0"}, "mutmut 2.5.1, which edits your files in place, is too old"),
+        ({"mutmut": "3.8.0", "pytest": "9.2.0"}, "mutmut 3.8.0 is too old"),
+        ({"mutmut": "4.0", "pytest": "9.2.0"}, "mutmut 4.0 is newer than this bridge knows"),
+        ({"mutmut": "3.8.1", "pytest": "8.4.2"}, "pytest 8.4.2 is too old for mutmut 3.8.1"),
+        ({"mutmut": "3.8.1"}, "pytest isn't installed"),
+    ],
+)
+async def test_versions_that_cannot_work_are_named_with_the_command_that_mends_them(tmp_path, versions, message):
+    python = environment(tmp_path / "venv", **versions)
+    async with Trial.of(SOURCE, tmp_path, python=python) as trial:
+        command = r"venv/bin/python -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
+        with pytest.raises(ToolError, match=f"{message}.*{command}"):
+            await trial.discover()
+        findings = [finding async for finding in trial.adapter.diagnose()]
+        assert [finding.good for finding in findings] == [True, False]
+        assert findings[1].remedy == f"{python} -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
+
+
+async def test_a_project_without_an_interpreter_is_told_how_to_name_one(tmp_path):
+    async with Trial.of(SOURCE, tmp_path, python=None) as trial:
+        with pytest.raises(ToolError, match="name one with the setting `python`"):
+            await trial.discover()
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"settings": {"workers": 3}}, "remove: workers"),
+        ({"config_file": Path("stryker.conf.json")}, "mutmut reads pyproject.toml or setup.cfg within the project"),
+        ({"config_file": Path("../pyproject.toml")}, "mutmut reads pyproject.toml or setup.cfg within the project"),
+        ({"config_file": Path("setup.cfg")}, "there is no mutmut configuration"),
+    ],
+)
+async def test_settings_that_mean_nothing_are_refused(tmp_path, about, message):
+    async with Trial.of(SOURCE, tmp_path, **about) as trial:
+        with pytest.raises(ConfigurationError, match=message):
+            await trial.discover()
+
+
+async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        findings = [finding async for finding in trial.adapter.diagnose()]
+    assert all(finding.good for finding in findings)
+    assert [finding.subject for finding in findings] == ["interpreter", "mutmut", "configuration", "sources", "tests"]
+    assert Finding(True, "configuration", "pyproject.toml") in findings
+    assert Finding(True, "sources", "3 files in src") in findings
+    assert Finding(True, "tests", "7 tests") in findings
+
+
+async def test_a_suite_that_fails_is_diagnosed(tmp_path):
+    files = {
+        **SOURCE,
+        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+        "tests/test_m.py": b"def test_red():\n    assert 0\n\ndef test_green():\n    pass\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        findings = [finding async for finding in trial.adapter.diagnose()]
+        assert [finding.text for finding in findings if not finding.good] == [
+            "tests/test_m.py::test_red fails without any mutant, and is not asked"
+        ]
+
+
+def test_python_files_are_claimed(tmp_path):
+    adapter = Mutmut(Project(tmp_path, tmp_path / "cache"))
+    assert adapter.claims("pkg/m.py")
+    assert not adapter.claims("pkg/m.js")

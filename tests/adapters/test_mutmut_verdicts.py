@@ -1,0 +1,173 @@
+"""Verdicts: the status that a fresh process gives with the mutant active from its start, and what is told with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from mutmut_trial import Trial
+
+from msp_bridge.adapter import Result, Status, ToolError
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'
+
+
+def fresh_status(trial: Trial, handle: str) -> Status:
+    """The judge: pytest in a process of its own, in the files that mutmut has generated."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"],
+        cwd=trial.copy,
+        env={**os.environ, "MUTANT_UNDER_TEST": handle, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+    )
+    return Status.SURVIVED if done.returncode == 0 else Status.KILLED
+
+
+async def test_each_status_is_what_a_fresh_process_gives(tmp_path):
+    async with Trial.of("py_truth", tmp_path) as trial:
+        results = await trial.test()
+        assert len(results) == len(await trial.discover()) > 15
+        for handle, result in results.items():
+            status = Status.SURVIVED if result.status is Status.NO_COVERAGE else result.status
+            assert status is fresh_status(trial, handle), result
+
+
+async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
+    async with Trial.of("py_truth", tmp_path) as trial:
+        results = await trial.test()
+        squares = results["truth.at_import.x_squares__mutmut_1"]  # runs at import only
+        assert (squares.status, squares.static) == (Status.KILLED, True)
+        consistent = [result for handle, result in results.items() if "x_secret" in handle]
+        assert {result.status for result in consistent} == {
+            Status.SURVIVED
+        }  # a process that imported before would kill
+        fixture = [result for handle, result in results.items() if "x_expensive" in handle]
+        assert {result.status for result in fixture} == {Status.KILLED}  # by the second test, which doesn't reach it
+        shout = [result for handle, result in results.items() if "x_shout" in handle]
+        assert {(result.status, result.mutant.mutator) for result in shout} == {
+            (Status.KILLED, "operator: + to -"),
+            (Status.KILLED, "string"),
+            (Status.SURVIVED, "string method: upper to lower"),
+        }
+        forgotten = results[
+            "truth.state.x_remember__mutmut_1"
+        ]  # by a test that needs the one before it, and says nothing alone
+        assert (forgotten.mutant.mutator, forgotten.status) == ("argument to None", Status.KILLED)
+        command = [result for handle, result in results.items() if "command.x_main" in handle]
+        assert {result.status for result in command} == {Status.KILLED}  # in another process
+        stop = results["truth.interrupting.x_stop__mutmut_1"]
+        assert (stop.status, stop.status_reason) == (Status.KILLED, "KeyboardInterrupt: ")
+
+
+async def test_every_field_of_a_result_is_filled(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        results = await trial.test()
+        assert len(results) == len(await trial.discover())
+        add = results["calc.ops.x_add__mutmut_1"]
+        assert add == Result(
+            add.mutant,
+            Status.KILLED,
+            duration=add.duration,
+            covered_by=("tests/test_ops.py::test_add",),
+            killed_by=("tests/test_ops.py::test_add",),
+            static=False,
+            status_reason="AssertionError: one and two\nassert -1 == 3\n +  where -1 = add(1, 2)",
+            tests_completed=1,
+        )
+        assert add.duration is not None
+        assert 0 < add.duration < 5000
+        untested = results["calc.ops.x_untested__mutmut_1"]
+        assert (untested.status, untested.covered_by, untested.tests_completed) == (Status.NO_COVERAGE, (), 0)
+        survived = [result for handle, result in results.items() if "x_absolute" in handle and "number" not in handle]
+        assert {result.status for result in survived} == {Status.KILLED, Status.SURVIVED}
+        assert all(result.killed_by is None for result in survived if result.status is Status.SURVIVED)
+        assert {results[f"calc.ops.x_countdown__mutmut_{number}"].status for number in (3, 4)} == {Status.TIMEOUT}
+        leave = [result for handle, result in results.items() if "x_leave" in handle]
+        assert {(result.status, result.status_reason) for result in leave} >= {
+            (Status.RUNTIME_ERROR, "the tests' process was ended by the mutant with exit code 0")
+        }
+        poke = results["calc.crash.x_poke__mutmut_1"]
+        assert (poke.status, poke.status_reason) == (
+            Status.RUNTIME_ERROR,
+            "the tests' process was ended by SIGSEGV",
+        )
+
+
+async def test_tests_that_fail_without_a_mutant_are_named_and_kill_nothing(tmp_path, caplog):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_m.py": b"from pkg.m import f\n\ndef test_good():\n    f(1)\n\n"
+        b"def test_red():\n    assert f(1) == 3\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        results = await trial.test()
+        assert {result.status for result in results.values()} == {Status.SURVIVED}
+    assert "tests/test_m.py::test_red fails without any mutant" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("test_file", "message"),
+    [
+        (b"def test_m():\n    assert 1 == 2\n", "all 1 tests fail .* tests/test_m.py::test_m says: assert 1 == 2"),
+        (b"import nowhere\n", "1 test modules can't be imported, first tests/test_m.py"),
+        (b"", "pytest finds no tests: name them with pytest_add_cli_args_test_selection"),
+        (b"import os\n\ndef test_m():\n    os._exit(3)\n", "the tests end pytest itself"),
+        (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
+    ],
+)
+async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, test_file, message):
+    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": test_file}
+    async with Trial.of(files, tmp_path) as trial:
+        with pytest.raises(ToolError, match=message):
+            await trial.test()
+        trial.write("tests/test_m.py", "from pkg.m import f\n\ndef test_m():\n    assert f(1) == 2\n")
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
+
+
+async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
+    files = {
+        "pyproject.toml": TABLE + b'[tool.pytest.ini_options]\naddopts = "--no-such-option"\n',
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        with pytest.raises(ToolError, match=r"(?s)pytest can't start .*--no-such-option"):
+            await trial.test()
+
+
+async def test_process_isolation_is_honoured(tmp_path, caplog):
+    async with Trial.of("py_truth", tmp_path) as trial:
+        warm = {handle: result.status for handle, result in (await trial.test()).items()}
+        trial.edit("pyproject.toml", "timeout_multiplier", 'process_isolation = "forkserver"\ntimeout_multiplier')
+        cold = {handle: result.status for handle, result in (await trial.test()).items()}
+        assert cold == warm
+    assert "in a process that imports everything anew" in caplog.text
+
+
+async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_path):
+    files = {
+        "pyproject.toml": TABLE + b'[tool.pytest.ini_options]\naddopts = "-p pkg.plugin"\n',
+        "pkg/plugin.py": b"def f(a):\n    return a + 1\n\nVALUE = f(1)\n",
+        "tests/test_m.py": b"from pkg.plugin import VALUE\n\ndef test_m():\n    assert VALUE == 2\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        results = await trial.test()
+        assert {(result.status, result.static) for result in results.values()} == {(Status.KILLED, True)}
+
+
+async def test_threads_that_modules_start_at_import_survive(tmp_path):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"import queue, threading\n\ndef double(a):\n    return a * 2\n\n"
+        b"asked, answers = queue.Queue(), queue.Queue()\n"
+        b"def serve():\n    while True:\n        answers.put(double(asked.get()))\n\n"
+        b"threading.Thread(target=serve, daemon=True).start()\n",
+        "tests/test_m.py": b"from pkg.m import asked, answers\n\ndef test_m():\n    asked.put(3)\n"
+        b"    assert answers.get(timeout=1) == 6\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        results = await trial.test([m for m in await trial.discover() if "x_double" in m.handle])
+        assert {result.status for result in results.values()} == {Status.KILLED}
+        assert all("6" in (result.status_reason or "") for result in results.values())

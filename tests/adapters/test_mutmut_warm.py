@@ -1,0 +1,323 @@
+"""The warm host: who pays for its start, what edits do to it, and that nothing outlives its purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from contextlib import aclosing
+
+import psutil
+import pytest
+from mutmut_trial import Trial
+
+from msp_bridge.adapter import Mutant, Status
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 1000\n'
+HANGING = {
+    "pyproject.toml": TABLE,
+    "pkg/m.py": b"def f(a):\n    return a + 1\n\ndef g(a):\n    return a + 2\n\ndef h(a):\n    return a + 3\n",
+    "tests/test_m.py": b"import time\nfrom pkg.m import f, g, h\n\n"
+    b"def test_f():\n    while f(1) != 2: time.sleep(0.01)\n\n"
+    b"def test_g():\n    while g(1) != 3: time.sleep(0.01)\n\n"
+    b"def test_h():\n    assert h(1) == 4\n",
+}
+
+
+def below(pid: int) -> set[int]:
+    """The living descendants of a process."""
+    found = psutil.Process(pid).children(recursive=True)
+    return {process.pid for process in found if process.status() != psutil.STATUS_ZOMBIE}
+
+
+def with_word(word: str) -> list[int]:
+    """Processes that have `word` in their command line."""
+    return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what must come; pytest-timeout ends a wait for what doesn't."""
+    while not condition():
+        await asyncio.sleep(0.02)
+
+
+def of(mutants: list[Mutant], *functions: str) -> list[Mutant]:
+    """The mutants of these functions."""
+    return [mutant for mutant in mutants if any(f".x_{function}__" in mutant.handle for function in functions)]
+
+
+async def test_one_mutant_again_is_served_by_the_same_host(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        mutants = of(await trial.discover(), "add")
+        first = await trial.test(mutants)
+        host = await trial.host()
+        processes = below(host)
+        for _ in range(3):
+            again = await trial.test(mutants)
+            assert [result.status for result in again.values()] == [result.status for result in first.values()]
+        assert await trial.host() == host
+        assert below(host) == processes
+
+
+async def test_nothing_is_generated_or_measured_again_by_the_next_server(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        before = await trial.test(of(await trial.discover(), "add"))
+        generated = (trial.copy / "src/calc/ops.py").stat().st_mtime_ns
+        measured = (trial.copy.parent / "suite.json").stat().st_mtime_ns
+    async with Trial.of("py_calc", tmp_path) as trial:
+        after = await trial.test(of(await trial.discover(), "add"))
+        assert [result.status for result in after.values()] == [result.status for result in before.values()]
+        assert (trial.copy / "src/calc/ops.py").stat().st_mtime_ns == generated
+        assert (trial.copy.parent / "suite.json").stat().st_mtime_ns == measured
+
+
+async def test_two_servers_on_one_project_have_a_copy_each(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as one:
+        await one.host()
+        mutants = of(await one.discover(), "add", "absolute")
+        async with Trial.of("py_calc", tmp_path) as other:
+            both = await asyncio.gather(one.test(mutants), other.test(mutants))
+            assert {handle: result.status for handle, result in both[0].items()} == {
+                handle: result.status for handle, result in both[1].items()
+            }
+            assert {path.name for path in (tmp_path / "cache").glob("copy-?")} == {"copy-0", "copy-1"}
+            await other.adapter.aclose()
+
+
+async def test_an_edited_test_judges_anew(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        mutants = of(await trial.discover(), "untested")
+        assert {result.status for result in (await trial.test(mutants)).values()} == {Status.NO_COVERAGE}
+        new = "from calc.ops import untested\ndef test_new():\n    assert untested(2) == 6\n\n"
+        trial.edit("tests/test_ops.py", "def test_add", f"{new}def test_add")
+        results = (await trial.test(mutants)).values()
+        assert {result.status for result in results} == {Status.KILLED}
+        assert {result.killed_by for result in results} == {("tests/test_ops.py::test_new",)}
+
+
+async def test_an_edit_of_the_same_length_within_the_same_second_judges_anew(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        for right, wrong in (("== 3, ", "!= 9, "), ("!= 9, ", "== 3, "), ("== 3, ", "!= 9, ")):
+            mutants = of(await trial.discover(), "add")
+            results = await trial.test(mutants)
+            assert {result.status for result in results.values()} == {
+                Status.KILLED if right == "== 3, " else Status.SURVIVED
+            }
+            trial.edit("tests/test_ops.py", right, wrong)
+
+
+async def test_an_edited_source_has_new_mutants_and_the_old_ones_get_no_result(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        old = of(await trial.discover(), "add", "absolute")
+        await trial.test(old)
+        trial.edit("src/calc/ops.py", "return a + b", "return b + a")
+        results = await trial.test(old)
+        assert {result.mutant for result in results.values()} == set(of(old, "absolute"))
+        new = of(await trial.discover(), "add")
+        assert {result.status for result in (await trial.test(new)).values()} == {Status.KILLED}
+
+
+async def test_mutants_of_a_file_that_is_excluded_meanwhile_get_no_result(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        mutants = of(await trial.discover(), "add", "poke")
+        await trial.test(mutants)
+        trial.edit("pyproject.toml", "left_alone.py", "ops.py")
+        assert {result.mutant for result in (await trial.test(mutants)).values()} == set(of(mutants, "poke"))
+
+
+async def test_a_mutant_that_moved_to_another_name_is_found_by_its_content(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        (mutant,) = of(await trial.discover(), "add")
+        trial.edit("src/calc/ops.py", "def add", "def sum")
+        trial.edit("tests/test_ops.py", "absolute, add,", "absolute, sum as add,")
+        ((handle, result),) = (await trial.test([mutant])).items()
+        assert (handle, result.status) == ("calc.ops.x_sum__mutmut_1", Status.KILLED)
+
+
+async def test_files_that_appear_and_vanish_are_followed(tmp_path):
+    async with Trial.of("py_calc", tmp_path) as trial:
+        await trial.test(of(await trial.discover(), "add"))
+        trial.write("src/calc/more.py", "def more(a):\n    return a + 1\n")
+        trial.write("tests/test_more.py", "from calc.more import more\n\ndef test_more():\n    assert more(1) == 2\n")
+        new = of(await trial.discover(), "more")
+        assert {result.status for result in (await trial.test(new)).values()} == {Status.KILLED}
+        (trial.root / "src/calc/more.py").unlink()
+        (trial.root / "tests/test_more.py").unlink()
+        trial.edit("src/calc/ops.py", "a + b", "b + a")
+        assert await trial.test(new) == {}
+        assert len(await trial.test(of(await trial.discover(), "add"))) == 1
+        assert not (trial.copy / "src/calc/more.py").exists()
+
+
+async def test_a_file_saved_during_a_run_counts_from_then_on(tmp_path):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/a.py": b"def a(x):\n    return x + 1 - 2 + 3 - 4\n",
+        "pkg/b.py": b"def b(x):\n    return x + 1\n",
+        "tests/test_m.py": b"from pkg.a import a\nfrom pkg.b import b\n\ndef test_a():\n    assert a(1) == -1\n\n"
+        b"def test_b():\n    assert b(1) == 2\n",
+    }
+    async with Trial.of(files, tmp_path, jobs=1) as trial:
+        mutants = await trial.discover()
+        results = []
+        async with aclosing(trial.adapter.test(mutants)) as stream:
+            async for result in stream:
+                if not results:
+                    trial.edit("pkg/b.py", "x + 1", "1 + x")
+                results.append(result)
+        assert [result.mutant for result in results] == [m for m in mutants if m.path == "pkg/a.py"]
+        assert {result.status for result in results} == {Status.KILLED}
+
+
+async def test_closing_the_results_half_way_leaves_no_worker_and_keeps_the_host(tmp_path):
+    async with Trial.of(HANGING, tmp_path) as trial:
+        mutants = await trial.discover()
+        host = await trial.host()
+        idle = below(host)
+        results = []
+        async with aclosing(trial.adapter.test([*of(mutants, "h"), *of(mutants, "f", "g")])) as stream:
+            async for result in stream:
+                results.append(result)
+                if len(results) == len(of(mutants, "h")):
+                    break
+            waiting = asyncio.create_task(anext(stream))
+            await until(lambda: len(below(host) - idle) == 2)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        assert below(host) == idle
+        assert {result.status for result in results} == {Status.KILLED}
+        again = await trial.test(of(mutants, "h"))
+        assert [result.status for result in again.values()] == [result.status for result in results]
+        assert await trial.host() == host
+
+
+async def test_cancelling_while_the_host_is_prepared_ends_it(tmp_path):
+    files = {**HANGING, "tests/test_slow.py": b"import time\n\ndef test_slow():\n    time.sleep(1000)\n"}
+    async with Trial.of(files, tmp_path) as trial:
+        mutants = await trial.discover()
+        before = below(os.getpid())
+        run = asyncio.create_task(trial.test(mutants))
+        await until(lambda: any((tmp_path / "cache").glob("copy-0/warm.log")))
+        run.cancel()
+        await asyncio.wait([run])
+        assert below(os.getpid()) == before
+        (trial.root / "tests/test_slow.py").unlink()
+        trial.write("tests/test_more.py", "")
+        assert {result.status for result in (await trial.test(of(mutants, "h"))).values()} == {Status.KILLED}
+
+
+async def test_a_newer_request_and_a_discovery_are_served_while_an_older_one_runs(tmp_path):
+    async with Trial.of(HANGING, tmp_path) as trial:
+        mutants = await trial.discover()
+        host = await trial.host()
+        idle = below(host)
+        older = asyncio.create_task(trial.test(of(mutants, "f")[:1]))
+        await until(lambda: len(below(host) - idle) == 1)
+        assert {result.status for result in (await trial.test(of(mutants, "h"))).values()} == {Status.KILLED}
+        assert await trial.discover() == mutants
+        assert not older.done()
+        older.cancel()
+        await asyncio.wait([older])
+        assert below(host) == idle
+
+
+async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path):
+    log = tmp_path / "log"
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1 - 2 + 3 - 4 + 5 - 6\n\ndef g(a):\n    return a + 1\n",
+        "tests/test_m.py": b"import os\nfrom pkg.m import f, g\n\ndef test_f():\n"
+        + f"    with open({str(log)!r}, 'a') as log: print(os.environ['MUTANT_UNDER_TEST'], file=log)\n".encode()
+        + b"    assert f(1) == -2\n\ndef test_g():\n    assert g(1) == 2\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        mutants = await trial.discover()
+        async with aclosing(trial.adapter.test(of(mutants, "f"))) as older:
+            await anext(older)
+            assert len(await trial.test(of(mutants, "g"))) == len(of(mutants, "g"))
+            started = {line for line in log.read_text().splitlines() if "x_f__" in line}
+            assert 1 <= len(started) <= 3 < len(of(mutants, "f"))
+            rest = [result async for result in older]
+        assert len(rest) == len(of(mutants, "f")) - 1
+
+
+async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
+    async with Trial.of(HANGING, tmp_path) as trial:
+        mutants = of(await trial.discover(), "h")
+        host = await trial.host()
+        idle = below(host)
+        results = []
+        async with aclosing(trial.adapter.test([*mutants, *mutants])) as stream:
+            async for result in stream:
+                if not results:
+                    (judge,) = psutil.Process(host).children()
+                    os.kill(judge.pid, signal.SIGKILL)
+                results.append(result)
+        assert [result.status for result in results] == [Status.KILLED] * 2 * len(mutants)
+        assert await trial.host() != host
+        assert not any(psutil.pid_exists(pid) for pid in idle)
+
+
+async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_m.py": b"import os, signal, time\nfrom pkg.m import f\n\ndef test_f():\n    if f(1) != 2:\n"
+        b"        os.kill(os.getppid(), signal.SIGKILL)\n        time.sleep(1000)\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        mutants = await trial.discover()
+        results = await trial.test(mutants[:1])
+        assert [result.status for result in results.values()] == [Status.RUNTIME_ERROR]
+        assert "host process has ended" in (results[mutants[0].handle].status_reason or "")
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [
+        "subprocess.Popen(argv, start_new_session=True)",
+        "os.fork() or (os.setsid(), os.fork() or os.execv(argv[0], argv), os._exit(0))",
+    ],
+)
+async def test_what_tests_leave_running_is_ended_with_each_mutant(tmp_path, leave):
+    word = f"left-by-{os.getpid()}-{len(leave)}"
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_m.py": b"import os, subprocess, sys, warnings\nfrom pkg.m import f\n\ndef test_f():\n"
+        b"    warnings.simplefilter('ignore')\n"
+        + f"    argv = [sys.executable, '-c', 'import time; time.sleep(1000)', {word!r}]\n    {leave}\n".encode()
+        + b"    assert f(1) == 2\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        results = await trial.test()
+        assert {result.status for result in results.values()} == {Status.KILLED}
+        assert with_word(word) == []
+
+
+async def test_what_tests_print_never_reaches_the_bridge(tmp_path):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_m.py": b"import os, subprocess, sys\nfrom pkg.m import f\n\n"
+        b"os.write(1, b'{\"id\": 1}\\n')\n\ndef test_f():\n"
+        b"    os.write(1, b'{\"id\": 1}\\n')\n    print('x', file=sys.__stdout__, flush=True)\n"
+        b"    subprocess.run(['echo', '{\"id\": 2}'])\n    assert os.read(0, 10) == b''\n    assert f(1) == 2\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
+
+
+async def test_what_tests_write_stays_in_the_copy(tmp_path):
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "data/kept.txt": b"kept",
+        "tests/test_m.py": b"from pathlib import Path\nfrom pkg.m import f\n\ndef test_f(tmp_path):\n"
+        b"    here = Path(__file__).parent.parent\n    assert (here / 'data/kept.txt').read_text() == 'kept'\n"
+        b"    (here / 'data/kept.txt').write_text('kept')\n    (here / 'new.txt').write_text('')\n"
+        b"    (tmp_path / 'new.txt').write_text('')\n    assert f(1) == 2\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}

@@ -1,0 +1,2 @@
+def never(a):
+    return a + 1

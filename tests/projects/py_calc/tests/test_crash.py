@@ -1,0 +1,9 @@
+from calc.crash import leave, poke
+
+
+def test_leave():
+    leave(0)
+
+
+def test_poke():
+    poke(False)
