@@ -395,3 +395,20 @@ def test_ten_thousand_files_are_copied_and_refreshed(tmp_path: Path) -> None:
     assert len(shadow.refresh()) == 10_000
     (source / "d7" / "f7.py").write_text("changed\n")
     assert ShadowWorkspace(source, shadow.path).refresh() == {"d7/f7.py"}
+
+
+def test_whether_a_copy_is_current_is_told_without_writing(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.py").write_text("a = 1\n")
+    shadow = ShadowWorkspace(source, tmp_path / "copy" / "source")
+    assert not shadow.is_current()
+    shadow.refresh()
+    assert shadow.is_current()
+    (shadow.path / "a.py").write_text("written by a test\n")
+    assert shadow.is_current()  # it asks about the source alone
+    (source / "b.py").write_text("b = 1\n")
+    assert not shadow.is_current()
+    assert not (shadow.path / "b.py").exists()
+    shadow.refresh()
+    assert shadow.is_current()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define
 
 from msp_bridge.shadow import ShadowWorkspace
-from msp_bridge.shadow.tree import Entry, SourceTree
 
 BARRIER = "[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
@@ -22,9 +20,7 @@ class PrivateCopy:
     The files that the host has mutated are overlaid: a refresh reports them, and leaves them to the host.
     """
 
-    root: Path
     _shadow: ShadowWorkspace
-    _seen: dict[str, Entry] = field(factory=dict, init=False)
 
     @classmethod
     def claim(cls, home: Path, root: Path) -> PrivateCopy:
@@ -33,7 +29,7 @@ class PrivateCopy:
         shadow = ShadowWorkspace.claim(home.resolve(), root)
         shadow.path.mkdir(parents=True, exist_ok=True)
         (shadow.path.parent / "pytest.ini").write_text(BARRIER, encoding="ascii")
-        return cls(root, shadow)
+        return cls(shadow)
 
     @property
     def path(self) -> Path:
@@ -51,24 +47,18 @@ class PrivateCopy:
         return self._shadow.digest
 
     def is_current(self) -> bool:
-        """Whether no file of the project was touched since the last refresh: a look at each, without reading any."""
-        return bool(self._seen) and self._look() == self._seen
+        """Whether no file of the project was touched since the last refresh; writes nothing."""
+        return self._shadow.is_current()
 
     def refresh(self) -> frozenset[str]:
         """Bring it up to date; the paths that changed since it was last brought up to date."""
-        seen = self._look()
         self._shadow.overlaid.clear()
         self._shadow.overlaid.update(_generated(self.home / "generated.json"))
-        changed = self._shadow.refresh()
-        self._seen = seen  # looked at first: what changed meanwhile will look different
-        return changed
+        return self._shadow.refresh()
 
     def close(self) -> None:
         """Let another process have it."""
         self._shadow.close()
-
-    def _look(self) -> dict[str, Entry]:
-        return SourceTree(os.path.realpath(self.root)).entries()
 
 
 def _generated(record: Path) -> set[str]:

@@ -47,6 +47,7 @@ class Refresh:
     shadow: Owner
     root: str
     old: Manifest
+    source: dict[str, Entry] = field(factory=dict, init=False)  # what stood in the source when it was looked at
     manifest: Manifest = field(init=False)
     changed: set[str] = field(factory=set, init=False)
     wrote: bool = field(default=False, init=False)
@@ -56,7 +57,7 @@ class Refresh:
 
     def run(self) -> None:
         """Do it; raises `OSError` when the copy can't be written."""
-        source = SourceTree(self.root).entries()
+        self.source = source = SourceTree(self.root).entries()
         copy = CopyTree(os.fspath(self.shadow.path)).entries(source.keys())
         self._clear(source, copy)
         for path, entry in source.items():

@@ -18,7 +18,7 @@ from msp_bridge.errors import ConfigurationError, ToolError
 from msp_bridge.shadow.manifest import Manifest
 from msp_bridge.shadow.refresh import Refresh
 from msp_bridge.shadow.slot import Slot
-from msp_bridge.shadow.tree import within
+from msp_bridge.shadow.tree import Entry, SourceTree, within
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,7 @@ class ShadowWorkspace:
     overlaid: set[str] = field(factory=set)
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
+    _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh
     _complained: set[str] = field(factory=set, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 
@@ -84,6 +85,13 @@ class ShadowWorkspace:
         with self._turn:
             return self._refresh()
 
+    def is_current(self) -> bool:
+        """Whether nothing in the source was touched since the last `refresh`: a look at each file, without reading any.
+
+        Unlike `refresh` it writes nothing, so tests may be running in the copy.
+        """
+        return bool(self._seen) and SourceTree(os.path.realpath(self.source)).entries() == self._seen
+
     def _refresh(self) -> frozenset[str]:
         root = os.path.realpath(self.source)
         if within(os.path.realpath(self.path), root):
@@ -100,7 +108,7 @@ class ShadowWorkspace:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise ToolError(f"no room for a private copy: free some space in {self.path.parent}") from error
             raise ToolError(f"the copy {self.path} can't be written: {error}; delete it and try again") from error
-        self._manifest = refresh.manifest
+        self._manifest, self._seen = refresh.manifest, refresh.source
         if refresh.wrote:
             self._manifest.save(self._manifest_file)
             time.sleep(TICK)  # whatever is written from now on has a later stamp than what we wrote

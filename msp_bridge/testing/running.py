@@ -13,9 +13,10 @@ PATIENCE = 250  # looks, 20 ms apart, until what was reported dead must be gone 
 
 
 class Running:
-    """Looks at the processes below ours, and remembers their runs, so that strays are found as well."""
+    """Looks at the processes below ours that were not there when it was made; remembers their runs, to find strays."""
 
     def __init__(self) -> None:
+        self._before = {process.pid for process in psutil.Process().children(recursive=True)}
         self._runs: set[str] = set()
 
     def look(self) -> list[psutil.Process]:
@@ -27,7 +28,7 @@ class Running:
                     self._runs.add(run)
         for run in self._runs:
             found.update((process.pid, process) for process in members(run, None))
-        return [process for process in found.values() if _alive(process)]
+        return [process for pid, process in found.items() if pid not in self._before and _alive(process)]
 
     async def settled(self, at_most: int) -> list[str]:
         """The command lines of what is alive once no more than `at_most` processes are, or patience is at its end."""

@@ -18,9 +18,7 @@ from msp_bridge.workspace.selection import Selection
 
 log = logging.getLogger(__name__)
 
-PAUSE_AFTER = (
-    500  # mutants that an adapter found without waiting once: other requests, and a cancel, must get in between
-)
+PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
 class Workspace:

@@ -1,0 +1,217 @@
+"""Servers under test: a project with a scripted tool, served over memory, stdio or TCP, each by the code that users run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import field, frozen
+from memory_stream import MemoryStream
+from msp_client import LONG, Client, ReaderWriter
+
+from msp_bridge.server import serve_client
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+SCRIPTED = Path(__file__).parents[1] / "scripted"
+LOOK = 0.01  # s between two looks
+DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
+
+
+@frozen
+class ScriptedProject:
+    """A project whose tool does what its script says, and the directory where its gates open and its log grows."""
+
+    root: Path
+    events: Path
+
+    def script(self, *mutations: dict[str, Any], name: str = "scripted.json", **entries: Any) -> str:
+        """Write the script: by default it replaces each 1 by 2, and kills each such mutant. Returns its name."""
+        script = {"mutations": mutations or [DIGIT], "events": str(self.events), **entries}
+        new = self.events / f"{name} to be"
+        new.write_text(json.dumps(script))
+        new.replace(self.root / name)  # at once: the tool may be reading it
+        return name
+
+    def write(self, path: str, text: str | bytes) -> str:
+        """A file of the project; its absolute path."""
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return str(file)
+
+    def open(self, gate: str) -> None:
+        """Let what waits for `gate` go on."""
+        (self.events / gate).touch()
+
+    @property
+    def log(self) -> list[str]:
+        """What the tool has told so far."""
+        file = self.events / "log"
+        return file.read_text().splitlines() if file.exists() else []
+
+    async def logged(self, line: str) -> None:
+        """Returns when the tool has told `line`."""
+        await until(lambda: line in self.log)
+
+    def pids(self, name: str) -> list[int]:
+        """Of the programs of scripted_tools.py called `name` that have run so far."""
+        return [int(file.name.rpartition("-")[2]) for file in self.events.glob(f"{name}-*")]
+
+    async def started(self, name: str) -> int:
+        """The pid of the program `name`, when it is ready."""
+        await until(lambda: bool(self.pids(name)))
+        return self.pids(name)[0]
+
+    def alive(self) -> list[str]:
+        """The names of this project's tools that run now."""
+        return sorted(name for name in ("hang", "stubborn", "daemon", "flood") for pid in self.pids(name) if _runs(pid))
+
+
+@frozen
+class Server:
+    """A server that was started as a process of its own."""
+
+    process: asyncio.subprocess.Process
+    said: list[str] = field(factory=list)  # the lines of its stderr so far
+
+    async def exited(self) -> int:
+        """Its exit code, when it has ended, whether or not anybody has read what it wrote: `wait()` would wait for that."""
+        await until(lambda: self.process.returncode is not None)
+        assert self.process.returncode is not None
+        return self.process.returncode
+
+    async def address(self) -> tuple[str, int]:
+        """Where it listens; `localhost` may be two places, this is the first."""
+        announced = re.compile(r"serving MSP on \[?([^\]]+)\]?:(\d+)$")
+        await until(lambda: any(map(announced.search, self.said)))
+        host, port = next(match.groups() for match in map(announced.search, self.said) if match)
+        return host, int(port)
+
+    async def connect(self) -> Client:
+        """A new client of a server on a socket."""
+        return Client(ReaderWriter(*await asyncio.open_connection(*await self.address())))
+
+
+Serve = Callable[[ScriptedProject], AbstractAsyncContextManager[Client]]
+
+
+@contextlib.asynccontextmanager
+async def launched(cwd: Path, *arguments: str, **streams: Any) -> AsyncIterator[Server]:
+    """`msp-bridge` with these arguments, as a process of its own; killed on leaving if it still runs."""
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE) | streams
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=_environment(cwd), **streams
+    )
+    server = Server(process)
+    listening = asyncio.create_task(_listen(process, server.said))
+    try:
+        yield server
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await server.exited()
+        async with asyncio.timeout(LONG):
+            await listening
+        process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps what nobody reads open
+
+
+@contextlib.asynccontextmanager
+async def over_memory(project: ScriptedProject) -> AsyncGenerator[Client, None]:
+    """A client of a server in this process."""
+    ours, theirs = MemoryStream.pair()
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
+    serving = asyncio.create_task(serve_client(ours, workspaces))
+    try:
+        yield Client(theirs)
+    finally:
+        await theirs.vanish()
+        async with asyncio.timeout(LONG):
+            await serving
+            await workspaces.aclose()
+
+
+@contextlib.asynccontextmanager
+async def over_stdio(project: ScriptedProject) -> AsyncGenerator[Client, None]:
+    """The client of `msp-bridge serve stdio`; closing its stdin ends the server in order."""
+    async with on_stdio(project) as (client, server):
+        yield client
+        await client.wire.aclose()
+        assert await server.exited() == 0, server.said
+
+
+@contextlib.asynccontextmanager
+async def over_tcp(project: ScriptedProject) -> AsyncGenerator[Client, None]:
+    """A client of `msp-bridge serve socket`; SIGTERM ends the server in order."""
+    async with on_socket(project) as (client, server):
+        yield client
+        server.process.terminate()
+        assert await server.exited() == 0, server.said
+
+
+@contextlib.asynccontextmanager
+async def on_stdio(project: ScriptedProject, *arguments: str) -> AsyncIterator[tuple[Client, Server]]:
+    """As `over_stdio`, for tests of how it ends: they do that themselves."""
+    async with launched(project.root, "serve", "stdio", *(arguments or ("--", "--adapter", "scripted"))) as server:
+        assert server.process.stdout is not None
+        assert server.process.stdin is not None
+        yield Client(ReaderWriter(server.process.stdout, server.process.stdin)), server
+
+
+@contextlib.asynccontextmanager
+async def on_socket(project: ScriptedProject) -> AsyncIterator[tuple[Client, Server]]:
+    """As `over_tcp`, for tests of how it ends: they do that themselves. Nothing ever comes on stdout."""
+    arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "scripted")
+    async with launched(project.root, *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
+        client = await server.connect()
+        yield client, server
+        await client.wire.aclose()
+    assert server.process.stdout is not None
+    assert await server.process.stdout.read() == b""
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Returns when `true()` is; the limit is for what would hang."""
+    async with asyncio.timeout(LONG):
+        while not true():
+            await asyncio.sleep(LOOK)
+
+
+def mutants_of(answer: Any) -> list[tuple[str, dict[str, Any]]]:
+    """Path and mutant of each in a DiscoverResult or MutationTestResult."""
+    return [(path, mutant) for path, file in answer["files"].items() for mutant in file["mutants"]]
+
+
+def place(line: int, column: int, end_line: int, end_column: int) -> dict[str, dict[str, int]]:
+    """A Location on the wire."""
+    return {"start": {"line": line, "column": column}, "end": {"line": end_line, "column": end_column}}
+
+
+def _environment(cwd: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(SCRIPTED), str(Path(__file__).parents[2])]),
+        "MSP_BRIDGE_CACHE": str(cwd.parent / "cache"),
+    }
+
+
+async def _listen(process: asyncio.subprocess.Process, said: list[str]) -> None:
+    if process.stderr is not None:
+        while line := await process.stderr.readline():
+            said.append(line.decode().rstrip("\n"))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,307 @@
+"""Transcripts of `configure` and `discover`, and of what holds for every method, over each transport."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msp_client import Client, Refused
+from servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place
+
+from msp_bridge.testing import TreeState
+
+VERSION = {"version": "0.4.0"}
+
+
+async def test_configure_answers_the_exact_version_however_little_it_is_told(client: Client) -> None:
+    assert await client.request("configure", {}) == VERSION
+    assert await client.request("configure") == VERSION
+    assert await client.request("configure", {"configFilePath": None}) == VERSION
+    assert await client.request("configure", {"fromALaterProtocol": True}) == VERSION
+
+
+async def test_every_other_method_works_without_configure(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1")
+    ((path, mutant),) = mutants_of(await client.request("discover"))
+    assert await client.request("mutationTest") == {"files": {}}
+    assert [(path, mutant | {"status": "Killed"})] == client.take_results()
+
+
+async def test_configure_may_come_again_with_another_file(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1 one")
+    other = project.script({"mutator": "word", "find": "one", "replacement": "two"}, name="other.json")
+
+    async def mutators() -> list[str]:
+        return [mutant["mutatorName"] for _, mutant in mutants_of(await client.request("discover"))]
+
+    assert await mutators() == ["digit"]
+    assert await client.request("configure", {"configFilePath": other}) == VERSION
+    assert await mutators() == ["word"]
+    assert await client.request("configure", {"configFilePath": str(project.root / other)}) == VERSION
+    assert await mutators() == ["word"]
+    assert await client.request("configure", {}) == VERSION
+    assert await mutators() == ["digit"]
+
+
+async def test_a_configuration_that_cant_be_used_is_refused_and_the_one_before_stays(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("a.py", "1")
+    with pytest.raises(Refused) as missing:
+        await client.request("configure", {"configFilePath": "no/such.toml"})
+    assert missing.value.code == -32803
+    assert missing.value.message == (
+        f"there is no configuration file 'no/such.toml' in {project.root}; correct the path, or leave it out"
+    )
+    project.write("wrong/msp-bridge.toml", "jbos = 2")
+    with pytest.raises(Refused) as wrong:
+        await client.request("configure", {"configFilePath": "wrong/msp-bridge.toml"})
+    assert wrong.value.code == -32803
+    assert wrong.value.message == "msp-bridge.toml: unknown key 'jbos'; did you mean 'jobs'?"
+    assert len(mutants_of(await client.request("discover"))) == 1
+
+
+async def test_discover_tells_every_mutant_of_the_whole_project_by_file(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("a.py", "x = 1\ny = 11\n")
+    project.write("sub/deep/b.py", "1")
+    project.write("none.py", "")
+    project.write("not.mine", "1")
+    answer = await client.request("discover", {})
+    ids = [mutant.pop("id") for _, mutant in mutants_of(answer)]
+    common = {"mutatorName": "digit", "replacement": "2"}
+    assert answer == {
+        "files": {
+            "a.py": {
+                "mutants": [
+                    {"location": place(1, 5, 1, 6), **common},
+                    {"location": place(2, 5, 2, 6), **common},
+                    {"location": place(2, 6, 2, 7), **common},
+                ]
+            },
+            "sub/deep/b.py": {"mutants": [{"location": place(1, 1, 1, 2), **common}]},
+        }
+    }
+    assert len(set(ids)) == 4
+    assert all(type(id) is str and id.isdecimal() and int(id) < 2**53 for id in ids)
+    assert await client.request("discover", {"files": None}) == await client.request("discover")
+
+
+async def test_discover_takes_files_and_directories_however_they_are_written(
+    project: ScriptedProject, client: Client
+) -> None:
+    for path in ("a.py", "sub/b.py", "sub/deep/c.py", "subway/d.py"):
+        project.write(path, "1")
+
+    async def found(*paths: str) -> list[str]:
+        answer = await client.request("discover", {"files": [{"path": path} for path in paths]})
+        assert all(len(file["mutants"]) == 1 for file in answer["files"].values())
+        return sorted(answer["files"])
+
+    root = str(project.root)
+    everything = ["a.py", "sub/b.py", "sub/deep/c.py", "subway/d.py"]
+    assert await found("a.py") == await found(f"{root}/a.py") == await found("./sub/../a.py") == ["a.py"]
+    assert await found("a.py", f"{root}/a.py", "./a.py") == ["a.py"]
+    below = ["sub/b.py", "sub/deep/c.py"]
+    assert (
+        await found("sub") == await found("sub/") == await found(f"{root}/sub") == await found(f"{root}/sub/") == below
+    )
+    assert await found("sub", "sub/b.py", "sub/deep") == below
+    assert await found(".") == await found("./") == await found(root) == await found(root + "/") == everything
+    assert await found() == []
+
+
+async def test_a_range_takes_exactly_the_mutants_wholly_within_it(project: ScriptedProject, client: Client) -> None:
+    project.script({"mutator": "word", "find": "one", "replacement": "two"})
+    project.write("a.py", "one one\none\n")
+    project.write("b.py", "one")
+
+    async def found(*ranges: Any) -> list[tuple[str, int, int]]:
+        files = [{"path": "a.py", "range": range} for range in ranges]
+        starts = [
+            (path, m["location"]["start"]) for path, m in mutants_of(await client.request("discover", {"files": files}))
+        ]
+        return [(path, start["line"], start["column"]) for path, start in starts]
+
+    first, second, third = ("a.py", 1, 1), ("a.py", 1, 5), ("a.py", 2, 1)
+    assert await found(place(1, 1, 1, 4)) == [first]
+    assert await found(place(1, 1, 1, 3)) == await found(place(1, 2, 1, 4)) == []
+    assert await found(place(1, 1, 1, 8)) == await found(place(1, 1, 2, 1)) == [first, second]
+    assert await found(place(1, 2, 3, 1)) == [second, third]
+    assert await found(place(1, 1, 999, 1)) == [first, second, third]
+    assert await found(place(2, 1, 2, 4), place(1, 1, 1, 4)) == [first, third]
+    assert await found(place(7, 1, 9, 1)) == []
+    assert await found(place(1, 1, 1, 4), None) == [first, second, third]
+
+
+async def test_columns_count_utf16_code_units_and_lines_end_at_line_feeds(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("a.py", "\ufeff'\U0001f600' 1\r\n\t1 e\u0301 1\u2028 1\n".encode())
+    found = [mutant["location"] for _, mutant in mutants_of(await client.request("discover"))]
+    assert found == [place(1, 6, 1, 7), place(2, 2, 2, 3), place(2, 7, 2, 8), place(2, 10, 2, 11)]
+    assert await client.request("mutationTest", {"files": [{"path": "a.py", "range": found[0]}]}) == {"files": {}}
+    assert [mutant["location"] for _, mutant in client.take_results()] == found[:1]
+
+
+async def test_a_file_asked_for_by_name_is_answered_even_without_mutants(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("empty.py", "nothing")
+    project.write("sub/empty.py", "nothing")
+    named = [{"path": str(project.root / "empty.py")}, {"path": "sub/empty.py"}]
+    assert await client.request("discover", {"files": named}) == {
+        "files": {"empty.py": {"mutants": []}, "sub/empty.py": {"mutants": []}}
+    }
+    assert await client.request("discover", {"files": [{"path": "sub/"}]}) == {"files": {}}
+
+
+async def test_what_is_not_there_outside_or_not_mutable_is_ignored(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1")
+    project.write("not.mine", "1")
+    outside = project.write("../outside.py", "1")
+    strange = [
+        "gone.py",
+        "gone/",
+        "not.mine",
+        outside,
+        "../outside.py",
+        "/",
+        "",
+        "a.py\0",
+        "a.py/",
+        "~/a.py",
+        "x" * 5000,
+    ]
+    only_strange = {"files": [{"path": path} for path in strange if path]}
+    assert set((await client.request("discover", only_strange))["files"]) <= {"a.py"}
+    files = [{"path": path} for path in ("gone.py", "not.mine", outside, "x" * 5000)]
+    assert await client.request("discover", {"files": files}) == {"files": {}}
+    assert await client.request("mutationTest", {"files": files}) == {"files": {}}
+    assert client.progress == []
+    assert set((await client.request("discover", {"files": [*files, {"path": "a.py"}]}))["files"]) == {"a.py"}
+
+
+async def test_wrong_params_are_refused_with_every_fault_and_its_path(client: Client) -> None:
+    files = [{"path": 7}, {"range": place(0, 1, 1, 2)}, "a.py"]
+    with pytest.raises(Refused) as refused:
+        await client.request("discover", {"files": files})
+    assert refused.value.code == -32602
+    assert refused.value.data is not None
+    assert len(refused.value.data["faults"]) == 4
+    for part in (
+        "params.files[0].path: must be a string, not 7",
+        "path is missing",
+        "params.files[1].range.start.line: must be a whole number from 1 on, not 0",
+        "params.files[2]: must be an object, not 'a.py'",
+    ):
+        assert part in refused.value.message
+    for method, params in (
+        ("configure", {"configFilePath": 7}),
+        ("mutationTest", {"files": "a.py"}),
+        ("mutationTest", {"mutants": {"a.py": {}}}),
+        ("mutationTest", {"mutants": {"a.py": {"mutants": [{"id": 7}]}}}),
+        ("discover", []),
+    ):
+        with pytest.raises(Refused) as refused:
+            await client.request(method, params)
+        assert refused.value.code == -32602
+    assert await client.request("configure") == VERSION
+
+
+async def test_ids_are_echoed_with_their_type(client: Client) -> None:
+    for id in (0, 7, -1, 2**53 + 1, 2**64 + 1, "7", "", "\N{SNOWMAN}"):
+        await client.send({"id": id, "method": "configure"})
+        message = await client.receive()
+        assert message == {"jsonrpc": "2.0", "id": id, "result": VERSION}
+        assert type(message["id"]) is type(id)
+
+
+async def test_an_error_of_the_tool_is_told_in_its_own_sentence(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1")
+    sentence = "mutaturtle is too old: pip install 'mutaturtle>=2'"
+    for kind in ("ToolError", "ConfigurationError"):
+        for faults, method in (("discovery", "discover"), ("discovery", "mutationTest"), ("testing", "mutationTest")):
+            script: dict[str, Any] = {faults: {"raises": [kind, sentence]}}
+            project.script(**script)
+            answer = await client.answer(await client.ask(method, {}))
+            assert answer["error"] == {"code": -32803, "message": sentence}
+    project.script()
+    assert len(mutants_of(await client.request("discover"))) == 1
+
+
+async def test_a_bug_in_an_adapter_is_told_without_a_traceback_and_the_connection_goes_on(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.write("a.py", "1")
+    for faults, method in (("discovery", "discover"), ("testing", "mutationTest")):
+        script: dict[str, Any] = {faults: {"raises": ["RuntimeError", "/home/me/secret.py, line 3"]}}
+        project.script(**script)
+        error = (await client.answer(await client.ask(method, {})))["error"]
+        assert error["code"] == -32603
+        assert error["message"].startswith(f"{method} failed inside msp-bridge (RuntimeError)")
+        assert "secret" not in str(error)
+        assert "Traceback" not in str(error)
+    project.script()
+    assert await client.request("mutationTest") == {"files": {}}
+    assert len(client.take_results()) == 1
+
+
+async def test_a_project_in_which_no_tool_is_set_up_is_told_so(project: ScriptedProject, client: Client) -> None:
+    (project.root / "scripted.json").unlink()
+    for method in ("configure", "discover", "mutationTest"):
+        with pytest.raises(Refused) as refused:
+            await client.request(method)
+        assert refused.value.code == -32803
+        assert refused.value.message == (
+            f"scripted is not set up in {project.root}: `msp-bridge doctor` says what is missing"
+        )
+
+
+async def test_a_tool_that_is_set_up_meanwhile_is_found(project: ScriptedProject, client: Client) -> None:
+    (project.root / "scripted.json").unlink()
+    project.write("a.py", "1")
+    with pytest.raises(Refused):
+        await client.request("discover")
+    project.script()
+    assert len(mutants_of(await client.request("discover"))) == 1
+
+
+async def test_ids_are_the_same_in_every_request_and_after_a_restart(project: ScriptedProject, serve: Serve) -> None:
+    project.script(DIGIT, {"mutator": "letter", "find": "x", "replacement": "y"})
+    project.write("a.py", "x = 1")
+    project.write("sub/b.py", "x = 1")
+    async with serve(project) as client:
+        everything = mutants_of(await client.request("discover"))
+        scopes = [{"path": "sub/"}, {"path": "sub/b.py", "range": place(1, 1, 1, 99)}]
+        assert [mutants_of(await client.request("discover", {"files": [scope]})) for scope in scopes] == [
+            everything[2:]
+        ] * 2
+        await client.request("mutationTest", {"files": [{"path": "sub/b.py"}]})
+        assert [(path, mutant["id"]) for path, mutant in client.take_results()] == [
+            (path, mutant["id"]) for path, mutant in everything[2:]
+        ]
+    assert len({mutant["id"] for _, mutant in everything}) == 4
+    project.write("a.py", "x = 1  # edited, but not before the mutants")
+    async with over_stdio(project) as client:
+        assert mutants_of(await client.request("discover")) == everything
+
+
+async def test_mutants_with_the_same_identity_are_one(project: ScriptedProject, client: Client) -> None:
+    project.script(DIGIT, DIGIT, discovery={"repeats": True, "invents": True})
+    project.write("a.py", "1 1")
+    answer = await client.request("discover")
+    assert len(answer["files"]["a.py"]["mutants"]) == 2
+    assert set(answer["files"]) == {"a.py"}, "a mutant of a file that the adapter doesn't claim isn't its own"
+    await client.request("mutationTest")
+    assert [mutant["id"] for _, mutant in client.take_results()] == [mutant["id"] for _, mutant in mutants_of(answer)]
+
+
+async def test_nothing_is_written_to_the_project(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1")
+    tree = TreeState.of(project.root)
+    await client.request("configure", {})
+    await client.request("discover")
+    await client.request("mutationTest")
+    assert tree.differences(TreeState.of(project.root)) == []

@@ -1,0 +1,163 @@
+"""How requests, clients and servers end: whatever had been started has ended by then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+from msp_client import Client, ReaderWriter, Refused, framed
+from servers import ScriptedProject, Server, on_socket, on_stdio, until
+
+Started = Callable[[ScriptedProject], AbstractAsyncContextManager[tuple[Client, Server]]]
+both = pytest.mark.parametrize("start", [on_stdio, on_socket], ids=["stdio", "tcp"])
+
+
+@contextlib.asynccontextmanager
+async def hanging_run(project: ScriptedProject, start: Started) -> AsyncIterator[tuple[Client, Server, int]]:
+    """A server whose first request hangs while its tools run: a warm one, one that can be asked to end, and its daemon."""
+    project.write("a.py", "1")
+    project.script(tool="daemon", warm="stubborn", lines=True)
+    async with start(project) as (client, server):
+        id = await client.ask("mutationTest")
+        await project.started("stubborn")
+        await project.started("hang")
+        assert project.alive() == ["daemon", "hang", "stubborn"]
+        yield client, server, id
+
+
+@both
+async def test_a_cancel_is_answered_when_the_tool_is_gone_and_the_next_request_is_served(
+    start: Started, project: ScriptedProject
+) -> None:
+    async with hanging_run(project, start) as (client, server, id):
+        await client.cancel(id)
+        with pytest.raises(Refused) as refused:
+            await client.result(id)
+        assert project.alive() == ["stubborn"], "the warm tool alone stays for the next request"
+        assert (refused.value.code, refused.value.message) == (-32800, "mutationTest was cancelled")
+        project.script(warm="stubborn")
+        assert await client.request("mutationTest") == {"files": {}}
+        assert len(client.take_results()) == 1
+        assert len(project.pids("stubborn")) == 1
+        server.process.terminate()
+        assert await server.exited() == 0
+        assert project.alive() == []
+
+
+@pytest.mark.parametrize(
+    ("start", "how"),
+    [
+        (on_stdio, "end of stdin"),
+        (on_stdio, "SIGTERM"),
+        (on_stdio, "SIGINT"),
+        (on_socket, "SIGTERM"),
+        (on_socket, "SIGINT"),
+    ],
+)
+async def test_a_server_that_is_told_to_end_ends_everything_and_exits_with_0(
+    start: Started, how: str, project: ScriptedProject
+) -> None:
+    async with hanging_run(project, start) as (client, server, _):
+        if how == "end of stdin":
+            await client.wire.aclose()
+        else:
+            server.process.send_signal(getattr(signal, how))
+        assert await server.exited() == 0
+        assert project.alive() == []
+        assert "Traceback" not in "\n".join(server.said)
+
+
+@both
+async def test_an_idle_server_ends_its_warm_tools(start: Started, project: ScriptedProject) -> None:
+    project.write("a.py", "1")
+    project.script(warm="stubborn")
+    async with start(project) as (client, server):
+        assert await client.request("mutationTest") == {"files": {}}
+        await project.started("stubborn")
+        server.process.terminate()
+        assert await server.exited() == 0
+        assert project.alive() == []
+
+
+@both
+async def test_tools_end_even_when_the_server_is_killed(start: Started, project: ScriptedProject) -> None:
+    async with hanging_run(project, start) as (_, server, _id):
+        server.process.kill()
+        assert await server.exited() == -signal.SIGKILL
+        await until(lambda: project.alive() == [])
+
+
+@pytest.mark.parametrize("how", ["graceful", "abort"])
+async def test_a_client_that_leaves_takes_its_own_tools_with_it_and_no_others(
+    how: str, project: ScriptedProject
+) -> None:
+    project.write("a.py", "1")
+    project.script(tool="hang", lines=True)
+    async with on_socket(project) as (client, server):
+        staying = await client.ask("mutationTest")
+        first = await project.started("hang")
+        leaving = await server.connect()
+        project.script(tool="stubborn", lines=True)
+        await leaving.ask("mutationTest")
+        await project.started("stubborn")
+        assert isinstance(leaving.wire, ReaderWriter)
+        if how == "abort":
+            leaving.wire.abort()
+        else:
+            await leaving.wire.aclose()
+        await until(lambda: project.alive() == ["hang"])
+        assert project.pids("hang") == [first]
+        project.script()
+        assert await client.request("mutationTest") == {"files": {}}
+        assert project.alive() == ["hang"]
+        await client.cancel(staying)
+        with pytest.raises(Refused):
+            await client.result(staying)
+        assert project.alive() == []
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+@both
+async def test_a_request_and_its_cancel_in_one_chunk_are_answered_once(
+    start: Started, project: ScriptedProject
+) -> None:
+    project.write("a.py", "1")
+    project.script(testing={"after": "never"})
+    async with start(project) as (client, server):
+        for id in ("one", "two"):
+            cancel = {"method": "$/cancelRequest", "params": {"id": id}}
+            await client.send({"id": id, "method": "mutationTest"}, cancel, cancel)
+            assert (await client.answer(id))["error"]["code"] == -32800
+        await client.send(
+            cancel, {"method": "$/cancelRequest", "params": {"id": "nobody"}}, {"method": "$/cancelRequest"}
+        )
+        assert await client.request("configure") == {"version": "0.4.0"}
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_a_client_that_has_sent_its_last_word_still_gets_its_answers(project: ScriptedProject) -> None:
+    project.write("a.py", "1")
+    async with on_stdio(project) as (client, server):
+        requests = [framed({"jsonrpc": "2.0", "id": id, "method": "configure"}) for id in (1, 2)]
+        await client.send(*requests)
+        await client.wire.aclose()
+        assert (await client.answer(1))["result"] == (await client.answer(2))["result"] == {"version": "0.4.0"}
+        assert await client.ended() == b""
+        assert await server.exited() == 0
+
+
+async def test_a_second_signal_while_tools_end_changes_nothing(project: ScriptedProject) -> None:
+    async with hanging_run(project, on_stdio) as (_, server, _id):
+        for _ in range(3):
+            server.process.terminate()
+            await asyncio.sleep(0.05)
+            if server.process.returncode is not None:
+                break
+        assert await server.exited() == 0
+        assert project.alive() == []

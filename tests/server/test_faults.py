@@ -1,0 +1,288 @@
+"""What goes wrong around a server: clogged clients, ports that are taken, wrong options, and bytes that are no messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from msp_client import Refused, framed
+from servers import DIGIT, LOOK, ScriptedProject, launched, mutants_of, on_socket, on_stdio, until
+
+from msp_bridge.cli import main
+
+DONE: dict[str, Any] = {"files": {}}
+VERSION = {"version": "0.4.0"}
+MB = 1024 * 1024
+MANY = 20_000  # mutants; with 10 kB to say of each they are 200 MB, which must stay with the tool
+
+
+async def test_a_client_that_never_reads_stops_its_tool_and_nobody_else(project: ScriptedProject) -> None:
+    project.write("a.py", "g 1 1")
+    project.write("many.py", "x\n" * MANY)
+    project.script({"mutator": "gated", "find": "g", "replacement": "", "after": "gate"}, DIGIT)
+    async with on_socket(project) as (client, server):
+        older = await client.ask("mutationTest", {"files": [{"path": "a.py"}]})
+        await project.logged("waiting for gate")
+        process = psutil.Process(server.process.pid)
+        clogged = await server.connect()
+        project.script({"mutator": "x", "find": "x", "replacement": "y"}, tool="flood", lines=True)
+        await clogged.ask("mutationTest")
+        await project.started("flood")
+        before = process.memory_info().rss
+        started = await stalled(project)
+        assert 0 < started < MANY
+        assert process.memory_info().rss - before < 100 * MB
+        project.open("gate")
+        assert await client.result(older) == DONE, "a newer request that waits for its client holds up nobody"
+        assert len(client.take_results()) == 3
+        for _ in range(5):
+            assert len(mutants_of(await client.request("discover", {"files": [{"path": "a.py"}]}))) == 0
+        project.script(DIGIT)
+        assert await client.request("mutationTest", {"files": [{"path": "a.py"}]}) == DONE
+        assert len(client.take_results()) == 2
+        assert await stalled(project) < MANY
+        assert process.memory_info().rss - before < 100 * MB
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def stalled(project: ScriptedProject) -> int:
+    """How many mutants of the clogged client have been begun, when no more are. Looking too early only weakens the test."""
+    counts = [-1, -2, -3]
+    while len(set(counts[-3:])) > 1 or counts[-1] <= 0:
+        await asyncio.sleep(30 * LOOK)
+        counts.append(sum(line.startswith("started many.py") for line in project.log))
+    return counts[-1]
+
+
+async def test_a_clogged_client_whose_run_is_cancelled_by_leaving_frees_its_tool(project: ScriptedProject) -> None:
+    project.write("many.py", "x\n" * 3000)
+    project.script({"mutator": "x", "find": "x", "replacement": "y"}, tool="flood", lines=True)
+    async with on_stdio(project) as (client, server):
+        await client.ask("mutationTest")
+        await stalled(project)
+        await client.wire.aclose()
+        assert await server.exited() == 0
+        assert project.alive() == []
+
+
+async def test_a_hundred_thousand_mutants_are_discovered_and_nobody_waits_for_that(project: ScriptedProject) -> None:
+    project.script({"mutator": "x", "find": "x", "replacement": "y"})
+    for number in range(20):
+        project.write(f"big{number}.py", "x\n" * 5_000)
+    async with on_socket(project) as (client, server):
+        other = await server.connect()
+        answer = asyncio.create_task(client.request("discover"))
+        cancelled = await other.ask("discover")
+        await other.cancel(cancelled)
+        with pytest.raises(Refused) as refused:
+            await other.result(cancelled)
+        assert refused.value.code == -32800, "the cancel was read only after all of the discovery was done"
+        assert await other.request("mutationTest", {"files": []}) == DONE
+        assert not answer.done(), "the small request was answered only after the big one"
+        assert len({mutant["id"] for _, mutant in mutants_of(await answer)}) == 100_000
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_malformed_messages_are_answered_and_the_connection_goes_on(project: ScriptedProject) -> None:
+    async with on_stdio(project) as (client, server):
+
+        async def told(message: bytes) -> tuple[object, int]:
+            await client.send(message)
+            answer = await client.receive()
+            assert answer["error"]["message"]
+            assert "Traceback" not in str(answer)
+            return answer["id"], answer["error"]["code"]
+
+        for body in (b"{", b"", b'{"jsonrpc": "2.0", "method": "\xff"}', b"[" * 100_000, b"NaN", b"'one'"):
+            assert await told(framed(body)) == (None, -32700), body[:40]
+        for value in ([], 7, "x", None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": 7}, [{"id": 1}]):
+            assert await told(framed(value)) == (None, -32600), value
+        assert await told(framed({"id": 5, "method": "configure"})) == (5, -32600)
+        assert await told(framed({"jsonrpc": "2.0", "id": None, "method": "configure"})) == (None, -32600)
+        assert await told(framed({"jsonrpc": "2.0", "id": "x", "method": "initialize"})) == ("x", -32601)
+        assert await told(framed({"jsonrpc": "2.0", "id": 1, "method": "configure", "params": 7})) == (1, -32602)
+        await client.send({"method": "unknown", "params": {}}, {"id": 9, "result": {}}, {"method": "$/cancelRequest"})
+        body = json.dumps({"jsonrpc": "2.0", "id": "loose", "method": "configure"}).encode()
+        await client.send(b"X-Other: 1\ncontent-length:%d\n\n" % len(body) + body)
+        assert (await client.answer("loose"))["result"] == VERSION
+        for byte in framed({"jsonrpc": "2.0", "id": "slow", "method": "configure"}):
+            await client.send(bytes([byte]))
+        assert (await client.answer("slow"))["result"] == VERSION
+        await client.wire.aclose()
+        assert await server.exited() == 0
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"GET / HTTP/1.1\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 9000],
+)
+async def test_a_header_that_hides_the_next_boundary_is_answered_and_ends_the_connection(
+    garbage: bytes, project: ScriptedProject
+) -> None:
+    async with on_stdio(project) as (client, server):
+        assert await client.request("configure") == VERSION
+        await client.send(garbage)
+        answer = await client.receive()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+        assert await client.ended() == b""
+        await server.exited()
+        assert "Traceback" not in "\n".join(server.said)
+
+
+async def test_what_an_adapter_prints_goes_to_stderr(project: ScriptedProject) -> None:
+    project.write("a.py", "1")
+    project.script(discovery={"say": "chatter\n"}, testing={"say": "Content-Length: 3\r\n\r\n{}}\n"})
+    async with on_stdio(project) as (client, server):
+        assert len(mutants_of(await client.request("discover"))) == 1
+        assert await client.request("mutationTest") == DONE
+        await client.wire.aclose()
+        assert await client.ended() == b""
+        assert await server.exited() == 0
+        await until(lambda: server.said.count("chatter") == 4)
+
+
+async def test_the_tool_ends_when_the_client_closes_our_stdout(project: ScriptedProject) -> None:
+    project.write("a.py", "1 x")
+    project.script(
+        {**DIGIT, "after": "gate"}, {"mutator": "x", "find": "x", "replacement": "y", "after": "never"}, tool="stubborn"
+    )
+    reader, writer = os.pipe()
+    async with launched(project.root, "serve", "stdio", "--adapter", "scripted", stdout=writer) as server:
+        os.close(writer)
+        assert server.process.stdin is not None
+        server.process.stdin.write(framed({"jsonrpc": "2.0", "id": 1, "method": "mutationTest"}))
+        await project.started("stubborn")
+        os.close(reader)
+        project.open("gate")
+        await until(lambda: project.alive() == [])
+        server.process.stdin.close()
+        assert await server.exited() == 0
+        assert "Traceback" not in "\n".join(server.said)
+
+
+async def test_stdin_may_be_a_regular_file(project: ScriptedProject, tmp_path: Path) -> None:
+    requests = tmp_path / "requests"
+    requests.write_bytes(b"".join(framed({"jsonrpc": "2.0", "id": id, "method": "configure"}) for id in range(3)))
+    with requests.open("rb") as stdin:
+        async with launched(project.root, "serve", "stdio", stdin=stdin) as server:
+            assert server.process.stdout is not None
+            answers = await server.process.stdout.read()
+            assert await server.exited() == 0
+    body = rb'\{"jsonrpc":"2\.0","id":%d,"result":\{"version":"0\.4\.0"\}\}'
+    assert re.fullmatch(rb"".join(rb"Content-Length: \d+\r\n\r\n" + body % id for id in range(3)), answers)
+
+
+async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code, out, err = await ran(tmp_path, "serve", "socket", "--port", str(port), "--address", "127.0.0.1")
+    assert (code, out) == (1, b"")
+    assert err.decode().splitlines() == [
+        f"msp-bridge: port {port} on 127.0.0.1 is already in use; stop what uses it, or choose another (0 picks a free one)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ("serve socket", 2, "serve socket needs --port; 0 picks a free one"),
+        ("serve stdio --port 5", 2, "--port and --address are for `serve socket`"),
+        ("serve pigeon", 2, "'pigeon' is not one of 'stdio', 'socket'"),
+        ("serve", 2, "Missing argument"),
+        ("serve socket --port 70000", 2, "70000 is not in the range"),
+        ("serve stdio -- --no-such-option", 2, "No such option"),
+        ("serve stdio -- --jobs 0", 2, "0 is not in the range"),
+        ("serve stdio -- --adapter scriptde", 1, "--adapter: there is no adapter 'scriptde'; did you mean 'scripted'?"),
+        ("serve stdio --root no/such", 1, "--root: there is no directory"),
+    ],
+)
+def test_a_wrong_command_line_is_told_on_stderr_alone(
+    arguments: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["msp-bridge", *arguments.split()])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out) == (code, "")
+    assert told in " ".join(err.split())
+    if code == 1:
+        assert len(err.splitlines()) == 1
+
+
+async def ran(cwd: Path, *arguments: str) -> tuple[int, bytes, bytes]:
+    """Exit code, stdout and stderr of `msp-bridge` that ends by itself."""
+    async with launched(cwd, *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
+        assert server.process.stdout is not None
+        out = await server.process.stdout.read()
+        code = await server.exited()
+    return code, out, "\n".join(server.said).encode()
+
+
+@pytest.mark.parametrize("dashes", [[], ["--"]], ids=["before", "after"])
+async def test_the_bridges_options_may_stand_before_and_after_the_dashes(
+    dashes: list[str], project: ScriptedProject, tmp_path: Path
+) -> None:
+    project.write("a.py", "1")
+    options = ["--adapter", "scripted", "--root", str(project.root), "--log-level", "debug", "--jobs", "1"]
+    async with launched(tmp_path, "serve", "socket", "--port", "0", *dashes, *options) as server:
+        client = await server.connect()
+        assert set((await client.request("discover"))["files"]) == {"a.py"}
+        await client.send({"method": "unknown"})
+        await until(lambda: any("DEBUG: ignoring the unknown notification" in line for line in server.said))
+        await client.wire.aclose()
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_a_configuration_file_of_the_command_line_holds_until_a_client_names_another(
+    project: ScriptedProject,
+) -> None:
+    project.write("a.py", "1 x")
+    named = project.script({"mutator": "x", "find": "x", "replacement": "y"}, name="named.json")
+    async with on_stdio(project, "--adapter", "scripted", "--", "--config", named) as (client, server):
+        ((_, mutant),) = mutants_of(await client.request("discover"))
+        assert mutant["mutatorName"] == "x"
+        assert await client.request("configure", {"configFilePath": "scripted.json"}) == VERSION
+        ((_, mutant),) = mutants_of(await client.request("discover"))
+        assert mutant["mutatorName"] == "digit"
+        await client.wire.aclose()
+        assert await server.exited() == 0
+
+
+async def test_a_server_in_a_directory_without_a_tool_starts_and_says_what_is_missing(project: ScriptedProject) -> None:
+    (project.root / "scripted.json").unlink()
+    project.write(".venv/pyvenv.cfg", "")  # an environment that has no tool, as the one of these tests may
+    project.write(".venv/bin/python", "")
+    (project.root / ".venv/bin/python").chmod(0o755)
+    async with on_stdio(project, "--") as (client, server):
+        for method in ("configure", "discover", "mutationTest"):
+            with pytest.raises(Refused) as refused:
+                await client.request(method)
+            assert refused.value.code == -32803
+            assert refused.value.message.startswith(
+                f"no mutation testing tool is set up in {project.root} (looked for: "
+            )
+            assert "`msp-bridge doctor` says what each of them needs" in refused.value.message
+        await client.wire.aclose()
+        assert await server.exited() == 0
+
+
+def test_a_server_without_stdin_is_told_so(tmp_path: Path) -> None:
+    command = 'exec "$0" -m msp_bridge serve stdio 0<&-'
+    server = subprocess.run(["sh", "-c", command, sys.executable], cwd=tmp_path, capture_output=True, timeout=60)
+    assert (server.returncode, server.stdout) == (1, b"")
+    assert server.stderr.startswith(b"msp-bridge: can't serve stdio: stdin or stdout is closed")
+    assert len(server.stderr.splitlines()) == 1

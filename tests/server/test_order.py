@@ -1,0 +1,126 @@
+"""Several requests at once: the newest goes first, and none is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from msp_client import Client, Refused
+from servers import DIGIT, ScriptedProject, mutants_of, on_socket
+
+DONE: dict[str, Any] = {"files": {}}
+GATED = {"mutator": "gated", "find": "g", "replacement": "h"}
+
+
+async def test_the_newest_request_goes_first_and_the_older_go_on_afterwards(
+    project: ScriptedProject, client: Client
+) -> None:
+    gated = [
+        {"mutator": name, "find": name, "replacement": "", "after": f"gate of {name}"} for name in ("old", "mid", "new")
+    ]
+    project.script(*gated, DIGIT)
+    ids = {}
+    for name in ("old", "mid", "new"):
+        project.write(f"{name}.py", f"{name} 1 1 1")
+        ids[name] = await client.ask("mutationTest", {"files": [{"path": f"{name}.py"}]})
+        await project.logged(f"waiting for gate of {name}")
+    for name in ("old", "mid"):  # the mutant that was being tested is finished, but no other is begun
+        project.open(f"gate of {name}")
+        ((path, _),) = mutants_of(await client.some_progress())
+        assert path == f"{name}.py"
+    await client.request("discover")
+    assert [line for line in project.log if line.startswith("started")] == [f"started {n}.py {n} 0" for n in ids]
+    project.open("gate of new")
+    for name in ("new", "mid", "old"):
+        assert await client.result(ids[name]) == DONE
+    digits = [line.split()[1] for line in project.log if line.startswith("started") and " digit " in line]
+    assert digits == ["new.py"] * 3 + ["mid.py"] * 3 + ["old.py"] * 3
+    results = Counter(path for path, _ in client.take_results())
+    assert results == {"new.py": 4, "mid.py": 3, "old.py": 3}
+
+
+async def test_requests_are_answered_while_mutants_are_tested(project: ScriptedProject, client: Client) -> None:
+    project.script({**DIGIT, "after": "gate"})
+    project.write("a.py", "1")
+    testing = await client.ask("mutationTest")
+    await project.logged("waiting for gate")
+    assert len(mutants_of(await client.request("discover"))) == 1
+    assert await client.request("configure") == {"version": "0.4.0"}
+    assert await client.request("mutationTest", {"files": []}) == DONE
+    assert client.progress == []
+    project.open("gate")
+    assert await client.result(testing) == DONE
+    assert len(client.take_results()) == 1
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+async def test_an_older_request_goes_on_when_the_newer_one_ends_badly(
+    end: str, project: ScriptedProject, client: Client
+) -> None:
+    project.script({**GATED, "after": "old"}, DIGIT)
+    project.write("a.py", "g 1 1")
+    old = await client.ask("mutationTest")
+    await project.logged("waiting for old")
+    project.script(DIGIT, testing={"after": "new", "raises": ["ToolError", "it broke"]})
+    new = await client.ask("mutationTest")
+    await project.logged("waiting for new")
+    project.open("old")
+    await client.some_progress()
+    if end == "cancelled":
+        await client.cancel(new)
+    else:
+        project.open("new")
+    with pytest.raises(Refused) as refused:
+        await client.result(new)
+    assert refused.value.code == (-32800 if end == "cancelled" else -32803)
+    assert await client.result(old) == DONE
+    assert len(client.take_results()) == 2
+
+
+async def test_a_cancelled_request_that_waits_for_a_newer_one_is_answered(
+    project: ScriptedProject, client: Client
+) -> None:
+    project.script({**GATED, "after": "gate"}, DIGIT)
+    project.write("a.py", "1")
+    project.write("b.py", "g")
+    new_first = {"files": [{"path": "b.py"}]}
+    project.open("gate")
+    assert await client.request("mutationTest", new_first) == DONE
+    (project.events / "gate").unlink()
+    old = await client.ask("mutationTest", new_first)
+    await project.logged("waiting for gate")
+    new = await client.ask("mutationTest", new_first)
+    middle = await client.ask("mutationTest", {"files": [{"path": "a.py"}]})
+    assert await client.result(middle) == DONE
+    await client.cancel(old)
+    with pytest.raises(Refused) as refused:
+        await client.result(old)
+    assert refused.value.code == -32800
+    project.open("gate")
+    assert await client.result(new) == DONE
+
+
+async def test_one_clients_newer_request_goes_before_anothers_older_one(project: ScriptedProject) -> None:
+    async with on_socket(project) as (client, server):
+        other = await server.connect()
+        project.script(
+            {**GATED, "after": "old"}, {"mutator": "new", "find": "n", "replacement": "m", "after": "new"}, DIGIT
+        )
+        project.write("a.py", "g 1")
+        project.write("b.py", "n 1")
+        old = await client.ask("mutationTest", {"files": [{"path": "a.py"}]})
+        await project.logged("waiting for old")
+        new = await other.ask("mutationTest", {"files": [{"path": "b.py"}]})
+        await project.logged("waiting for new")
+        project.open("old")
+        assert len(mutants_of(await client.some_progress())) == 1
+        project.open("new")
+        assert await other.result(new) == DONE
+        assert await client.result(old) == DONE
+        assert [path for path, _ in other.take_results()] == ["b.py", "b.py"], "progress goes to its own client alone"
+        assert [path for path, _ in client.take_results()] == ["a.py"]
+        order = [line for line in project.log if line.startswith("started") and " digit " in line]
+        assert order == ["started b.py digit 2", "started a.py digit 2"]
+        server.process.terminate()
+        assert await server.exited() == 0
