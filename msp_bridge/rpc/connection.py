@@ -9,32 +9,19 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from attrs import frozen
-
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.errors import RpcError
 from msp_bridge.rpc.framing import FrameDecoder, FramingError, frame
 from msp_bridge.rpc.json_text import NotJson, dump, parse
+from msp_bridge.rpc.messages import Call, Id, call_of, failure_of, id_of, is_response
 from msp_bridge.rpc.streams import ByteStream
 
 log = logging.getLogger(__name__)
 
-MAX_IN_FLIGHT = (
-    256  # requests of one peer; an editor has a handful, each costs a task and its tool's place in the queue
-)
+MAX_IN_FLIGHT = 256  # requests of one peer: an editor has a handful, and each costs a task
 LAST_WORDS = 1.0  # s; how long a peer that has closed its side may take to read the answers that are still due
 
-Id = int | float | str
 Method = Callable[[Any], Awaitable[Any]]  # JSON value of `params` (None when absent) -> JSON value of `result`
-
-
-@frozen
-class Call:
-    """A request (with an id) or a notification (without)."""
-
-    id: Id | None
-    method: str
-    params: Any
 
 
 class Connection:
@@ -110,18 +97,18 @@ class Connection:
     async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
         try:
             message = parse(body)
-            if isinstance(_id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs
+            if isinstance(id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs
                 message = parse(body, exactly=True)
         except NotJson as error:
             await self._fail(None, RpcError(errors.PARSE_ERROR, f"the message is not JSON: {error}"))
             return
-        if _is_response(message):
+        if is_response(message):
             self._settle(message)
             return
         try:
-            call = _call(message)
+            call = call_of(message)
         except RpcError as error:
-            await self._fail(_id_of(message), error)
+            await self._fail(id_of(message), error)
             return
         if call.id is None:
             await self._notice(call)
@@ -140,7 +127,7 @@ class Connection:
 
     async def _notice(self, call: Call) -> None:
         if call.method == "$/cancelRequest":
-            if (id := _id_of(call.params)) in self._running:
+            if (id := id_of(call.params)) in self._running:
                 self._cancel(id)
         elif (handler := self._notifications.get(call.method)) is not None:
             try:
@@ -203,12 +190,12 @@ class Connection:
         return await method(call.params)
 
     def _settle(self, response: dict[str, Any]) -> None:
-        id = _id_of(response)
+        id = id_of(response)
         answer = self._asked.get(id) if id is not None else None
         if answer is None or answer.done():
             log.warning("ignoring an answer to no question of ours: id %r", response.get("id"))
         elif response.get("error") is not None:
-            answer.set_exception(_told(response["error"]))
+            answer.set_exception(failure_of(response["error"]))
         else:
             answer.set_result(response.get("result"))
 
@@ -236,16 +223,6 @@ class Connection:
             raise
 
 
-def _is_id(value: Any) -> bool:
-    return isinstance(value, int | float | str) and not isinstance(value, bool)
-
-
-def _id_of(message: Any) -> Id | None:
-    """The id in a message, also in a faulty one: its sender waits for an answer to it."""
-    id: Any = message.get("id") if isinstance(message, dict) else None
-    return id if _is_id(id) else None
-
-
 def _being_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
@@ -256,32 +233,3 @@ def _fault(call: Call, error: BaseException) -> RpcError:
     log.error("%s failed", call.method, exc_info=error)
     text = f"{call.method} failed inside msp-bridge ({type(error).__name__}); its log has the details: please report it"
     return RpcError(errors.INTERNAL_ERROR, text)
-
-
-def _told(error: Any) -> RpcError:
-    """What a peer that may not keep to the rules tells of a failure."""
-    if not isinstance(error, dict):
-        return RpcError(0, str(error))
-    code = error.get("code")
-    return RpcError(code if isinstance(code, int) else 0, str(error.get("message")), error.get("data"))
-
-
-def _is_response(message: Any) -> bool:
-    return isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
-
-
-def _call(message: Any) -> Call:
-    match message:
-        case list():
-            raise RpcError(
-                errors.INVALID_REQUEST, "batches are not supported; send each request as a message of its own"
-            )
-        case {"jsonrpc": "2.0", "method": str(method), "id": id, **rest} if _is_id(id):
-            return Call(id, method, rest.get("params"))
-        case {"jsonrpc": "2.0", "method": str(method), **rest} if "id" not in rest:
-            return Call(None, method, rest.get("params"))
-        case {"jsonrpc": "2.0", "method": str()}:
-            raise RpcError(errors.INVALID_REQUEST, "the id of a request must be a number or a string")
-        case {"method": str()}:
-            raise RpcError(errors.INVALID_REQUEST, 'a message must say "jsonrpc": "2.0"')
-    raise RpcError(errors.INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request object")
