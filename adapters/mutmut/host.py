@@ -12,6 +12,7 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.ended import ended
 
 from .channel import Answer, Channel
 
@@ -100,10 +101,7 @@ class WarmHost:
             await self._channel.send(line)
             answer = await asyncio.shield(future)
         except asyncio.CancelledError:
-            stopping = asyncio.create_task(self._stop([number], [future]))
-            while not stopping.done():
-                with contextlib.suppress(asyncio.CancelledError):  # raised below, when nothing runs any more
-                    await asyncio.wait([stopping])
+            await ended(asyncio.create_task(self._stop([number], [future])))
             raise
         finally:
             self._asked.discard(number)

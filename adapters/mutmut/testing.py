@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.ended import ended
 
 from .channel import ChannelClosed
 from .copy import PrivateCopy
@@ -66,7 +67,8 @@ class Testing:
         finally:
             for task in running:
                 task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            if running:
+                await ended(asyncio.gather(*running, return_exceptions=True))
 
     async def aclose(self) -> None:
         """End the host and give the copy back."""
