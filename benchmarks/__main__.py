@@ -1,0 +1,59 @@
+"""`python -m benchmarks [NAME]…`: one table for each benchmark."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+
+import click
+from rich.console import Console
+
+from benchmarks.client import ServerFailed
+from benchmarks.laboratory import PROJECTS, Laboratory, SetUpFailed
+from benchmarks.table import show
+
+BENCHMARKS = {
+    "start": "Start of the process to the answer of `configure`",
+    "messages": "Results through the front end",
+    "memory": "Memory of the server",
+    "json_backends": "JSON back ends of cattrs",
+    "discovery": "Discovery",
+    "again": "One mutant again, on a warm server",
+    "whole": "A whole run",
+    "cosmic_ray": "A whole run, with cosmic-ray",
+}
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("names", nargs=-1, metavar="[NAME]…")
+@click.option("--rounds", type=click.IntRange(1), help="How often each is repeated.  [default: as each benchmark says]")
+@click.option("--project", type=click.Choice(list(PROJECTS)), default="inflection", show_default=True)
+def main(names: tuple[str, ...], rounds: int | None, project: str) -> None:
+    """Measure the bridge beside other things; without names, all of them.
+
+    What can't be measured here says why, and the others go on; the exit code is then 1.
+    """
+    for name in names:
+        if name not in BENCHMARKS:
+            raise click.BadParameter(f"there is no benchmark {name!r}; choose from {', '.join(BENCHMARKS)}")
+    console = Console(highlight=False, width=None if os.isatty(1) else 150)
+    console.print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores, {project}")
+    console.print("median (lowest\N{EN DASH}highest); ratios are of pairs measured one after the other\n")
+    laboratory = Laboratory()
+    failed = []
+    for name in names or BENCHMARKS:
+        try:
+            benchmark = importlib.import_module(f"benchmarks.{name}")
+            comparisons = benchmark.measure(laboratory, PROJECTS[project], rounds)
+        except (SetUpFailed, ServerFailed) as error:
+            console.print(f"{name}: {error}\n", markup=False)
+            failed.append(name)
+        else:
+            show(console, f"{name}: {BENCHMARKS[name]}", comparisons)
+    if failed:
+        raise click.ClickException(f"could not be measured: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
