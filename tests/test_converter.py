@@ -11,6 +11,8 @@ from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case
 from msp_bridge.dialects.msp import Msp
+from msp_bridge.dialects.msp_types import OneBased
+from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.rpc.errors import RpcError
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
@@ -243,3 +245,26 @@ def test_mutants_are_grouped_by_file_and_named_files_are_there_even_when_empty(d
 
 def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: Msp) -> None:
     assert dialect.configured() == {"version": "0.4.0"}
+
+
+def test_what_is_made_by_hand_is_what_the_converter_makes() -> None:
+    mutant = Mutant("a.py", "number", Location(Position(1, 2), Position(3, 4)), "", description="one less")
+    told = Result(mutant, Status.TIMEOUT, 1.5, ("t1", "t2"), ("t1",), False, "late", 0)
+    location = msp.Location(msp.Position(OneBased(1), OneBased(2)), msp.Position(OneBased(3), OneBased(4)))
+    known = {
+        "id": mutant.id,
+        "location": location,
+        "mutator_name": "number",
+        "description": "one less",
+        "replacement": "",
+    }
+    rest = {
+        "covered_by": ["t1", "t2"],
+        "duration": 1.5,
+        "killed_by": ["t1"],
+        "status_reason": "late",
+        "tests_completed": 0,
+    }
+    wire = StrictConverter().unstructure(msp.MutantResult(status=Status.TIMEOUT, static=False, **known, **rest))
+    assert Msp().tested(told) == wire
+    assert Msp().discovered(mutant) == StrictConverter().unstructure(msp.DiscoveredMutant(**known))

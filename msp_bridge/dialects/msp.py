@@ -45,36 +45,28 @@ class Msp:
         return self._converter.unstructure(msp.ConfigureResult(msp.VERSION))
 
     def discovered(self, mutant: model.Mutant) -> Any:
-        """A DiscoveredMutant."""
-        return self._converter.unstructure(
-            msp.DiscoveredMutant(
-                id=mutant.id,
-                location=_location(mutant.location),
-                mutator_name=mutant.mutator,
-                description=mutant.description,
-                replacement=mutant.replacement,
-            )
-        )
+        """A DiscoveredMutant. Made by hand, as `tested`: the converter would take four times as long."""
+        wire = {"id": mutant.id, "location": _wire_location(mutant.location), "mutatorName": mutant.mutator}
+        if mutant.description is not None:
+            wire["description"] = mutant.description
+        wire["replacement"] = mutant.replacement
+        return wire
 
     def tested(self, result: model.Result) -> Any:
         """A MutantResult."""
-        mutant = result.mutant
-        return self._converter.unstructure(
-            msp.MutantResult(
-                id=mutant.id,
-                location=_location(mutant.location),
-                mutator_name=mutant.mutator,
-                description=mutant.description,
-                replacement=mutant.replacement,
-                status=result.status,
-                covered_by=None if result.covered_by is None else list(result.covered_by),
-                duration=result.duration,
-                killed_by=None if result.killed_by is None else list(result.killed_by),
-                static=result.static,
-                status_reason=result.status_reason,
-                tests_completed=result.tests_completed,
-            )
-        )
+        wire = self.discovered(result.mutant)
+        wire["status"] = result.status.value
+        for name, value in (
+            ("coveredBy", result.covered_by),
+            ("duration", result.duration),
+            ("killedBy", result.killed_by),
+            ("static", result.static),
+            ("statusReason", result.status_reason),
+            ("testsCompleted", result.tests_completed),
+        ):
+            if value is not None:
+                wire[name] = list(value) if isinstance(value, tuple) else value
+        return wire
 
     def files(self, mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) -> Any:
         """A DiscoverResult or MutationTestResult: pairs of path and mutant; each of `named` is there, if only empty."""
@@ -109,9 +101,6 @@ def _model_location(location: msp.Location | None) -> model.Location | None:
     return model.Location(model.Position(start.line, start.column), model.Position(end.line, end.column))
 
 
-def _location(location: model.Location) -> msp.Location:
+def _wire_location(location: model.Location) -> dict[str, Any]:
     start, end = location.start, location.end
-    return msp.Location(
-        msp.Position(msp.OneBased(start.line), msp.OneBased(start.column)),
-        msp.Position(msp.OneBased(end.line), msp.OneBased(end.column)),
-    )
+    return {"start": {"line": start.line, "column": start.column}, "end": {"line": end.line, "column": end.column}}

@@ -20,16 +20,27 @@ class Turn:
         while not self.may_go_on.is_set():
             await self.may_go_on.wait()  # it may be cleared again before we wake: hence the loop
 
-    @contextlib.contextmanager
-    def rest(self) -> Iterator[None]:
+    def rest(self) -> Rest:
         """While nobody takes its results, as when its client has stopped reading: it must not hold up the others."""
-        self.wants_to = False
+        return Rest(self)
+
+    def want(self, to_go_on: bool) -> None:
+        """Say whether it wants to go on."""
+        self.wants_to = to_go_on
         self._settle()
-        try:
-            yield
-        finally:
-            self.wants_to = True
-            self._settle()
+
+
+class Rest:
+    """A block in which a turn doesn't want to go on. A class, for there is one for each result: it costs a third."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def __enter__(self) -> None:
+        self._turn.want(False)
+
+    def __exit__(self, *_: object) -> None:
+        self._turn.want(True)
 
 
 class Precedence:
@@ -51,6 +62,9 @@ class Precedence:
             self._settle()
 
     def _settle(self) -> None:
+        if len(self._turns) == 1:  # nobody to let by: the usual case, and it comes with each result
+            self._turns[0].may_go_on.set()
+            return
         newest = next((turn for turn in reversed(self._turns) if turn.wants_to), None)
         for turn in self._turns:
             if turn is newest:

@@ -96,7 +96,7 @@ class Workspace:
         return [(adapter, selected[adapter.name]) for adapter in self.adapters if adapter.name in selected]
 
     async def _test(self, adapter: Adapter, mutants: list[Mutant], turn: Turn) -> AsyncGenerator[Result, None]:
-        due = dict.fromkeys(mutants)
+        due = dict.fromkeys(mutants, True)
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             while True:
                 await turn.wait()
@@ -104,8 +104,7 @@ class Workspace:
                     result = await anext(results)
                 except StopAsyncIteration:
                     break
-                if result.mutant in due:
-                    del due[result.mutant]
+                if due.pop(result.mutant, False):
                     with turn.rest():
                         yield result
                 else:
