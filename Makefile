@@ -26,12 +26,14 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.demo
+	$(INSTALL) --group bench
 	$(BIN)/python -m benchmarks
 
 lock:
 	rm -rf $(VENV)
 	: > constraints.txt
 	$(MAKE) $(VENV)/.lint
+	$(INSTALL) --group bench
 	echo '# The versions that our own CI uses: `make lock` writes this file. What users get is in pyproject.toml.' > constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
