@@ -77,7 +77,16 @@ class Ways:
 
     def _by_msp(self, jobs: int) -> Values:
         with self._fresh() as (root, env):
-            argv = [self._bridge, "serve", "stdio", "--", "--adapter", "cosmic-ray", "--jobs", str(jobs)]
+            argv: list[str | Path] = [
+                self._bridge,
+                "serve",
+                "stdio",
+                "--",
+                "--adapter",
+                "cosmic-ray",
+                "--jobs",
+                str(jobs),
+            ]
             with Client.of(argv, root, env) as client:
                 began = time.perf_counter()
                 discovered = client.request("discover", {})["files"]
