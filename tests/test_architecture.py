@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +162,17 @@ def test_a_file_begins_by_saying_what_it_knows(file: Path) -> None:
 def test_only_the_sweep_and_its_witnesses_look_at_processes() -> None:
     users = {name_of(file) for file in FILES if "psutil" in set(words(file))}
     assert {user for user in users if user.split(".")[0] not in ("processes", "testing")} == set()
+
+
+def test_the_architecture_names_every_file_of_the_front_end() -> None:
+    text = (HERE / "docs" / "architecture.md").read_text("utf-8")
+    files = [file for file in (HERE / "msp_bridge").rglob("*.py") if not file.name.startswith("__")]
+    assert [file.name for file in files if f"{file.name}`" not in text] == []
+
+
+def test_every_package_is_installed() -> None:
+    listed = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
+    files = (file for room in ("msp_bridge", "adapters") for file in (HERE / room).rglob("*.py"))
+    folders = {file.parent.relative_to(HERE).parts for file in files}
+    names = {".".join(("msp_bridge", *parts) if parts[0] == "adapters" else parts) for parts in folders}
+    assert names == set(listed)
