@@ -19,7 +19,7 @@ from msp_bridge.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-MAX_BATCH = 1000  # results in one notification: half a megabyte, so that the loop is never busy for long
+MAX_BATCH = 250  # results in one notification: 2 ms of work, so that a flood of results delays nobody
 
 Notify = Callable[[str, Any], Awaitable[None]]
 
