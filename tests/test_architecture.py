@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,11 @@ def name_of(file: Path) -> str:
 
 @functools.cache
 def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text("utf-8"))
+    gc.disable()  # on Python 3.11 a finalizer that runs while a tree is built fails the build (python/cpython#106905)
+    try:
+        return ast.parse(file.read_text("utf-8"))
+    finally:
+        gc.enable()
 
 
 def imports(file: Path) -> Iterator[str]:
