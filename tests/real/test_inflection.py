@@ -5,7 +5,6 @@ By default a sample of the statuses is judged by fresh processes; `MSP_BRIDGE_JU
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import os
 import subprocess
@@ -71,7 +70,7 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     ids = [mutant["id"] for _, mutant in discovered]
     assert len(ids) == len(set(ids)) > 300
     for path, mutant in discovered:
-        ast.parse(mutated((served.library / path).read_text(), mutant))
+        compile(mutated((served.library / path).read_text(), mutant), path, "exec")
 
     results = await served.results({})
     assert sorted(mutant["id"] for _, mutant in results) == sorted(ids)
