@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from collections.abc import Collection
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -20,3 +21,11 @@ async def ended(task: asyncio.Future[T]) -> None:
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio doesn't warn that nobody did
         raise cancelled
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel `tasks`; returns when all are done, however they ended. A cancel of our own is held back until then."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await ended(asyncio.gather(*tasks, return_exceptions=True))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from msp_bridge.ended import ended
+from msp_bridge.ended import cancel_all, ended
 
 
 async def fail() -> None:
@@ -36,3 +36,21 @@ async def test_a_cancel_is_held_back_until_the_task_is_done() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert task.result() is True
+
+
+async def test_cancelling_all_waits_for_their_clean_up() -> None:
+    cleaned: list[int] = []
+
+    async def work(number: int) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(number)
+
+    tasks = {asyncio.create_task(work(number)) for number in range(3)}
+    await asyncio.sleep(0)
+    await cancel_all(tasks)
+    assert sorted(cleaned) == [0, 1, 2]
+    assert all(task.cancelled() for task in tasks)
+    await cancel_all([])

@@ -20,7 +20,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Project, Result, Status
-from msp_bridge.ended import ended
+from msp_bridge.ended import cancel_all
 
 from .baseline import Baseline
 from .command import TestCommand
@@ -77,10 +77,7 @@ class Pool:
                     if result is not None:
                         yield result
         finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await ended(asyncio.gather(*running, return_exceptions=True))
+            await cancel_all(running)
 
     async def _worker(self, request: int, running: set[asyncio.Task[Result | None]]) -> Worker | None:
         """A free worker, or None as soon as one of `running` is done."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from msp_bridge.adapter import Mutant, Result, Status
-from msp_bridge.ended import ended
+from msp_bridge.ended import cancel_all
 
 from .channel import ChannelClosed
 from .copy import PrivateCopy
@@ -65,10 +65,7 @@ class Testing:
                     if (result := task.result()) is not None:
                         yield result
         finally:
-            for task in running:
-                task.cancel()
-            if running:
-                await ended(asyncio.gather(*running, return_exceptions=True))
+            await cancel_all(running)
 
     async def aclose(self) -> None:
         """End the host and give the copy back."""

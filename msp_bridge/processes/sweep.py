@@ -22,8 +22,7 @@ def members(cookie: str, below: int | None) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error, OSError):  # gone meanwhile, or another user's: not one of ours
             if process.environ().get(COOKIE) == cookie:
                 found[process.pid] = process
-    found.pop(below, None) if below is not None else None
-    return [process for process in found.values() if _alive(process)]
+    return [process for pid, process in found.items() if pid != below and _alive(process)]
 
 
 def end(cookie: str, below: int | None, grace: float, reap: Callable[[], None] = lambda: None) -> None:
