@@ -7,7 +7,7 @@ found by the entry-point group `msp_bridge.adapters`. Those that ship with the b
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -35,14 +35,23 @@ __all__ = [
 
 @frozen
 class Project:
-    """What an adapter may know of the project that it is asked to work on."""
+    """What an adapter may know of the project that it is asked to work on.
+
+    A workspace with several tools has several projects, each at a root of its own: paths are relative to that.
+    """
 
     root: Path  # absolute; never written to
     cache: Path  # absolute; private to this project and adapter, made on first use, may vanish between runs
     config_file: Path | None = None  # the tool's own configuration, when the user named it
     settings: Mapping[str, Any] = field(factory=dict)  # the adapter's own table in the bridge's configuration
     python: Path | None = None  # the project's interpreter, when the user named it or one was found
-    jobs: int = 1  # how many mutants to test at once
+    _jobs: int | Callable[[], int] = 1
+    nested: bool = False  # below the directory that the user opened
+
+    @property
+    def jobs(self) -> int:
+        """How many mutants to test at once. Read it when you start some: projects that run side by side share it."""
+        return self._jobs if isinstance(self._jobs, int) else self._jobs()
 
 
 @frozen
@@ -71,10 +80,17 @@ class Adapter(Protocol):
     """
 
     name: ClassVar[str]
+    markers: ClassVar[tuple[str, ...]]
+    """Names of files, or patterns of them, in whose directory a project of this tool may have its root. The directory
+    that the user opened is always asked, those below it (`project.nested`) when they have such a file."""
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process."""
+        """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process.
+
+        In a nested project only what is set up there counts, for what is installed around it is everybody's. None too
+        when `project.config_file` is not one that the tool could be configured with: then it is asked without it.
+        """
         ...
 
     @classmethod

@@ -10,6 +10,10 @@ class BridgeError(Exception):
     """Something that the user can mend."""
 
 
+class PartlyFailed(BridgeError):
+    """Some projects of a workspace couldn't do their part, the others have done theirs. Raised when they are done."""
+
+
 class ConfigurationError(BridgeError):
     """The bridge's or a tool's configuration is wrong, or names what is not there."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from msp_bridge.batches import batches
 from msp_bridge.dialects.msp import Msp
-from msp_bridge.errors import BridgeError
+from msp_bridge.errors import BridgeError, PartlyFailed
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.connection import Method
 from msp_bridge.rpc.errors import RpcError
@@ -51,8 +51,11 @@ class Session:
     async def _discover(self, params: Any) -> Any:
         selection = self._dialect.discover_selection(params)
         async with self._workspace() as workspace:
-            async with contextlib.aclosing(workspace.discover(selection)) as mutants:
-                found = [(mutant.path, self._dialect.discovered(mutant)) async for mutant in mutants]
+            found = []
+            with _told_in_the_log():
+                async with contextlib.aclosing(workspace.discover(selection)) as mutants:
+                    async for mutant in mutants:
+                        found.append((mutant.path, self._dialect.discovered(mutant)))
             return self._dialect.files(found, workspace.named_files(selection))
 
     async def _mutation_test(self, params: Any) -> Any:
@@ -61,10 +64,11 @@ class Session:
         if selection.empty:
             return self._dialect.files(())
         async with self._workspace() as workspace:
-            async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
-                async for batch in ready:
-                    tested = ((result.mutant.path, self._dialect.tested(result)) for result in batch)
-                    await self._notify(self._dialect.progress_method, self._dialect.files(tested))
+            with _told_in_the_log():
+                async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
+                    async for batch in ready:
+                        tested = ((result.mutant.path, self._dialect.tested(result)) for result in batch)
+                        await self._notify(self._dialect.progress_method, self._dialect.files(tested))
         return self._dialect.files(())
 
     @contextlib.asynccontextmanager
@@ -72,6 +76,15 @@ class Session:
         with _told_to_the_client():
             async with self._workspaces.use(self._named) as workspace:
                 yield workspace
+
+
+@contextlib.contextmanager
+def _told_in_the_log() -> Iterator[None]:
+    """What failed in a project that nobody asked for by name takes nothing from the answer of the others."""
+    try:
+        yield
+    except PartlyFailed as error:
+        log.error("%s", error)
 
 
 @contextlib.contextmanager

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from msp_bridge.adapter import Adapter
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.adapters import GROUP, detect, installed
+from msp_bridge.workspace.adapters import GROUP, installed
 from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration, check_adapters, load_configuration
 from msp_bridge.workspace.fingerprint import fingerprint
+from msp_bridge.workspace.survey import Survey
 
 ADAPTERS = ["mutmut", "cosmic-ray"]
+
+
+def detect(root: Path, configuration: Configuration, known: Mapping[str, EntryPoint]) -> list[Adapter]:
+    """The adapters of a workspace at `root` with `configuration` as its command line's."""
+    return [tool.adapter for place in Survey(root, configuration, None, known).places() for tool in place.tools]
 
 
 def load(root: Path, named: str | None = None) -> Configuration:
@@ -90,7 +98,7 @@ def test_the_command_line_goes_before_the_file() -> None:
     [
         ("jbos = 1", "msp-bridge.toml: unknown key 'jbos'; did you mean 'jobs'?"),
         ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt'; did you mean 'mutmut'?"),
-        ("zzz = 1", "msp-bridge.toml: unknown key 'zzz'; choose from adapter, cosmic-ray, jobs, mutmut, python"),
+        ("zzz = 1", "msp-bridge.toml: unknown key 'zzz'; choose from adapter, cosmic-ray, folders, jobs, mutmut, python"),
         ("jobs = 0", "msp-bridge.toml: jobs must be a whole number from 1 on, not 0"),
         ("jobs = -1", "msp-bridge.toml: jobs must be a whole number from 1 on, not -1"),
         ("jobs = 1.5", "msp-bridge.toml: jobs must be a whole number from 1 on, not 1.5"),
@@ -98,11 +106,10 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("jobs = '1'", "msp-bridge.toml: jobs must be a whole number from 1 on, not '1'"),
         ("python = 3.11", "msp-bridge.toml: python must be a string, not 3.11"),
         ("adapter = 1", "msp-bridge.toml: adapter must be a name, or a list of names, not 1"),
-        ("adapter = []", "msp-bridge.toml: adapter must be a name, or a list of names, not []"),
         ("adapter = [1]", "msp-bridge.toml: adapter must be a name, or a list of names, not [1]"),
         ("adapter = 'mutmutt'", "msp-bridge.toml: there is no adapter 'mutmutt'; did you mean 'mutmut'?"),
         ("adapter = 'x'", "msp-bridge.toml: there is no adapter 'x'; choose from cosmic-ray, mutmut"),
-        ("mutmut = 1", "msp-bridge.toml: mutmut must be a table of the adapter's settings, not 1"),
+        ("mutmut = 1", "msp-bridge.toml: mutmut must be a table, not 1"),
     ],
 )
 def test_each_mistake_is_told_with_what_would_be_right(tmp_path: Path, text: str, says: str) -> None:

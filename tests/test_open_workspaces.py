@@ -13,6 +13,9 @@ import pytest
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import MAX_IDLE, OpenWorkspaces
+from msp_bridge.workspace.router import Place
+from msp_bridge.workspace.shares import Shares
+from msp_bridge.workspace.tool import Tool as AtItsPlace
 from msp_bridge.workspace.workspace import Workspace
 
 
@@ -189,6 +192,7 @@ async def test_a_tool_that_can_not_be_closed_keeps_no_other_from_it(
             self.closed = True
 
     tools = [Tool(False), Tool(True), Tool(False)]
-    await Workspace(root, tools).aclose()  # type: ignore[arg-type]
+    place = Place("", tuple(map(AtItsPlace, tools)))  # type: ignore[arg-type]
+    await Workspace(root, [place], Shares(1)).aclose()
     assert [tool.closed for tool in tools] == [True, False, True]
     assert "stuck" in caplog.text

@@ -27,6 +27,7 @@ class CosmicRay:
     """
 
     name: ClassVar[str] = "cosmic-ray"
+    markers: ClassVar[tuple[str, ...]] = ("*.toml",)
 
     def __init__(self, project: Project) -> None:
         self._project = project

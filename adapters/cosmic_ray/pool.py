@@ -45,12 +45,16 @@ class Batch:
 
 
 class Pool:
-    """At most `jobs` workers, warm from one request to the next and shared by all; the newest is served first."""
+    """At most `jobs` workers, warm from one request to the next and shared by all; the newest is served first.
+
+    When other projects come to work beside this one there are less `jobs`: a worker that becomes free then rests.
+    """
 
     def __init__(self, project: Project) -> None:
+        self._project = project
         self._free = [Worker(project) for _ in range(max(1, project.jobs))]
         self._all = tuple(self._free)
-        self._waiting: list[tuple[int, asyncio.Future[Worker]]] = []  # with the number of the request
+        self._waiting: list[tuple[int, bool, asyncio.Future[Worker]]] = []  # request, whether it has another worker
         self._requests = 0
         self._baseline = Baseline()
 
@@ -81,10 +85,10 @@ class Pool:
 
     async def _worker(self, request: int, running: set[asyncio.Task[Result | None]]) -> Worker | None:
         """A free worker, or None as soon as one of `running` is done."""
-        if self._free:
+        if self._free and (not running or self._busy < self._project.jobs):
             return self._free.pop()
         lent: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
-        waiting = (request, lent)
+        waiting = (request, bool(running), lent)
         self._waiting.append(waiting)
         try:
             waited: list[asyncio.Future[Any]] = [lent, *running]
@@ -102,12 +106,18 @@ class Pool:
         self._release(worker)
 
     def _release(self, worker: Worker) -> None:
-        if self._waiting:
-            newest = max(self._waiting, key=itemgetter(0))
+        too_many = self._busy > self._project.jobs
+        waiting = [place for place in self._waiting if not (too_many and place[1])]
+        if waiting:
+            newest = max(waiting, key=itemgetter(0))
             self._waiting.remove(newest)
-            newest[1].set_result(worker)
+            newest[2].set_result(worker)
         else:
             self._free.append(worker)
+
+    @property
+    def _busy(self) -> int:
+        return len(self._all) - len(self._free)
 
     async def _test(self, worker: Worker, mutation: Mutation, batch: Batch) -> Result | None:
         current: Mutation | None = mutation

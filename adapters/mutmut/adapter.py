@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import ClassVar, Self
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
@@ -12,7 +13,7 @@ from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
 from .diagnosis import diagnose
 from .discovery import Discovery
 from .installation import REQUIREMENT, Installation, is_installed
-from .settings import config_file_of, environment_of, is_configured
+from .settings import NAMES, config_file_of, environment_of, is_configured
 from .testing import Testing
 
 
@@ -24,6 +25,7 @@ class Mutmut:
     """
 
     name: ClassVar[str] = "mutmut"
+    markers: ClassVar[tuple[str, ...]] = NAMES
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -33,10 +35,13 @@ class Mutmut:
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """If mutmut is configured in the project or installed in its environment."""
-        if is_configured(project.root) or (project.python is not None and is_installed(project.python)):
-            return cls(project)
-        return None
+        """If mutmut is configured in the project, or installed in its environment.
+
+        A nested project's environment is one that lies in it: any other may have mutmut for the sake of another.
+        """
+        if project.config_file is not None and project.config_file.name not in NAMES:
+            return None
+        return cls(project) if is_configured(project.root) or _has_mutmut(project) else None
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
@@ -85,8 +90,19 @@ class Mutmut:
                 config_file = config_file_of(project)
                 installation = await Installation.look(project.python, project.root)
                 installation.check()
-                python, root, cache = installation.executable, project.root, project.cache
-                env = environment_of(python, cache)
-                self._discovery = Discovery(root, cache, python, config_file, env)
-                self._testing = Testing(self._discovery, root, cache, python, config_file, max(1, project.jobs), env)
+                python = installation.executable
+                env = environment_of(python, project.cache)
+                self._discovery = Discovery(project.root, project.cache, python, config_file, env)
+                self._testing = Testing(self._discovery, project, python, config_file, env)
             return self._discovery, self._testing
+
+
+def _has_mutmut(project: Project) -> bool:
+    if project.python is None or not is_installed(project.python):
+        return False
+    return project.python.is_relative_to(project.root) if project.nested else _holds_python(project.root)
+
+
+def _holds_python(root: Path) -> bool:
+    named = any((root / name).is_file() for name in (*NAMES, "setup.py"))
+    return named or any(True for pattern in ("*.py", "*/*.py") for _ in root.glob(pattern))

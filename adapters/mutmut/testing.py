@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.adapter import Mutant, Project, Result, Status
 from msp_bridge.ended import cancel_all
 
 from .channel import ChannelClosed
@@ -33,15 +33,13 @@ class Testing:
     def __init__(
         self,
         discovery: Discovery,
-        root: Path,
-        cache: Path,
+        project: Project,
         python: Path,
         config_file: str | None,
-        jobs: int,
         env: Mapping[str, str | None],
     ) -> None:
-        self._discovery, self._root, self._cache, self._python = discovery, root, cache, python
-        self._config_file, self._env, self._jobs = config_file, env, jobs
+        self._discovery, self._project, self._python = discovery, project, python
+        self._config_file, self._env = config_file, env
         self._active = 0  # mutants that are being tested
         self._lock = asyncio.Lock()  # held while the copy, or which host there is, changes
         self._copy: PrivateCopy | None = None
@@ -57,7 +55,7 @@ class Testing:
         running: set[asyncio.Task[Result | None]] = set()
         try:
             while waiting or running:
-                while waiting and (not running or self._active < self._jobs):
+                while waiting and (not running or self._active < self._project.jobs):
                     running.add(self._begin(waiting.popleft()))
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in running if task.done()]:
@@ -119,7 +117,7 @@ class Testing:
     async def _ready(self) -> WarmHost:
         async with self._lock:
             if self._copy is None:
-                self._copy = await asyncio.to_thread(PrivateCopy.claim, self._cache, self._root)
+                self._copy = await asyncio.to_thread(PrivateCopy.claim, self._project.cache, self._project.root)
             host = self._host
             if host is not None and host.alive and self._prepared:
                 if time.monotonic() - self._looked < LOOK_AGAIN:
@@ -154,10 +152,10 @@ class Testing:
 
     async def _start(self, copy: PrivateCopy) -> WarmHost:
         options = {
-            "root": str(self._root),
+            "root": str(self._project.root),
             "home": str(copy.home),
             "config_file": self._config_file,
-            "jobs": self._jobs,
+            "jobs": max(1, self._project.jobs),
         }
         return await WarmHost.start(self._python, options, copy=copy.path, env=self._env)
 

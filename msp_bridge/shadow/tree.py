@@ -12,15 +12,12 @@ from collections.abc import Collection
 
 from attrs import frozen
 
+from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+
 logger = logging.getLogger(__name__)
 
-VERSION_CONTROL = {".git", ".hg", ".svn", ".bzr", ".jj"}
-ENVIRONMENTS = {".venv", "venv", "node_modules", ".tox", ".nox", "__pypackages__", ".eggs"}
-CACHES = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".stryker-tmp", ".mutmut-cache"}
-EXCLUDED = frozenset(VERSION_CONTROL | ENVIRONMENTS | CACHES)
 EXCLUDED_AT_THE_ROOT = frozenset({"mutants"})  # mutmut's; deeper down it may be somebody's package
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
-MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a directory with one of these is a venv or a cache
 
 Stamp = tuple[int, int, int, int, int]
 
@@ -74,7 +71,7 @@ class SourceTree:
         while pending:
             prefix, above = pending.pop()
             names = self._names(prefix)
-            if prefix and not MARKERS.isdisjoint(names):
+            if prefix and not TELLTALES.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -133,7 +130,7 @@ class CopyTree:
         while pending:
             prefix = pending.pop()
             names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name)]
-            if prefix and prefix[:-1] not in known and not MARKERS.isdisjoint(names):
+            if prefix and prefix[:-1] not in known and not TELLTALES.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -150,7 +147,7 @@ class CopyTree:
 
 def excluded(prefix: str, name: str) -> bool:
     """Whether what is called `name`, in the directory `prefix` (with a `/` at its end), never belongs to a tree."""
-    return name in EXCLUDED or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in EXCLUDED_AT_THE_ROOT)
+    return name in NOT_SOURCE or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in EXCLUDED_AT_THE_ROOT)
 
 
 def within(path: str, directory: str) -> bool:

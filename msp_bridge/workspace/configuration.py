@@ -19,23 +19,25 @@ PYPROJECT = "pyproject.toml"
 
 @frozen
 class Configuration:
-    """What the user set. `adapters` picks and orders them; None leaves it to detection."""
+    """What the user set. `adapters` picks and orders them, () switches all off; None leaves it to detection."""
 
     adapters: tuple[str, ...] | None = None
     python: Path | None = None  # the project's interpreter
     jobs: int | None = None  # mutants to test at once; None: one per core
     tool_file: Path | None = None  # the tool's own configuration file
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)  # an adapter's own table, by its name
+    folders: Mapping[str, Configuration] = field(factory=dict)  # of folders below, relative, with a `/` at the end
 
     def over(self, other: Configuration) -> Configuration:
         """This configuration where it says something, else `other`."""
         return evolve(
             other,
-            adapters=self.adapters or other.adapters,
+            adapters=other.adapters if self.adapters is None else self.adapters,
             python=self.python or other.python,
             jobs=self.jobs or other.jobs,
             tool_file=self.tool_file or other.tool_file,
             settings={**other.settings, **self.settings},
+            folders={**other.folders, **self.folders},
         )
 
 
@@ -86,7 +88,7 @@ def _read(file: Path) -> dict[str, Any] | None:
 def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]) -> Configuration:
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
-    own = {"adapter", "python", "jobs"}
+    own = {"adapter", "python", "jobs", "folders"}
     for key in table:
         if key not in own and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}; {_suggestion(key, [*own, *adapters])}")
@@ -96,7 +98,24 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
         jobs=_jobs(table, where),
         settings={name: _table(table, name, where) for name in table if name in adapters},
+        folders=_folders(table, where, base, adapters),
     )
+
+
+def _folders(
+    table: Mapping[str, Any], where: str, base: Path, adapters: Collection[str]
+) -> Mapping[str, Configuration]:
+    folders = {}
+    for name, inner in (_table(table, "folders", where) if "folders" in table else {}).items():
+        within, folder = f"{where}, folders.{name!r}", os.path.normpath(name)
+        if os.path.isabs(folder) or folder.split(os.sep)[0] in (os.curdir, os.pardir):
+            raise ConfigurationError(f"{within}: name a folder below {base}, relative to it")
+        if not os.path.isdir(base / folder):
+            raise ConfigurationError(f"{within}: there is no such folder in {base}; correct the name, or leave it out")
+        if isinstance(inner, dict) and "folders" in inner:
+            raise ConfigurationError(f"{within}: write the folders in it as 'folders.\"{name}/…\"', not one in another")
+        folders[f"{folder.replace(os.sep, '/')}/"] = _configuration(inner, within, base / folder, adapters)
+    return folders
 
 
 def _adapters(table: Mapping[str, Any], where: str, known: Collection[str]) -> tuple[str, ...] | None:
@@ -104,7 +123,7 @@ def _adapters(table: Mapping[str, Any], where: str, known: Collection[str]) -> t
     if chosen is None:
         return None
     names = [chosen] if isinstance(chosen, str) else chosen
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ConfigurationError(f"{where}: adapter must be a name, or a list of names, not {chosen!r}")
     return check_adapters(tuple(names), where, known)
 
@@ -134,7 +153,7 @@ def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:
 def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     value = table[key]
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: {key} must be a table of the adapter's settings, not {value!r}")
+        raise ConfigurationError(f"{where}: {key} must be a table, not {value!r}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Diagnosis: what `msp-bridge doctor` finds in a project, the project itself first, then each adapter."""
+"""Diagnosis: what `msp-bridge doctor` finds: the configuration first, then each tool of each folder."""
 
 from __future__ import annotations
 
@@ -6,41 +6,67 @@ import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+from attrs import evolve
+
 from msp_bridge.adapter import Finding
 from msp_bridge.errors import BridgeError
-from msp_bridge.workspace.adapters import installed, load, project_for
-from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration, load_configuration
+from msp_bridge.workspace.adapters import installed, load
+from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
+from msp_bridge.workspace.survey import Survey
 
 
 async def diagnose(root: Path, options: Configuration, named: str | None) -> AsyncGenerator[Finding, None]:
     """One finding after another; a broken part doesn't hide the others."""
-    known = installed()
     yield Finding(True, "project", str(root))
     try:
-        configuration = options.over(load_configuration(root, named, known))
+        survey = Survey(root, options, named, installed())
     except BridgeError as error:
         yield Finding(False, "msp-bridge", str(error))
         return
-    yield Finding(True, "msp-bridge", _source(root, named, configuration))
-    tools = 0
-    absent: list[Finding] = []
-    for name in configuration.adapters or known:
-        try:
-            project = project_for(name, root, configuration)
-            adapter_class = load(known[name])
-            adapter = adapter_class.detect(project)
-            if adapter is None:
-                absent.append(adapter_class.absent(project))
-                continue
-            tools += 1
-            async with contextlib.aclosing(adapter), contextlib.aclosing(adapter.diagnose()) as findings:
-                async for finding in findings:
-                    yield finding
-        except BridgeError as error:
-            yield Finding(False, name, str(error))
-    for finding in absent:  # a tool that isn't here is wrong only where it was asked for, or there is no other
-        needed = configuration.adapters is not None or not tools
+    yield Finding(True, "msp-bridge", _source(root, named, survey.configuration))
+    diagnosis = _Diagnosis(survey)
+    for folder in survey.folders:
+        async with contextlib.aclosing(diagnosis.of(folder)) as findings:
+            async for finding in findings:
+                yield evolve(finding, subject=f"{folder} {finding.subject}") if folder else finding
+    for name, fault in survey.broken.items():
+        yield Finding(False, name, str(fault))
+    needed = survey.configuration.adapters is not None or not diagnosis.found  # else what isn't here isn't wrong
+    for finding in diagnosis.absent:
         yield finding if needed else Finding(True, finding.subject, f"not used: {finding.text}")
+
+
+class _Diagnosis:
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._absent: dict[str, Finding] = {}  # at the root
+        self.found: set[str] = set()
+
+    @property
+    def absent(self) -> list[Finding]:
+        """What to say of the tools that are nowhere."""
+        return [finding for name, finding in self._absent.items() if name not in self.found]
+
+    async def of(self, folder: str) -> AsyncGenerator[Finding, None]:
+        """The findings on the tools that are at home in `folder`."""
+        try:
+            projects = list(self._survey.projects(folder))
+        except BridgeError as error:
+            yield Finding(False, "msp-bridge", str(error))
+            return
+        for name, project in projects:
+            try:
+                adapter = self._survey.detect(name, project)
+                if adapter is None:
+                    if not folder and name not in self._survey.broken:
+                        self._absent[name] = load(self._survey.known[name]).absent(project)
+                    continue
+                self.found.add(name)
+                async with contextlib.aclosing(adapter), contextlib.aclosing(adapter.diagnose()) as findings:
+                    async for finding in findings:
+                        yield finding
+            except BridgeError as error:
+                yield Finding(False, name, str(error))
 
 
 def _source(root: Path, named: str | None, configuration: Configuration) -> str:

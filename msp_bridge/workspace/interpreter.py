@@ -14,19 +14,24 @@ from pathlib import Path
 BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
 
 
-def find_interpreter(root: Path, environment: Mapping[str, str] = os.environ) -> Path | None:
+def find_interpreter(
+    root: Path, environment: Mapping[str, str] = os.environ, *, opened: Path | None = None
+) -> Path | None:
     """The first interpreter that exists, in the order in which `candidates` names them."""
-    return next(
-        (python for python in candidates(root, environment) if python.is_file() and os.access(python, os.X_OK)), None
-    )
+    named = candidates(root, environment, opened)
+    return next((python for python in named if python.is_file() and os.access(python, os.X_OK)), None)
 
 
-def candidates(root: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, our own, PATH's."""
-    for name in (".venv", "venv", "env", ".env"):
-        if (root / name / "pyvenv.cfg").is_file():
-            yield root / name / BIN / PYTHON
-    yield from _pdm(root)
+def candidates(root: Path, environment: Mapping[str, str], opened: Path | None = None) -> Iterator[Path]:
+    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, our own, PATH's.
+
+    A project within the workspace that the user `opened` may share an environment with those around it.
+    """
+    for folder in (root, *(above for above in root.parents if opened and above.is_relative_to(opened))):
+        for name in (".venv", "venv", "env", ".env"):
+            if (folder / name / "pyvenv.cfg").is_file():
+                yield folder / name / BIN / PYTHON
+        yield from _pdm(folder)
     if active := environment.get("VIRTUAL_ENV"):
         yield Path(active) / BIN / PYTHON
     for conda in (root / ".conda", environment.get("CONDA_PREFIX")):

@@ -27,7 +27,8 @@ class _Entry:
 class OpenWorkspaces:
     """The workspaces of one server, at one root, by the configuration file that was named for them.
 
-    A workspace is opened anew when a file that its configuration was read from has changed.
+    A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
+    when there are other folders where projects may be: looking for those takes its time in a large tree.
     Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
     """
 
@@ -38,13 +39,18 @@ class OpenWorkspaces:
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
-        async with self.use(named):
+        async with self._use(named, survey=True):
             return
 
     @contextlib.asynccontextmanager
     async def use(self, named: str | None) -> AsyncIterator[Workspace]:
         """The workspace with the configuration of the file `named`, or the default one; raises ConfigurationError."""
-        entry = self._entry(named or self._named)
+        async with self._use(named, survey=False) as workspace:
+            yield workspace
+
+    @contextlib.asynccontextmanager
+    async def _use(self, named: str | None, *, survey: bool) -> AsyncIterator[Workspace]:
+        entry = self._entry(named or self._named, survey)
         entry.users += 1
         try:
             await self._end_idle()
@@ -59,17 +65,22 @@ class OpenWorkspaces:
         self._entries, self._outdated = {}, []
         await _close(entries)
 
-    def _entry(self, named: str | None) -> _Entry:
-        current = fingerprint(self._root, named)
+    def _entry(self, named: str | None, survey: bool) -> _Entry:
         entry = self._entries.get(named)
-        if entry is None or entry.fingerprint != current:
-            fresh = _Entry(Workspace.open(self._root, self._options, named), current)
+        if entry is None or not self._is_current(entry, named, survey):
+            workspace = Workspace.open(self._root, self._options, named)
             if entry is not None:
                 self._outdated.append(entry)
-            entry = fresh
+            entry = _Entry(workspace, fingerprint(self._root, named, workspace.folders))
         self._entries.pop(named, None)
         self._entries[named] = entry  # at the end: the most recently used
         return entry
+
+    def _is_current(self, entry: _Entry, named: str | None, survey: bool) -> bool:
+        folders = entry.workspace.folders
+        if entry.fingerprint != fingerprint(self._root, named, folders):
+            return False
+        return not survey or Workspace.survey(self._root, self._options, named).folders == folders
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]

@@ -1,4 +1,4 @@
-"""Workspace: the tools of one project behind two questions: which mutants are there, and what becomes of them."""
+"""Workspace: the tools of a tree behind two questions: which mutants are there, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from msp_bridge.adapter import Adapter
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.workspace.adapters import detect, installed
-from msp_bridge.workspace.configuration import Configuration, load_configuration
+from msp_bridge.workspace.adapters import installed
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.failures import Failures
 from msp_bridge.workspace.precedence import Precedence, Turn
+from msp_bridge.workspace.router import Part, Place, Router
 from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.shares import Shares
+from msp_bridge.workspace.survey import Survey
+from msp_bridge.workspace.tool import Tool
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +29,15 @@ class Workspace:
     """What is the same for every tool, done once: selecting, de-duplicating, reporting each mutant exactly once.
 
     Cancelling: close the generator; when that returns, its processes have ended.
-    Ordering: `test` of a newer request goes before older ones (`Precedence`); `discover` waits for nobody.
+    Ordering: `test` of a newer request goes before older ones (`Precedence`); `discover` waits for nobody. The tools of
+    one request run side by side, within one bound on the mutants that are tested at once (`Shares`).
+    Errors: of one project don't keep the others from their part (`Failures`); they are raised when that is done.
     Resource handling: `aclose` ends the tools' warm processes.
     """
 
-    def __init__(self, root: Path, adapters: Sequence[Adapter]) -> None:
-        self.root, self.adapters = root, adapters
+    def __init__(self, root: Path, places: Sequence[Place], shares: Shares, folders: Sequence[str] = ("",)) -> None:
+        self.root, self.folders = root, folders  # relative to the root: where its projects may be
+        self._router, self._shares = Router(places), shares
         self._precedence = Precedence()
 
     @classmethod
@@ -39,78 +46,98 @@ class Workspace:
 
         Raises ConfigurationError. Starts no process.
         """
-        known = installed()
-        configuration = (options or Configuration()).over(load_configuration(root, named, known))
-        return cls(root, detect(root, configuration, known))
+        survey = cls.survey(root, options or Configuration(), named)
+        return cls(root, survey.places(), survey.shares, survey.folders)
+
+    @staticmethod
+    def survey(root: Path, options: Configuration, named: str | None) -> Survey:
+        """What `open` looks at. Raises ConfigurationError."""
+        return Survey(root, options, named, installed())
+
+    @property
+    def tools(self) -> list[Tool]:
+        """All that are set up, the root's first."""
+        return self._router.tools
 
     async def discover(self, selection: Selection) -> AsyncGenerator[Mutant, None]:
-        """Every selected mutant once, file by file."""
+        """Every selected mutant once, file by file; several tools' files in any order."""
         selection = selection.within(self.root)
-        if selection.empty:
-            return
-        seen: set[Mutant] = set()
-        owner = cache(self._owner)  # asked once for each file, not for each mutant
-        for adapter in self.adapters:
-            async with contextlib.aclosing(adapter.discover(selection.scope)) as mutants:
-                looked_at = 0
-                async for mutant in mutants:
-                    looked_at += 1
-                    if looked_at % PAUSE_AFTER == 0:
-                        await asyncio.sleep(0)
-                    if owner(mutant.path) is adapter and selection.takes(mutant) and mutant not in seen:
-                        seen.add(mutant)
-                        yield mutant
+        parts = self._parts(selection)
+        failures = Failures(len(parts))
+        found = {part: self._discover(part, selection) for part in parts}
+        async with contextlib.aclosing(failures.together(found)) as mutants:
+            async for mutant in mutants:
+                yield mutant
+        failures.tell()
 
     async def test(self, selection: Selection) -> AsyncGenerator[Result, None]:
         """Exactly one result for each selected mutant, as soon as it is known."""
+        selection = selection.within(self.root)
         with self._precedence.turn() as turn:
-            selected = await self._selected(selection)
-            for adapter, mutants in selected:
-                async with contextlib.aclosing(self._test(adapter, mutants, turn)) as results:
-                    async for result in results:
+            parts = self._parts(selection)
+            failures = Failures(len(parts))
+            found = {part: self._test(part, selection, turn) for part in parts}
+            async with contextlib.aclosing(failures.together(found)) as results:
+                async for result in results:
+                    with turn.rest():
                         yield result
+            failures.tell()
 
     def named_files(self, selection: Selection) -> list[str]:
         """The files that were asked for by name and may have mutants: an answer mentions them even without any."""
         named = selection.within(self.root).named_files
-        return [path for path in named if self._owner(path) is not None and (self.root / path).is_file()]
+        return [path for path in named if self._router.owner(path) is not None and (self.root / path).is_file()]
 
     async def aclose(self) -> None:
         """End the tools' warm processes."""
-        closing = [adapter.aclose() for adapter in self.adapters]
+        closing = [tool.adapter.aclose() for tool in self.tools]
         for failure in await asyncio.gather(*closing, return_exceptions=True):
             if isinstance(failure, Exception):  # one tool's fault keeps no other from ending
                 log.error("a tool could not be closed", exc_info=failure)
 
-    def _owner(self, path: str) -> Adapter | None:
-        return next((adapter for adapter in self.adapters if adapter.claims(path)), None)
+    def _parts(self, selection: Selection) -> list[Part]:
+        return [] if selection.empty else self._router.parts(selection.scope)
 
-    async def _selected(self, selection: Selection) -> list[tuple[Adapter, list[Mutant]]]:
-        selected: dict[str, list[Mutant]] = {}
-        owner_of = cache(self._owner)
-        async with contextlib.aclosing(self.discover(selection)) as mutants:
+    async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant, None]:
+        tool = part.tool
+        seen: set[Mutant] = set()
+        owner = cache(self._router.owner)  # asked once for each file, not for each mutant
+        looked_at = 0
+        async with contextlib.aclosing(tool.discover(part.scope)) as mutants:
             async for mutant in mutants:
-                owner = owner_of(mutant.path)
-                assert owner is not None
-                selected.setdefault(owner.name, []).append(mutant)
-        return [(adapter, selected[adapter.name]) for adapter in self.adapters if adapter.name in selected]
+                looked_at += 1
+                if looked_at % PAUSE_AFTER == 0:
+                    await asyncio.sleep(0)
+                if owner(mutant.path) is tool and selection.takes(mutant) and mutant not in seen:
+                    seen.add(mutant)
+                    yield mutant
 
-    async def _test(self, adapter: Adapter, mutants: list[Mutant], turn: Turn) -> AsyncGenerator[Result, None]:
-        due = dict.fromkeys(mutants, True)
-        async with contextlib.aclosing(adapter.test(mutants)) as results:
-            while True:
-                await turn.wait()
-                try:
-                    result = await anext(results)
-                except StopAsyncIteration:
-                    break
-                if due.pop(result.mutant, False):
-                    with turn.rest():
+    async def _test(self, part: Part, selection: Selection, turn: Turn) -> AsyncGenerator[Result, None]:
+        async with contextlib.aclosing(self._discover(part, selection)) as mutants:
+            due = dict.fromkeys([mutant async for mutant in mutants], True)
+        if not due:
+            return
+        tool = part.tool
+        with self._shares.party(tool.label):
+            async with contextlib.aclosing(tool.test(list(due))) as results:
+                while True:
+                    await self._wait(turn, tool)
+                    try:
+                        result = await anext(results)
+                    except StopAsyncIteration:
+                        break
+                    if due.pop(result.mutant, False):
                         yield result
-                else:
-                    log.warning("%s gave a result that is not due: %s", adapter.name, result)
-        for result in _untested(due, adapter.name):
+                    else:
+                        log.warning("%s gave a result that is not due: %s", tool.label, result)
+        for result in _untested(due, tool.adapter.name):
             yield result
+
+    async def _wait(self, turn: Turn, tool: Tool) -> None:
+        """Until no newer request wants to go on; meanwhile the tool's share is the others'."""
+        if not turn.may_go_on.is_set():
+            with self._shares.without(tool.label):
+                await turn.wait()
 
 
 def _untested(mutants: Iterable[Mutant], tool: str) -> Iterable[Result]:

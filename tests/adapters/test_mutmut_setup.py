@@ -46,9 +46,32 @@ def test_a_project_without_mutmut_is_not_detected(tmp_path, text):
     assert Mutmut.detect(Project(tmp_path, tmp_path / "cache", python=environment(tmp_path / "venv"))) is None
 
 
-def test_a_project_with_mutmut_in_its_environment_is_detected(tmp_path):
+def test_a_python_project_with_mutmut_in_its_environment_is_detected(tmp_path):
     python = environment(tmp_path / "venv", mutmut="3.8.1")
-    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache", python=python)) is not None
+    root = tmp_path / "project"
+    root.mkdir()
+    assert Mutmut.detect(Project(root, tmp_path / "cache", python=python)) is None
+    (root / "calc.py").write_text("")
+    assert Mutmut.detect(Project(root, tmp_path / "cache", python=python)) is not None
+
+
+def test_a_nested_project_counts_only_what_is_set_up_in_it(tmp_path):
+    root = tmp_path / "backend"
+    root.mkdir()
+    (root / "pyproject.toml").write_text("")
+
+    def detected(python):
+        return Mutmut.detect(Project(root, tmp_path / "cache", python=python, nested=True)) is not None
+
+    assert not detected(environment(tmp_path / "venv", mutmut="3.8.1"))
+    assert detected(environment(root / "venv", mutmut="3.8.1"))
+    (root / "pyproject.toml").write_text("[tool.mutmut]\n")
+    assert detected(None)
+
+
+def test_the_configuration_of_another_tool_is_not_taken(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.mutmut]\n")
+    assert Mutmut.detect(Project(tmp_path, tmp_path / "cache", config_file=tmp_path / "stryker.conf.json")) is None
 
 
 @pytest.mark.parametrize(

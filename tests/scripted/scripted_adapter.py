@@ -64,6 +64,7 @@ class Scripted:
     """Does what the script says."""
 
     name: ClassVar[str] = "scripted"
+    markers: ClassVar[tuple[str, ...]] = (SCRIPT,)
 
     def __init__(self, project: Project) -> None:
         self._project = project

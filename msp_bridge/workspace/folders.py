@@ -1,0 +1,52 @@
+"""Folders: where below the directory that the user opened there may be projects of their own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from fnmatch import translate
+
+from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+
+log = logging.getLogger(__name__)
+
+BUILT = frozenset({"bin", "obj", "build", "dist", "out", "target", "vendor", "mutants", "site-packages"})
+MAX_LOOKS = 20_000  # directories; a tree that has more is searched no further, nearest first
+
+
+def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
+    """The folders below `root` (relative, with a `/` at the end) that hold a file whose name matches one of `patterns`.
+
+    Nearest first. Not looked into: what is hidden or generated, environments, and links to directories.
+    """
+    marked = re.compile("|".join(map(translate, patterns)) or r"(?!)").match
+    pending, looks = deque([""]), 0
+    while pending:
+        if (looks := looks + 1) > MAX_LOOKS:
+            log.warning("%s is too large to look for projects in all of it: open the folder of a project", root)
+            return
+        folder = pending.popleft()
+        names, below = _entries(os.path.join(root, folder))
+        if folder and not TELLTALES.isdisjoint(names):
+            continue
+        if folder and any(map(marked, names)):
+            yield folder
+        pending.extend(f"{folder}{name}/" for name in below)
+
+
+def _entries(directory: str) -> tuple[list[str], list[str]]:
+    """The names of its files, and of its directories that are worth a look."""
+    names, below = [], []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                elif not (entry.name.startswith(".") or entry.name in NOT_SOURCE or entry.name in BUILT):
+                    below.append(entry.name)
+    except OSError as error:
+        log.debug("not looked into: %s", error)
+    return names, sorted(below)

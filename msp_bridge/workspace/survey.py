@@ -1,0 +1,185 @@
+"""Survey: which tools are set up in a workspace, each in the folder where it is at home."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from attrs import evolve
+
+from msp_bridge.adapter import Adapter, Project
+from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.workspace.adapters import load
+from msp_bridge.workspace.cache import cache_of
+from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration
+from msp_bridge.workspace.faulty import Faulty
+from msp_bridge.workspace.folders import folders_with
+from msp_bridge.workspace.interpreter import find_interpreter
+from msp_bridge.workspace.router import Place
+from msp_bridge.workspace.shares import Shares
+from msp_bridge.workspace.tool import Tool, label
+
+log = logging.getLogger(__name__)
+
+
+class Survey:
+    """A look at the workspace at `root`. Folders are relative to it, with a `/` at the end; "" is the root itself.
+
+    What is said closest to a project goes before what is said around it, and the command line before everything. The
+    interpreter, the tool's own file and the adapters' tables are each folder's own matter: they aren't inherited.
+    """
+
+    def __init__(self, root: Path, options: Configuration, named: str | None, known: Mapping[str, EntryPoint]) -> None:
+        """`options` are the command line's, `named` is a configuration file that the user named, `known` the adapters.
+
+        Raises ConfigurationError when the root's configuration is wrong.
+        """
+        self._root, self._options, self.known = root, options, known
+        self.configuration = options.over(load_configuration(root, named, known))
+        self.shares = Shares(self.configuration.jobs or _cores())
+        self.broken: dict[str, BridgeError] = {}  # plugins that can't be loaded, and that nobody asked for
+        self._file_taken = False
+
+    @cached_property
+    def folders(self) -> tuple[str, ...]:
+        """The folders where a tool may be at home, the root first, and those that the configuration speaks of."""
+        adapters = [self._loaded(name) for name in self._chosen(self.configuration)]
+        patterns = {pattern for adapter in adapters if adapter is not None for pattern in adapter.markers}
+        found = folders_with(os.fspath(self._root), sorted(patterns))
+        return tuple(dict.fromkeys(["", *self.configuration.folders, *found]))
+
+    def places(self) -> list[Place]:
+        """The folders that have tools, those that can't be had (`Faulty`), or are kept from every tool.
+
+        Raises ConfigurationError when what was asked for isn't set up anywhere.
+        """
+        places = [place for place in map(self._place, self.folders) if place.tools or place.exclusive]
+        self._check({tool.adapter.name for place in places for tool in place.tools})
+        return places
+
+    def projects(self, folder: str) -> Iterator[tuple[str, Project]]:
+        """The adapters that may be at home in `folder`, by name, each with its project there.
+
+        Raises ConfigurationError when the folder's configuration is wrong.
+        """
+        configuration = self._configuration_of(folder)
+        python = _interpreter(self._root / folder, self._root, configuration)
+        for name in self._chosen(configuration):
+            yield name, self._project(name, folder, configuration, python)
+
+    def detect(self, name: str, project: Project) -> Adapter | None:
+        """The adapter `name`, if its tool is set up in `project`. Raises BridgeError."""
+        adapter_class = self._loaded(name)
+        if adapter_class is None:
+            return None
+        adapter = adapter_class.detect(project)
+        if project.config_file is None:
+            return adapter
+        if adapter is not None:
+            self._file_taken = True
+            return adapter
+        return adapter_class.detect(evolve(project, config_file=None))  # the file is another tool's
+
+    def _place(self, folder: str) -> Place:
+        try:
+            configuration = self._configuration_of(folder)
+            tools = tuple(Tool(adapter, folder) for adapter in self._found(folder, configuration))
+        except BridgeError as error:
+            if not folder:
+                raise
+            return Place(folder, (Tool(Faulty(str(error)), folder),))
+        return Place(folder, tools, exclusive=bool(folder) and configuration.adapters is not None)
+
+    def _found(self, folder: str, configuration: Configuration) -> Iterator[Adapter]:
+        for name, project in self.projects(folder):
+            adapter = self.detect(name, project)
+            if adapter is not None:
+                yield adapter
+            elif folder and configuration.adapters is not self.configuration.adapters:  # it was said of this folder
+                raise ConfigurationError(_not_set_up(name, project.root))
+
+    def _loaded(self, name: str) -> type[Adapter] | None:
+        """The adapter's class. A broken plugin that nobody asked for by name must not keep the others from working."""
+        if name in self.broken:
+            return None
+        try:
+            return load(self.known[name])
+        except BridgeError as error:
+            if self.configuration.adapters is not None:
+                raise
+            log.error("%s", error)
+            self.broken[name] = error
+            return None
+
+    def _configuration_of(self, folder: str) -> Configuration:
+        if not folder:
+            return self.configuration
+        told = Configuration(adapters=self.configuration.adapters)
+        for around, configuration in sorted(self.configuration.folders.items(), key=lambda item: len(item[0])):
+            if folder == around:
+                told = configuration.over(told)
+            elif folder.startswith(around) and configuration.adapters is not None:
+                told = evolve(told, adapters=configuration.adapters)
+        own = load_configuration(self._root / folder, None, self.known)
+        return self._options.over(own.over(told))
+
+    def _chosen(self, configuration: Configuration) -> tuple[str, ...]:
+        return tuple(self.known) if configuration.adapters is None else configuration.adapters
+
+    def _project(self, name: str, folder: str, configuration: Configuration, python: Path | None) -> Project:
+        root, file, most = self._root / folder, self.configuration.tool_file, configuration.jobs
+        key = label(name, folder)
+        return Project(
+            root=root,
+            cache=cache_of(root, self._root) / name,
+            config_file=file if file is not None and self._folder_of(file) == folder else None,
+            settings=configuration.settings.get(name, {}),
+            python=python,
+            jobs=lambda: min(self.shares.of(key), most or self.shares.total),
+            nested=bool(folder),
+        )
+
+    def _folder_of(self, file: Path) -> str:
+        """The innermost folder that the file is in."""
+        within = [folder for folder in self.folders if file.is_relative_to(self._root / folder)]
+        return max(within, key=len, default="")
+
+    def _check(self, found: set[str]) -> None:
+        for name in self.configuration.adapters or ():
+            if name not in found:
+                raise ConfigurationError(_not_set_up(name, self._root))
+        if not found and self.broken:
+            raise next(iter(self.broken.values()))
+        if not found:
+            names = ", ".join(self.known) or "none"
+            raise ConfigurationError(
+                f"no mutation testing tool is set up in {self._root} (looked for: {names}): "
+                "`msp-bridge doctor` says what each of them needs"
+            )
+        file = self.configuration.tool_file
+        if file is not None and file.name != PYPROJECT and not self._file_taken:  # pyproject.toml may be ours alone
+            raise ConfigurationError(f"no tool that is set up here takes {file}: name another file, or leave it out")
+
+
+def _not_set_up(name: str, root: Path) -> str:
+    return f"{name} is not set up in {root}: `msp-bridge doctor` says what is missing"
+
+
+def _interpreter(root: Path, opened: Path, configuration: Configuration) -> Path | None:
+    named = configuration.python
+    if named is None:
+        return find_interpreter(root, opened=opened)
+    if named.is_dir():  # an environment, as one would say it
+        return find_interpreter(root, {"VIRTUAL_ENV": os.fspath(named)})
+    if not os.access(named, os.X_OK):
+        raise ConfigurationError(f"there is no interpreter {named}; correct the setting `python`")
+    return named
+
+
+def _cores() -> int:
+    """The cores that this process may use: containers and CI often allow fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
