@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench lock clean
+.PHONY: help demo test lint bench fuzz lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
+	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"
 	@echo "make lock   take the newest versions of everything into constraints.txt"
 	@echo "make clean  remove what the above have installed"
 
@@ -28,6 +29,11 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.demo
 	$(INSTALL) --group bench
 	$(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/.test
+	$(INSTALL) --group fuzz
+	mkdir -p build/fuzz
+	PYTHONPATH=tests $(BIN)/python tests/fuzz/bytes_to_answers.py -max_total_time=$(or $(SECONDS),600) -max_len=2000 build/fuzz tests/fuzz/seeds
 
 lock:
 	rm -rf $(VENV)
