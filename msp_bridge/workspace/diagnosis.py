@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from attrs import evolve
-
 from msp_bridge.adapter import Finding
 from msp_bridge.errors import BridgeError
 from msp_bridge.workspace.adapters import installed, load
@@ -24,11 +22,14 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
         yield Finding(False, "msp-bridge", str(error))
         return
     yield Finding(True, "msp-bridge", _source(root, named, survey.configuration))
-    diagnosis = _Diagnosis(survey)
+    diagnosis, shown = _Diagnosis(survey), ""
     for folder in survey.folders:
         async with contextlib.aclosing(diagnosis.of(folder)) as findings:
             async for finding in findings:
-                yield evolve(finding, subject=f"{folder} {finding.subject}") if folder else finding
+                if folder not in (shown, ""):
+                    shown = folder
+                    yield Finding(True, "project", str(root / folder))
+                yield finding
     for name, fault in survey.broken.items():
         yield Finding(False, name, str(fault))
     needed = survey.configuration.adapters is not None or not diagnosis.found  # else what isn't here isn't wrong
