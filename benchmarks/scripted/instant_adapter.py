@@ -20,6 +20,7 @@ class Instant:
     """As many mutants as the settings say, all killed."""
 
     name: ClassVar[str] = "instant"
+    markers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, project: Project) -> None:
         self._mutants = int(project.settings["mutants"])
