@@ -55,7 +55,7 @@ class Session:
             with _told_in_the_log():
                 async with contextlib.aclosing(workspace.discover(selection)) as mutants:
                     async for mutant in mutants:
-                        found.append((mutant.path, self._dialect.discovered(mutant)))
+                        found.append((mutant.path, self._dialect.discovered(mutant)))  # noqa: PERF401  (kept if it fails)
             return self._dialect.files(found, workspace.named_files(selection))
 
     async def _mutation_test(self, params: Any) -> Any:

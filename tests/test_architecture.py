@@ -20,6 +20,7 @@ FILES = sorted(
 )
 API = {"adapter", "model", "scope", "errors", "ended", "source", "processes", "shadow"}
 MAY = {  # what each room may import of ours, besides itself
+    "access": {"errors", "rpc"},
     "rpc": set(),
     "model": set(),
     "errors": set(),
@@ -37,6 +38,7 @@ MAY = {  # what each room may import of ours, besides itself
     "testing": {"adapter", "model", "scope", "source", "processes"},
     "session": {"batches", "dialects", "errors", "rpc", "workspace"},
     "server": {"ended", "errors", "rpc", "session", "workspace"},
+    "socket_server": {"access", "ended", "rpc", "server", "workspace"},
     "adapters": API,
 }
 

@@ -98,7 +98,10 @@ def test_the_command_line_goes_before_the_file() -> None:
     [
         ("jbos = 1", "msp-bridge.toml: unknown key 'jbos'; did you mean 'jobs'?"),
         ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt'; did you mean 'mutmut'?"),
-        ("zzz = 1", "msp-bridge.toml: unknown key 'zzz'; choose from adapter, cosmic-ray, folders, jobs, mutmut, python"),
+        (
+            "zzz = 1",
+            "msp-bridge.toml: unknown key 'zzz'; choose from adapter, cosmic-ray, folders, jobs, mutmut, python",
+        ),
         ("jobs = 0", "msp-bridge.toml: jobs must be a whole number from 1 on, not 0"),
         ("jobs = -1", "msp-bridge.toml: jobs must be a whole number from 1 on, not -1"),
         ("jobs = 1.5", "msp-bridge.toml: jobs must be a whole number from 1 on, not 1.5"),

@@ -94,11 +94,37 @@ def test_a_symlinked_root_is_known_by_both_its_names(root: Path, tmp_path: Path)
             assert relative_path(base, str(named)) == "/"
 
 
-def test_a_link_within_the_root_keeps_its_own_name(root: Path, tmp_path: Path) -> None:
-    (root / "linked.py").symlink_to(tmp_path / "outside.py")
+def test_a_link_within_the_root_keeps_its_own_name(root: Path) -> None:
+    (root / "linked.py").symlink_to(root / "src" / "a.py")
+    (root / "linked").symlink_to("src")
     (root / "loop.py").symlink_to("loop.py")
     assert relative_path(root, "linked.py") == "linked.py"
+    assert relative_path(root, "linked") == "linked/"
+    assert relative_path(root, "linked/pkg/b.py") == "linked/pkg/b.py"
     assert relative_path(root, "loop.py") == "loop.py"
+
+
+@pytest.mark.parametrize(
+    "name", ["linked.py", "linked", "linked/", "linked/a.py", "linked/new.py", "twice", "twice/a.py"]
+)
+def test_a_link_that_leads_out_of_the_root_is_outside(root: Path, tmp_path: Path, name: str) -> None:
+    (root / "linked.py").symlink_to(tmp_path / "outside.py")
+    (root / "linked").symlink_to("../other")
+    (root / "twice").symlink_to("linked")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.py").touch()
+    assert relative_path(root, name) is None
+    assert relative_path(root, str(root / name)) is None
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_is_outside_is_outside_whether_or_not_it_exists(root: Path, tmp_path: Path, there: bool) -> None:
+    (root / "linked").symlink_to(tmp_path / "other")
+    if there:
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "a.py").touch()
+    assert relative_path(root, "linked/a.py") is None
+    assert relative_path(root, "../other/a.py") is None
 
 
 def test_what_lies_outside_is_dropped_and_the_rest_stays(root: Path) -> None:

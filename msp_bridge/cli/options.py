@@ -1,11 +1,11 @@
-"""The options that every command has: which project, which tool, and how loud."""
+"""The options that every command has: which project, which tool, and what is logged where."""
 
 from __future__ import annotations
 
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,19 +19,42 @@ from msp_bridge.workspace.configuration import Configuration, check_adapters
 Command = TypeVar("Command", bound=Callable[..., Any])
 LEVELS = ["debug", "info", "warning", "error"]
 
+
+def _adapters(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    return [name for name in installed() if name.startswith(incomplete)]
+
+
 OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--root"], type=click.Path(file_okay=False), help="The project's directory.  [default: where you are]"
     ),
-    click.Option(["--adapter"], metavar="NAME", help="The tool to use, when a project has several: mutmut, …"),
-    click.Option(["--config"], metavar="FILE", help="A configuration file: the tool's, or the bridge's own."),
     click.Option(
-        ["--python"], metavar="PATH", help="The project's interpreter or virtual environment.  [default: found]"
+        ["--adapter"],
+        metavar="NAME",
+        shell_complete=_adapters,
+        help="The tool to use, when a project has several: mutmut, …",
+    ),
+    click.Option(
+        ["--config"], type=click.Path(), metavar="FILE", help="A configuration file: the tool's, or the bridge's own."
+    ),
+    click.Option(
+        ["--python"],
+        type=click.Path(),
+        metavar="PATH",
+        help="The project's interpreter or virtual environment.  [default: found]",
     ),
     click.Option(
         ["--jobs"], type=click.IntRange(1), metavar="N", help="Mutants to test at once.  [default: one per core]"
     ),
-    click.Option(["--log-level"], type=click.Choice(LEVELS), help="What to log on stderr."),
+    click.Option(
+        ["--log-level"],
+        type=click.Choice(LEVELS, case_sensitive=False),
+        envvar="MSP_BRIDGE_LOG",
+        show_envvar=True,
+        help="What to log on stderr.",
+    ),
+    click.Option(["--log-file"], type=click.Path(), metavar="FILE", help="Log to this file too, with times."),
 ]
 
 
@@ -43,6 +66,7 @@ class Options:
     named: str | None  # a configuration file
     configuration: Configuration
     log_level: str | None
+    log_file: Path | None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
@@ -59,18 +83,59 @@ class Options:
                 jobs=values["jobs"],
             ),
             log_level=values["log_level"],
+            log_file=outside(root, values["log_file"], "--log-file"),
         )
+
+    def start_logging(self, usual: str) -> None:
+        """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.
+
+        The log file has at least what is of interest (info). Raises ConfigurationError.
+        """
+        stderr = logging.StreamHandler(sys.stderr)
+        stderr.setLevel((self.log_level or usual).upper())
+        stderr.setFormatter(logging.Formatter("msp-bridge: %(levelname)s: %(message)s"))
+        handlers: list[logging.Handler] = [stderr]
+        if self.log_file is not None:
+            handlers.append(_file_handler(self.log_file, (self.log_level or "info").upper()))
+        logging.basicConfig(level=min(handler.level for handler in handlers), handlers=handlers, force=True)
 
 
 def bridge_options(command: Command) -> Command:
     """Gives a command these options, as one keyword argument each."""
-    for option in reversed(OPTIONS):
-        command.__dict__.setdefault("__click_params__", []).append(option)
-    return command
+    return with_options(OPTIONS)(command)
 
 
-def log_to_stderr(level: str) -> None:
-    """One line for each event. stdout is never touched."""
-    logging.basicConfig(
-        stream=sys.stderr, level=level.upper(), format="msp-bridge: %(levelname)s: %(message)s", force=True
-    )
+def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Command]:
+    """Gives a command `options`, as one keyword argument each."""
+
+    def give(command: Command) -> Command:
+        command.__dict__.setdefault("__click_params__", []).extend(reversed(options))
+        return command
+
+    return give
+
+
+def outside(root: Path, file: str | None, option: str) -> Path | None:
+    """The file that the user named for us to write to; raises ConfigurationError when it lies in the project.
+
+    There each line would look like a change of the project, to us and to whatever else watches it.
+    """
+    if file is None:
+        return None
+    path = Path(os.path.abspath(file))
+    if path.resolve().is_relative_to(root.resolve()):
+        elsewhere = Path.home() / path.name
+        raise ConfigurationError(
+            f"{option}: {path} lies in the project, where we never write; take {elsewhere}, perhaps"
+        )
+    return path
+
+
+def _file_handler(file: Path, level: str) -> logging.Handler:
+    try:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"--log-file: can't write {file}: {error.strerror}") from None
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    return handler

@@ -5,22 +5,52 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from typing import Any
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from msp_bridge.cli.options import OPTIONS, Options, bridge_options, log_to_stderr
-from msp_bridge.server import serve_socket, serve_stdio
+from msp_bridge import __version__
+from msp_bridge.access import VARIABLE
+from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.rpc.trace import Trace
+from msp_bridge.server import serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+if TYPE_CHECKING:
+    from msp_bridge.cli.reception import Reception
 
 # A result is a few small objects that are gone when it is sent: looking for cycles in them is a fifth of its cost.
 GC_THRESHOLDS = (20_000, 10, 10)
 
+SOCKET_ONLY = ("port", "address", "allow_remote", "token_file", "tls_cert", "tls_key")
+SERVER_OPTIONS: list[click.Parameter] = [
+    click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [socket only]"),
+    click.Option(
+        ["--token-file"],
+        metavar="FILE",
+        help=f"A file with the token that every client must show; or set {VARIABLE}.  [socket only]",
+    ),
+    click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [socket only]"),
+    click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [socket only]"),
+    click.Option(["--trace"], metavar="FILE", help="Record every message there, with times, for a bug report."),
+]
+
 
 @click.command("serve", context_settings={"show_default": True})
 @click.argument("channel", type=click.Choice(["stdio", "socket"]))
-@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on; 0 picks a free one.  [socket only]")
-@click.option("--address", help="The address to listen on.  [socket only; default: localhost]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="The port to listen on; 0 picks a free one.  [socket only]",
+)
+@click.option("--address", metavar="HOST", help="The address to listen on.  [socket only; default: localhost]")
+@with_options(SERVER_OPTIONS)
 @bridge_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS]")
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
@@ -34,27 +64,50 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
 
     The address and everything else that there is to say goes to stderr; stdout carries the protocol alone.
     """
-    if channel == "socket" and port is None:
-        raise click.UsageError("serve socket needs --port; 0 picks a free one")
-    if channel == "stdio" and (port is not None or address is not None):
-        raise click.UsageError("--port and --address are for `serve socket`")
-    options = Options.of(values | _after_the_dashes(arguments))
-    log_to_stderr(options.log_level or "info")
+    values = values | {"port": port, "address": address} | _after_the_dashes(arguments)
+    _check(channel, values)
+    options = Options.of(values)
+    token = os.environ.pop(VARIABLE, None)  # tools must not inherit it
+    reception = None if channel == "stdio" else _reception(values, token)
+    trace = _trace(outside(options.root, values["trace"], "--trace"))
+    options.start_logging("info")
     gc.freeze()  # what is loaded by now stays
     gc.set_threshold(*GC_THRESHOLDS)
     os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
-    asyncio.run(_serve(options, channel, address or "localhost", port or 0))
-
-
-async def _serve(options: Options, channel: str, address: str, port: int) -> None:
     workspaces = OpenWorkspaces(options.root, options.configuration, options.named)
-    if channel == "stdio":
-        await serve_stdio(workspaces)
-    else:
-        await serve_socket(workspaces, address, port)
+    asyncio.run(serve_stdio(workspaces, trace) if reception is None else reception.serve(workspaces, trace))
+
+
+def _reception(values: Mapping[str, Any], token: str | None) -> Reception:
+    from msp_bridge.cli.reception import Reception  # here, for an editor waits for `serve stdio`
+
+    return Reception.of(values, token)
+
+
+def _check(channel: str, values: Mapping[str, Any]) -> None:
+    if channel == "stdio" and any(values[name] not in (None, False) for name in SOCKET_ONLY):
+        others = "--allow-remote, --token-file, --tls-cert and --tls-key"
+        raise click.UsageError(f"--port and --address are for `serve socket`, and so are {others}")
+    if channel == "socket" and values["port"] is None:
+        raise click.UsageError("serve socket needs --port; 0 picks a free one")
+    if (values["tls_cert"] is None) != (values["tls_key"] is None):
+        raise click.UsageError("--tls-cert and --tls-key need each other")
+
+
+def _trace(file: Path | None) -> Trace | None:
+    if file is None:
+        return None
+    try:
+        trace = Trace(file)
+    except OSError as error:
+        raise ConfigurationError(f"--trace: can't write {file}: {error.strerror}") from None
+    trace.event("started", {"version": __version__, "python": platform.python_version(), "on": platform.platform()})
+    return trace
 
 
 def _after_the_dashes(arguments: tuple[str, ...]) -> dict[str, Any]:
     """What was set there, without what wasn't."""
-    context = click.Command("--", params=OPTIONS).make_context("msp-bridge serve … --", list(arguments))
-    return {name: value for name, value in context.params.items() if value is not None}
+    after = click.Command("--", params=[*SERVER_OPTIONS, *OPTIONS])
+    context = after.make_context("msp-bridge serve … --", list(arguments))
+    set_there = ParameterSource.COMMANDLINE
+    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is set_there}

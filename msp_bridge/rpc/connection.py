@@ -11,10 +11,10 @@ from typing import Any
 
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.errors import RpcError
-from msp_bridge.rpc.framing import FrameDecoder, FramingError, frame
+from msp_bridge.rpc.framing import FramingError
 from msp_bridge.rpc.json_text import NotJson, dump, parse
+from msp_bridge.rpc.message_stream import MessageStream
 from msp_bridge.rpc.messages import Call, Id, call_of, failure_of, id_of, is_response
-from msp_bridge.rpc.streams import ByteStream
 
 log = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ class Connection:
     """
 
     def __init__(
-        self, stream: ByteStream, methods: Mapping[str, Method], notifications: Mapping[str, Method] | None = None
+        self, messages: MessageStream, methods: Mapping[str, Method], notifications: Mapping[str, Method] | None = None
     ) -> None:
-        self._stream, self._methods, self._notifications = stream, methods, notifications or {}
+        self._messages, self._methods, self._notifications = messages, methods, notifications or {}
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._cancelled: set[Id] = set()
         self._asked: dict[Id, asyncio.Future[Any]] = {}
@@ -56,7 +56,7 @@ class Connection:
             for future in self._asked.values():
                 if not future.done():
                     future.set_exception(ConnectionError("the peer has left without an answer"))
-            await self._stream.aclose()
+            await self._messages.aclose()
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification; raises ConnectionError when the peer is gone."""
@@ -83,13 +83,9 @@ class Connection:
             del self._asked[id]
 
     async def _read(self, tasks: asyncio.TaskGroup) -> None:
-        decoder = FrameDecoder()
         try:
-            while data := await self._stream.read():
-                for body in decoder.feed(data):
-                    await self._receive(body, tasks)
-            if decoder.mid_message:
-                log.warning("the peer left in the middle of a message")
+            while (body := await self._messages.receive()) is not None:
+                await self._receive(body, tasks)
         except FramingError as error:
             log.error("closing the connection: %s", error)
             await self._fail(None, RpcError(errors.INVALID_REQUEST, f"{error}; closing the connection"))
@@ -135,7 +131,7 @@ class Connection:
             except Exception:
                 log.exception("%s failed", call.method)
         else:
-            log.debug("ignoring the unknown notification %s", call.method)
+            log.debug("ignoring the unknown notification %.100r", call.method)
 
     def _cancel(self, id: Id) -> None:
         if id not in self._cancelled:  # a second cancel would disturb the cleaning up
@@ -209,7 +205,7 @@ class Connection:
         try:
             async with asyncio.timeout(LAST_WORDS if self._peer_left else None) as answering:
                 self._answering.add(answering)
-                await self._stream.write(frame(message))
+                await self._messages.send(message)
         except (ConnectionError, TimeoutError):
             log.info("an answer found nobody to read it")
         finally:
@@ -217,7 +213,7 @@ class Connection:
 
     async def _send(self, message: dict[str, Any]) -> None:
         try:
-            await self._stream.write(frame(dump(message)))
+            await self._messages.send(dump(message))
         except ConnectionError:
             self._peer_left = True
             raise

@@ -10,6 +10,7 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
+REFUSED = -32000  # (ours) the server doesn't serve this client, and closes the connection: the message says why
 # Language Server Protocol 3.17, ErrorCodes: MSP leaves its own codes open ("Error messages: TODO")
 REQUEST_CANCELLED = -32800
 REQUEST_FAILED = -32803  # the request was right, but it can't be done: the message says why

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+
+from attrs import frozen
 
 MAX_HEADER = 8 * 1024  # what HTTP servers allow; MSP needs 30 bytes
 MAX_BODY = 64 * 1024 * 1024  # four times the discovery of 100,000 mutants, which is 16 MB
+
+
+# A web page can make a browser send `POST / HTTP/1.1`, a Content-Length and a body to any port of the machine that it
+# runs on: what isn't `name: value` (RFC 9110, section 5) is no header of ours.
+HEADER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:.*", re.DOTALL)
+
+
+@frozen
+class Limits:
+    """What is too much for a message: bytes of its header and of its body."""
+
+    header: int = MAX_HEADER
+    body: int = MAX_BODY
 
 
 class FramingError(Exception):
@@ -20,19 +36,24 @@ def frame(body: bytes) -> bytes:
 class FrameDecoder:
     """Cuts a byte stream into message bodies, however the bytes were chunked.
 
-    Only what makes the next boundary unknowable is an error. Bare LF, any letter case, and other headers in any order
-    are accepted.
+    Only what makes the next boundary unknowable, or shows that the peer speaks another protocol, is an error. Bare LF,
+    any letter case, and other headers in any order are accepted. `limits` may change between two messages.
     """
 
-    def __init__(self, max_header: int = MAX_HEADER, max_body: int = MAX_BODY) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
         self._buffer = bytearray()
         self._wanted: int | None = None  # length of the body being read; None within a header
-        self._max_header, self._max_body = max_header, max_body
+        self.limits = limits or Limits()
 
     @property
     def mid_message(self) -> bool:
         """Whether the end of the stream would now cut a message short."""
         return bool(self._buffer) or self._wanted is not None
+
+    @property
+    def rest(self) -> bytes:
+        """What has come and is no message yet."""
+        return bytes(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         """The bodies that `data` completes. Raises FramingError, after the bodies that came before the fault."""
@@ -54,11 +75,11 @@ class FrameDecoder:
         return body
 
     def _take_header(self) -> bytes | None:
-        window = self._buffer[: self._max_header + 4]
+        window = self._buffer[: self.limits.header + 4]
         ends = [(at, len(mark)) for mark in (b"\r\n\r\n", b"\n\n", b"\n\r\n") if (at := window.find(mark)) >= 0]
         if not ends:
-            if len(window) > self._max_header:
-                raise FramingError(f"the header is longer than {self._max_header} bytes")
+            if len(window) > self.limits.header:
+                raise FramingError(f"the header is longer than {self.limits.header} bytes")
             return None
         at, width = min(ends)
         header = bytes(window[:at])
@@ -66,17 +87,24 @@ class FrameDecoder:
         return header
 
     def _content_length(self, header: bytes) -> int:
-        for line in header.splitlines():
+        lengths = set()
+        for line in filter(None, map(bytes.strip, header.split(b"\n"))):
+            if HEADER_LINE.fullmatch(line) is None:
+                raise FramingError(f"this is no header of a message: {_shown(line)}")
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
-                return self._length(value.strip())
-        raise FramingError(f"the header has no Content-Length: {_shown(header)}")
+                lengths.add(self._length(value.strip()))
+        if len(lengths) != 1:
+            raise FramingError(
+                f"the header has {'more than one' if lengths else 'no'} Content-Length: {_shown(header)}"
+            )
+        return lengths.pop()
 
     def _length(self, text: bytes) -> int:
         if not (text.isascii() and text.isdigit()):
             raise FramingError(f"Content-Length is not a number: {_shown(text)}")
-        if len(text.lstrip(b"0")) > len(str(self._max_body)) or int(text) > self._max_body:
-            raise FramingError(f"a message of {_shown(text)} bytes is over the limit of {self._max_body}")
+        if len(text.lstrip(b"0")) > len(str(self.limits.body)) or int(text) > self.limits.body:
+            raise FramingError(f"a message of {_shown(text)} bytes is over the limit of {self.limits.body}")
         return int(text)
 
 

@@ -9,13 +9,16 @@ import os
 import queue
 import select
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 CHUNK = 64 * 1024
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
+# s, s, and probes: a peer whose machine has gone without a goodbye is noticed within two minutes
+KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 class ByteStream(Protocol):
@@ -35,13 +38,31 @@ class ByteStream(Protocol):
 
 
 class SocketStream:
-    """A TCP connection."""
+    """A TCP connection, perhaps encrypted."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         connection = writer.get_extra_info("socket")
         if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for name, value in KEEPALIVE.items():
+                if hasattr(socket, name):
+                    connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    @classmethod
+    async def accepted(cls, connection: socket.socket, tls: ssl.SSLContext | None, patience: float) -> Self:
+        """A connection that was accepted, its handshake made within `patience` seconds if there is `tls`.
+
+        Raises OSError when there is no handshake; the connection is closed then.
+        """
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(CHUNK, loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol, connection, ssl=tls, ssl_handshake_timeout=patience if tls else None
+        )
+        return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
     async def read(self) -> bytes:
         """Some bytes, or b"" at the end, which is also what a broken connection is."""

@@ -12,9 +12,12 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.workspace.boundary import Boundary
 
 OWN_FILE = "msp-bridge.toml"
 PYPROJECT = "pyproject.toml"
+MAX_SIZE = 1024 * 1024  # bytes of a file that a client names
 
 
 @frozen
@@ -59,6 +62,38 @@ def load_configuration(root: Path, named: str | None, adapters: Collection[str])
         return _load_own(file, adapters) or Configuration()
     own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters)
     return evolve(own or Configuration(), tool_file=file)
+
+
+def check_named(root: Path, named: str, started_with: str | None) -> None:
+    """Raises ConfigurationError unless a client may name that file (absolute or relative to `root`).
+
+    That is one of the project's own in `root`, wherever links lead, or the one that the server was started with: the
+    commands in it will be run. What is said of files outside is the same whether they exist or not.
+    """
+    file = os.path.join(root, named)
+    if started_with is not None and file == os.path.join(root, started_with):
+        return
+    relative = Boundary(root).relative(named)
+    if relative is None:
+        raise ConfigurationError(
+            f"the configuration file {named!r} is not in {root}, and a client may name no other: "
+            "start the server with `--config` and this file"
+        )
+    if not _is_own(root, relative):
+        raise ConfigurationError(
+            f"the configuration file {named!r} is a dependency's, or a cache's, and not this project's: name another, "
+            "or start the server with `--config` and this file"
+        )
+    if os.path.isfile(file) and os.path.getsize(file) > MAX_SIZE:
+        raise ConfigurationError(f"{named!r} is too big for a configuration file; name another")
+
+
+def _is_own(root: Path, path: str) -> bool:
+    folders = [root / folder for folder in Path(path).parents if folder.name]
+    return not any(
+        folder.name.casefold() in NOT_SOURCE or any((folder / telltale).exists() for telltale in TELLTALES)
+        for folder in folders
+    )
 
 
 def _load_own(file: Path, adapters: Collection[str]) -> Configuration | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import define
 
 from msp_bridge.ended import ended
-from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.configuration import Configuration, check_named
 from msp_bridge.workspace.fingerprint import fingerprint
 from msp_bridge.workspace.workspace import Workspace
 
@@ -26,6 +26,8 @@ class _Entry:
 
 class OpenWorkspaces:
     """The workspaces of one server, at one root, by the configuration file that was named for them.
+
+    `named` is the file that the server was started with; clients may name those of the project.
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
     when there are other folders where projects may be: looking for those takes its time in a large tree.
@@ -50,6 +52,8 @@ class OpenWorkspaces:
 
     @contextlib.asynccontextmanager
     async def _use(self, named: str | None, *, survey: bool) -> AsyncIterator[Workspace]:
+        if named:
+            check_named(self._root, named, self._named)
         entry = self._entry(named or self._named, survey)
         entry.users += 1
         try:

@@ -11,6 +11,7 @@ from attrs import evolve, frozen
 
 from msp_bridge.model import Location, Mutant
 from msp_bridge.scope import Scope
+from msp_bridge.workspace.boundary import Boundary
 
 
 @frozen
@@ -52,7 +53,7 @@ class Selection:
 
     def within(self, root: Path) -> Selection:
         """The same selection with every path relative to `root`, as in the model; what lies outside is dropped."""
-        relative = cache(partial(relative_path, root))
+        relative = cache(partial(_relative, Boundary(root)))
         if self.mutants is not None:
             known = ((relative(mutant.path), mutant) for mutant in self.mutants)
             return Selection(mutants=tuple(_moved(mutant, path) for path, mutant in known if path is not None))
@@ -118,31 +119,15 @@ def relative_path(root: Path, path: str) -> str | None:
 
     A directory ends in `/`, whether or not the client said so. The root itself is `/`.
     """
-    if not _possible(path):
-        return None
-    absolute = os.path.normpath(os.path.join(root, path))
-    relative = _below(os.fspath(root), absolute) or _below(os.path.realpath(root), os.path.realpath(absolute))
+    return _relative(Boundary(root), path)
+
+
+def _relative(boundary: Boundary, path: str) -> str | None:
+    relative = boundary.relative(path)
     if relative is None:
         return None
     if relative == ".":
         return "/"
-    if path.endswith("/") or os.path.isdir(absolute):
+    if path.endswith("/") or os.path.isdir(boundary.root / relative):
         relative += "/"
     return relative
-
-
-def _possible(path: str) -> bool:
-    """Whether a file could have that name: the functions of `os` raise ValueError for others."""
-    try:
-        return b"\0" not in os.fsencode(path)
-    except UnicodeEncodeError:
-        return False
-
-
-def _below(root: str, path: str) -> str | None:
-    try:
-        relative = os.path.relpath(path, root)
-    except ValueError:  # another drive
-        return None
-    relative = relative.replace(os.sep, "/")
-    return None if relative == ".." or relative.startswith("../") else relative

@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.workspace.adapters import installed
+from msp_bridge.workspace.boundary import Boundary
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.failures import Failures
 from msp_bridge.workspace.precedence import Precedence, Turn
@@ -39,6 +40,7 @@ class Workspace:
         self.root, self.folders = root, folders  # relative to the root: where its projects may be
         self._router, self._shares = Router(places), shares
         self._precedence = Precedence()
+        self._told_of_links = False
 
     @classmethod
     def open(cls, root: Path, options: Configuration | None = None, named: str | None = None) -> Workspace:
@@ -95,13 +97,21 @@ class Workspace:
             if isinstance(failure, Exception):  # one tool's fault keeps no other from ending
                 log.error("a tool could not be closed", exc_info=failure)
 
+    def _owner(self, boundary: Boundary, path: str) -> Tool | None:
+        if boundary.holds(path):
+            return self._router.owner(path)
+        level = logging.DEBUG if self._told_of_links else logging.WARNING  # there may be thousands
+        log.log(level, "%s is left out: a link leads out of %s; open a directory that has both", path, self.root)
+        self._told_of_links = True
+        return None
+
     def _parts(self, selection: Selection) -> list[Part]:
         return [] if selection.empty else self._router.parts(selection.scope)
 
     async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant, None]:
         tool = part.tool
         seen: set[Mutant] = set()
-        owner = cache(self._router.owner)  # asked once for each file, not for each mutant
+        owner = cache(partial(self._owner, Boundary(self.root)))  # asked once for each file, not for each mutant
         looked_at = 0
         async with contextlib.aclosing(tool.discover(part.scope)) as mutants:
             async for mutant in mutants:

@@ -138,7 +138,10 @@ def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None
     assert "--adapter: there is no adapter 'script'; did you mean 'scripted'?" in done.stderr
 
 
-def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(project: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["a person", "a CI system"])
+def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(
+    project: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     events = tmp_path / "events"
     events.mkdir()
     gated = [SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "never"}]
@@ -150,7 +153,7 @@ def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(project: Pa
     log = events / "log"
     while not (log.exists() and "waiting for never" in log.read_text()):
         assert running.poll() is None
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted; every process has been ended" in err

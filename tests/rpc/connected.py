@@ -11,6 +11,7 @@ from memory_stream import ROOM, MemoryStream
 from msp_client import LONG, Client
 
 from msp_bridge.rpc.connection import Connection, Method
+from msp_bridge.rpc.message_stream import MessageStream
 
 
 @frozen
@@ -37,7 +38,7 @@ async def connected(
 ) -> AsyncIterator[Connected]:
     """Leaves when the connection has ended, without a fault."""
     ours, theirs = MemoryStream.pair(room)
-    connection = Connection(ours, methods or {}, notifications)
+    connection = Connection(MessageStream(ours), methods or {}, notifications)
     serving = asyncio.create_task(connection.serve())
     both = Connected(Client(theirs), connection, serving, theirs, ours)
     try:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, frame
+from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, Limits, frame
 
 
 def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
@@ -52,7 +52,7 @@ def test_bytes_that_come_one_by_one_are_put_together() -> None:
         b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: 2\r\n\r\n",
         b"Content-Length: 2\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
         b"X-Nobody-Knows: \xff\xfe\r\nContent-Length: 2\r\n\r\n",
-        b"no colon\r\nContent-Length: 2\r\n\r\n",
+        b"Content-Length: 2\r\ncontent-length: 2\r\n\r\n",
     ],
 )
 @pytest.mark.parametrize("body", [b"{}", b"\n\n", b"\r\n"])
@@ -68,6 +68,12 @@ def test_any_way_to_write_the_header_is_read(header: bytes, body: bytes) -> None
     [
         (b"\r\n\r\n", "no Content-Length"),
         (b"Content-Type: text\r\n\r\n", "no Content-Length"),
+        (b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n", "more than one Content-Length"),
+        (b"no colon\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
+        (b"POST / HTTP/1.1\r\nHost: localhost:5678\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
+        (b"POST http://localhost/ HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
+        (b"\x16\x03\x01\x02:\nContent-Length: 2\n\n{}", "no header of a message"),
+        (b"Content-Length: 2\r\n : folded\r\n\r\n{}", "no header of a message"),
         (b"Content-Length:\r\n\r\n", "not a number"),
         (b"Content-Length: -2\r\n\r\n", "not a number"),
         (b"Content-Length: +2\r\n\r\n", "not a number"),
@@ -97,9 +103,9 @@ def test_the_longest_header_that_is_allowed_is_read() -> None:
 
 
 def test_the_biggest_body_that_is_allowed_is_read() -> None:
-    assert decoded(frame(b"12345"), FrameDecoder(max_body=5)) == [b"12345"]
+    assert decoded(frame(b"12345"), FrameDecoder(Limits(body=5))) == [b"12345"]
     with pytest.raises(FramingError):
-        decoded(frame(b"123456"), FrameDecoder(max_body=5))
+        decoded(frame(b"123456"), FrameDecoder(Limits(body=5)))
 
 
 @pytest.mark.parametrize(

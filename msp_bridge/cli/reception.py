@@ -1,0 +1,58 @@
+"""Reception: where `serve socket` listens and whom it lets in, by its options."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import click
+from attrs import frozen
+
+from msp_bridge.access import VARIABLE
+from msp_bridge.access.addresses import Addresses
+from msp_bridge.access.door import Door
+from msp_bridge.access.encryption import encryption
+from msp_bridge.access.token import Token
+from msp_bridge.rpc.trace import Trace
+from msp_bridge.socket_server import serve_socket
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+log = logging.getLogger(__name__)
+
+
+@frozen
+class Reception:
+    """The addresses, and what is asked of those who come."""
+
+    addresses: Addresses
+    door: Door
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], variable: str | None) -> Self:
+        """By the options' values, and the token in the environment's `variable`. Raises UsageError and BridgeError."""
+        addresses = Addresses.resolve(values["address"] or "localhost", values["port"] or 0)
+        token = Token.given(_file(values["token_file"]), variable)
+        if values["allow_remote"] and token is None:
+            raise click.UsageError(f"--allow-remote needs a token: add --token-file FILE, or set {VARIABLE}")
+        if addresses.remote and not values["allow_remote"]:
+            raise click.UsageError(
+                f"other machines can reach {addresses.name}: leave --address out, and use ssh -L on the other machine; "
+                f"or add --allow-remote, and a token by --token-file FILE or {VARIABLE}"
+            )
+        certificate, key = _file(values["tls_cert"]), _file(values["tls_key"])
+        return cls(addresses, Door(token, encryption(certificate, key) if certificate and key else None))
+
+    async def serve(self, workspaces: OpenWorkspaces, trace: Trace | None) -> None:
+        """See `serve_socket`."""
+        if self.addresses.remote and not self.door.encrypted:
+            log.warning(
+                "without --tls-cert and --tls-key, the token and your code cross the network for everybody to read"
+            )
+        await serve_socket(workspaces, self.addresses, self.door, trace)
+
+
+def _file(named: str | None) -> Path | None:
+    return None if named is None else Path(os.path.abspath(named))

@@ -1,0 +1,96 @@
+"""Serving on a socket: accepts clients, as many as come, until a signal does."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import socket
+from typing import Any
+
+from msp_bridge.access.addresses import Addresses, shown
+from msp_bridge.access.door import Door
+from msp_bridge.access.refusal import Refusal
+from msp_bridge.ended import cancel_all
+from msp_bridge.rpc.trace import PeerTrace, Trace
+from msp_bridge.server import answer, until_signal
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+log = logging.getLogger(__name__)
+
+RETRY = 1.0  # s until the next client is accepted when the system can't give us a connection
+
+
+async def serve_socket(
+    workspaces: OpenWorkspaces, addresses: Addresses, door: Door, trace: Trace | None = None
+) -> None:
+    """Serve every client that connects to one of `addresses` and comes through `door`, until a signal comes.
+
+    Raises BridgeError when it can't listen there.
+    """
+    clients: set[asyncio.Task[None]] = set()
+    numbers = itertools.count(1)
+
+    async def accept(listening: socket.socket) -> None:
+        while True:
+            connection, address = await _accepted(listening)
+            number = next(numbers)
+            peer = None if trace is None else trace.peer(number)
+            client = asyncio.create_task(
+                _serve(connection, shown(address), door, workspaces, peer), name=f"client {number}"
+            )
+            clients.add(client)
+            client.add_done_callback(clients.discard)
+
+    async with until_signal() as stopping, contextlib.aclosing(workspaces), contextlib.AsyncExitStack() as sockets:
+        accepting = []
+        for listening in addresses.listen():
+            sockets.callback(listening.close)
+            accepting.append(asyncio.create_task(accept(listening), name="accepting"))
+            log.info("serving MSP on %s", shown(listening.getsockname()))
+        try:
+            await asyncio.wait([stopping, *accepting], return_when=asyncio.FIRST_COMPLETED)
+        finally:  # first the sockets: nobody new comes while the clients' tools end
+            await cancel_all(accepting)
+            await sockets.aclose()
+            await cancel_all(clients)
+        for task in accepting:
+            if not task.cancelled():
+                task.result()
+
+
+async def _accepted(listening: socket.socket) -> tuple[socket.socket, Any]:
+    while True:
+        try:
+            return await asyncio.get_running_loop().sock_accept(listening)
+        except ConnectionError:  # it has left again
+            continue
+        except OSError as error:
+            log.error("can't accept a client (%s); trying again in %g s", error, RETRY)
+            await asyncio.sleep(RETRY)
+
+
+async def _serve(
+    connection: socket.socket, address: str, door: Door, workspaces: OpenWorkspaces, trace: PeerTrace | None
+) -> None:
+    """One connection, from its coming to its going. Whatever happens to it happens to no other."""
+    try:
+        async with door.client(connection, trace) as messages:
+            log.info("a client has come: %s", address)
+            _trace(trace, "come", address=address)
+            try:
+                await answer(messages, workspaces)
+            finally:
+                log.info("a client has left: %s", address)
+                _trace(trace, "left")
+    except Refusal as refusal:
+        log.warning("refused %s: %s", address, refusal.reason)
+        _trace(trace, "refused", address=address, reason=refusal.reason)
+    except Exception:
+        log.exception("serving the client %s failed", address)
+
+
+def _trace(trace: PeerTrace | None, event: str, **facts: Any) -> None:
+    if trace is not None:
+        trace.event(event, **facts)

@@ -1,0 +1,92 @@
+"""A server on a socket in this process, so that a test can shorten its patience and lower its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from attrs import frozen
+from msp_client import LONG, Client, ReaderWriter
+from servers import ScriptedProject, until
+
+from msp_bridge.access.addresses import Addresses
+from msp_bridge.access.door import Door
+from msp_bridge.access.token import Token
+from msp_bridge.ended import cancel_all
+from msp_bridge.rpc.trace import Trace
+from msp_bridge.socket_server import serve_socket
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+@frozen
+class Reception:
+    """The server's address, and its task."""
+
+    port: int
+    serving: asyncio.Task[None]
+
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
+        """A client that has said nothing yet."""
+        return Client(ReaderWriter(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
+
+    async def authenticated(self) -> Client:
+        """A client that has shown the token."""
+        client = await self.connect()
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        return client
+
+
+@contextlib.asynccontextmanager
+async def reception(
+    project: ScriptedProject,
+    *,
+    token: Token | None = None,
+    tls: ssl.SSLContext | None = None,
+    trace: Trace | None = None,
+) -> AsyncIterator[Reception]:
+    """Ends in order."""
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
+    addresses = Listening(Addresses.resolve("127.0.0.1", 0))
+    serving = asyncio.create_task(serve_socket(workspaces, addresses, Door(token, tls), trace))  # type: ignore[arg-type]
+    try:
+        await until(lambda: bool(addresses.ports) or serving.done())
+        yield Reception(addresses.ports[0], serving)
+    finally:
+        async with asyncio.timeout(LONG):
+            await cancel_all([serving])
+    assert serving.cancelled()
+
+
+class Listening:
+    """Addresses that tell which port they took."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses = addresses
+        self.ports: list[int] = []
+
+    def listen(self) -> list[socket.socket]:
+        sockets = self._addresses.listen()
+        self.ports = [bound.getsockname()[1] for bound in sockets]
+        return sockets
+
+
+def the_token(directory: Path) -> Token:
+    """TOKEN, as a server reads it."""
+    token = Token.given(token_file(directory), None)
+    assert token is not None
+    return token
+
+
+def token_file(directory: Path, text: str = TOKEN, mode: int = 0o600) -> Path:
+    """A file with the token."""
+    file = directory / "token"
+    file.write_text(text)
+    file.chmod(mode)
+    return file

@@ -1,0 +1,155 @@
+"""TLS: nobody is spoken to in the clear, and a client can tell the server from an impostor."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from msp_client import Client, ReaderWriter
+from reception import TOKEN, reception, the_token, token_file
+from servers import ScriptedProject, launched, mutants_of, until
+
+from msp_bridge.access import door
+from msp_bridge.access.encryption import encryption
+from msp_bridge.errors import ConfigurationError
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def files(authority: trustme.CA, tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for this machine, and its key."""
+    certificate = authority.issue_cert("localhost", "127.0.0.1", "::1")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(key)
+    key.chmod(0o600)
+    return chain, key
+
+
+@pytest.fixture
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    """What a client that trusts the authority uses."""
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+async def test_a_server_for_other_machines_speaks_tls(
+    project: ScriptedProject, files: tuple[Path, Path], trusting: ssl.SSLContext, tmp_path: Path
+) -> None:
+    project.write("a.py", "1")
+    tls = ("--tls-cert", str(files[0]), "--tls-key", str(files[1]))
+    access = ("--allow-remote", "--token-file", str(token_file(tmp_path)), *tls, "--adapter", "scripted")
+    async with launched(project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", *access) as server:
+        _, port = await server.address()
+        streams = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
+        client = Client(ReaderWriter(*streams))
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        assert len(mutants_of(await client.request("discover"))) == 1
+        assert await client.request("mutationTest") == {"files": {}}
+        assert streams[1].get_extra_info("ssl_object").version() in ("TLSv1.2", "TLSv1.3")
+        server.process.terminate()
+        assert await server.exited() == 0
+        assert not any("WARNING" in line for line in server.said)
+
+
+async def test_the_certificate_is_the_one_that_was_given(
+    project: ScriptedProject, files: tuple[Path, Path], trusting: ssl.SSLContext
+) -> None:
+    async with reception(project, tls=encryption(*files)) as server:
+        client = await server.connect(trusting)
+        assert await client.request("configure") == {"version": "0.4.0"}
+        await client.wire.aclose()
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await server.connect(ssl.create_default_context())
+
+
+async def test_a_client_that_speaks_no_tls_is_told_nothing(
+    project: ScriptedProject, files: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with reception(project, tls=encryption(*files), token=the_token(tmp_path)) as server:
+        client = await server.connect()
+        await client.send({"id": 1, "method": "authenticate", "params": {"token": TOKEN}})
+        said = await client.ended()
+        assert b"{" not in said, "at most an alert of TLS"
+        await until(lambda: "no TLS handshake" in caplog.text)
+    assert project.log == []
+
+
+async def test_a_handshake_that_does_not_end_is_ended(
+    project: ScriptedProject, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "HANDSHAKE", 0.1)
+    async with reception(project, tls=encryption(*files)) as server:
+        client = await server.connect()
+        assert await client.ended() == b""
+
+
+async def test_half_made_handshakes_keep_nobody_out(
+    project: ScriptedProject, files: tuple[Path, Path], trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.access.crowd.MAX_STRANGERS", 3)
+    async with reception(project, tls=encryption(*files)) as server:
+        strangers = [await server.connect() for _ in range(3)]
+        client = await server.connect(trusting)
+        assert await client.request("configure") == {"version": "0.4.0"}
+        assert await strangers[0].ended() == b""
+
+
+def test_old_versions_of_tls_are_not_spoken(files: tuple[Path, Path]) -> None:
+    assert encryption(*files).minimum_version >= ssl.TLSVersion.TLSv1_2
+
+
+def swapped(chain: Path, key: Path) -> tuple[Path, Path]:
+    chain.chmod(0o600)
+    return key, chain
+
+
+def missing(chain: Path, key: Path) -> tuple[Path, Path]:
+    return chain.with_name("gone.pem"), key
+
+
+def open_to_all(chain: Path, key: Path) -> tuple[Path, Path]:
+    key.chmod(0o644)
+    return chain, key
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (swapped, "they must be a certificate in PEM and its key, without a passphrase"),
+        (missing, "they must be a certificate in PEM and its key, without a passphrase"),
+        (open_to_all, "every user of this machine may open .*: chmod 600 "),
+    ],
+)
+def test_files_that_are_no_good_are_refused(
+    wrong: Callable[[Path, Path], tuple[Path, Path]], told: str, files: tuple[Path, Path]
+) -> None:
+    with pytest.raises(ConfigurationError, match=told):
+        encryption(*wrong(*files))
+
+
+def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    locked = tmp_path / "locked.pem"
+    plain = load_pem_private_key(files[1].read_bytes(), None)
+    how = BestAvailableEncryption(b"secret")
+    locked.write_bytes(plain.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how))
+    locked.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="without a passphrase"):
+        encryption(files[0], locked)

@@ -1,0 +1,418 @@
+"""Nobody is served who hasn't shown the token, and nobody learns it from the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from msp_client import Client, Refused, framed
+from reception import TOKEN, Reception, reception, the_token, token_file
+from servers import ScriptedProject, launched, mutants_of, on_stdio, until
+
+from msp_bridge.access import authentication, crowd, token
+from msp_bridge.access.addresses import Addresses
+from msp_bridge.access.authentication import LIMITS
+from msp_bridge.access.token import Token
+from msp_bridge.cli import main
+from msp_bridge.errors import BridgeError, ConfigurationError
+
+REFUSED = -32000
+WANTED = "this server wants a token: the first message must be the request `authenticate`"
+
+
+@pytest.fixture
+async def server(project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reception]:
+    """It listens on loopback, and has a token all the same."""
+    monkeypatch.setattr(authentication, "DELAY", 0.01)
+    project.write("a.py", "1")
+    async with reception(project, token=the_token(tmp_path)) as server:
+        yield server
+
+
+async def refusal(client: Client) -> dict[str, Any]:
+    """The one answer that a refused client gets before the server closes its side."""
+    answer = await client.receive()
+    assert answer["error"]["code"] == REFUSED
+    assert answer["error"]["message"].endswith("; closing the connection")
+    assert await client.ended() == b""
+    return answer
+
+
+async def test_a_client_that_shows_the_token_is_served(server: Reception) -> None:
+    client = await server.authenticated()
+    assert await client.request("configure") == {"version": "0.4.0"}
+    assert await client.request("mutationTest") == {"files": {}}
+    assert len(client.take_results()) == 1
+
+
+async def test_what_follows_the_token_in_the_same_chunk_is_served(server: Reception) -> None:
+    client = await server.connect()
+    await client.send(
+        {"id": 1, "method": "authenticate", "params": {"token": TOKEN}},
+        {"id": 2, "method": "configure", "params": {"fromALaterProtocol": "x" * 2 * LIMITS.body}},
+    )
+    assert (await client.answer(1))["result"] == {}
+    assert (await client.answer(2))["result"] == {"version": "0.4.0"}
+
+
+@pytest.mark.parametrize(
+    ("message", "id"),
+    [
+        ({"id": 7, "method": "discover"}, 7),
+        ({"id": 7, "method": "configure", "params": {"token": TOKEN}}, 7),
+        ({"method": "authenticate", "params": {"token": TOKEN}}, None),
+        ({"id": "a", "method": "authenticate"}, "a"),
+        ({"id": "a", "method": "authenticate", "params": [TOKEN]}, "a"),
+        ({"id": "a", "method": "authenticate", "params": {"token": None}}, "a"),
+        ({"id": "a", "method": "authenticate", "params": {"TOKEN": TOKEN}}, "a"),
+        (framed([{"jsonrpc": "2.0", "id": 1, "method": "authenticate", "params": {"token": TOKEN}}]), None),
+        (framed({"id": 7, "method": "authenticate", "params": {"token": TOKEN}}), 7),
+        (framed(b"{"), None),
+        (framed(b"[" * 4000), None),
+        (framed(b""), None),
+        (b"GET / HTTP/1.1\r\n\r\n", None),
+        (b"Content-Length: x\r\n\r\n", None),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n\n", None),
+    ],
+)
+async def test_anything_else_comes_first_and_the_connection_is_closed(
+    message: Any, id: Any, server: Reception, project: ScriptedProject
+) -> None:
+    client = await server.connect()
+    await client.send(message, {"id": "next", "method": "discover"})
+    answer = await refusal(client)
+    assert answer["id"] == id
+    assert answer["error"]["message"].startswith(WANTED)
+    assert project.log == [], "no tool has been asked for anything"
+
+
+@pytest.mark.parametrize("wrong", ["", "x", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "\ud800", "é" * 32])
+async def test_a_wrong_token_is_refused(wrong: str, server: Reception, project: ScriptedProject) -> None:
+    client = await server.connect()
+    await client.send(
+        {"id": 1, "method": "authenticate", "params": {"token": wrong}}, {"id": 2, "method": "mutationTest"}
+    )
+    answer = await refusal(client)
+    assert answer["id"] == 1
+    assert answer["error"]["message"].startswith("this is not the server's token; ")
+    assert project.log == []
+
+
+async def test_a_wrong_token_is_not_answered_at_once(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "DELAY", 3600)
+    client = await server.connect()
+    await client.send({"id": 1, "method": "authenticate", "params": {"token": "wrong"}})
+    answer = asyncio.create_task(client.receive())
+    other = await server.authenticated()
+    assert await other.request("configure") == {"version": "0.4.0"}
+    assert not answer.done()
+    answer.cancel()
+
+
+def test_tokens_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = []
+
+    def compare_digest(one: bytes, other: bytes) -> bool:
+        compared.append((len(one), len(other)))
+        return one == other
+
+    monkeypatch.setattr(token.hmac, "compare_digest", compare_digest)
+    known = the_token(tmp_path)
+    assert [known.matches(shown) for shown in (TOKEN, "", "x" * 5000)] == [True, False, False]
+    assert compared == [(32, 32)] * 3, "digests: not even its length makes a difference"
+
+
+@pytest.mark.parametrize("said", [b"", b"Content-Length: 80\r\n\r\n{", b"Content-"])
+async def test_a_stranger_who_says_nothing_or_half_of_it_is_closed_soon(
+    said: bytes, server: Reception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "PATIENCE", 0.05)
+    client = await server.connect()
+    if said:
+        await client.send(said)
+    answer = await refusal(client)
+    assert answer["error"]["message"].startswith(WANTED)
+    assert ", within 0.05 s" in answer["error"]["message"]
+
+
+async def test_a_stranger_who_drips_gains_no_time(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "PATIENCE", 0.2)
+    client = await server.connect()
+
+    async def drip() -> None:
+        while True:
+            await client.send(b"X")
+            await asyncio.sleep(0.02)
+
+    dripping = asyncio.create_task(drip())
+    await refusal(client)
+    dripping.cancel()
+    await asyncio.wait([dripping])
+
+
+async def test_a_client_with_the_token_may_be_silent(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authentication, "PATIENCE", 0.05)
+    monkeypatch.setattr("msp_bridge.access.door.SILENCE", 0.05)
+    client = await server.authenticated()
+    await asyncio.sleep(0.2)
+    assert await client.request("configure") == {"version": "0.4.0"}
+
+
+@pytest.mark.parametrize(
+    "big",
+    [
+        b"Content-Length: %d\r\n\r\n" % (LIMITS.body + 1),
+        b"X: %b\r\nContent-Length: 2\r\n\r\n{}" % (b"x" * LIMITS.header),
+        b"x" * (LIMITS.header + 100),
+    ],
+)
+async def test_a_stranger_may_send_only_a_small_message(big: bytes, server: Reception) -> None:
+    client = await server.connect()
+    await client.send(big)
+    told = (await refusal(client))["error"]["message"]
+    assert told.startswith(WANTED)
+    assert "within" not in told, "it was refused for what it sent, not for what it didn't"
+
+
+async def test_idle_strangers_keep_nobody_out(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crowd, "MAX_STRANGERS", 3)
+    strangers = [await server.connect() for _ in range(3)]
+    client = await server.authenticated()
+    assert await strangers[0].ended() == b"", "the one that had waited longest has given way"
+    more = [await server.connect() for _ in range(3)]
+    assert await strangers[1].ended() == await strangers[2].ended() == b""
+    assert await client.request("configure") == {"version": "0.4.0"}
+    assert await more[2].request("authenticate", {"token": TOKEN}) == {}
+
+
+async def test_a_stranger_who_leaves_is_no_fault_of_ours(
+    server: Reception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await (await server.connect()).wire.aclose()
+    await until(lambda: "it left without a word" in caplog.text)
+
+    async def broken(*_: Any) -> None:
+        raise ConnectionResetError
+
+    monkeypatch.setattr("msp_bridge.access.door.authenticate", broken)
+    await (await server.connect()).ended()
+    await until(lambda: "it left before it was answered" in caplog.text)
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_second_authenticate_is_no_method(server: Reception) -> None:
+    client = await server.authenticated()
+    with pytest.raises(Refused) as refused:
+        await client.request("authenticate", {"token": "a guess"})
+    assert refused.value.code == -32601
+
+
+async def test_the_token_is_in_no_log(
+    server: Reception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    await (await server.authenticated()).request("configure")
+    for message in (
+        {"id": TOKEN, "method": TOKEN, "params": {"token": TOKEN}},
+        {"id": 1, "method": "authenticate", "params": TOKEN},
+        {"id": 1, "method": "authenticate", "params": {"token": TOKEN + "x"}},
+        f"Authorization: Bearer {TOKEN}\r\n\r\n".encode(),
+        f"{TOKEN}\n\n".encode(),
+    ):
+        client = await server.connect()
+        await client.send(message)
+        await refusal(client)
+    refusals = [record.getMessage() for record in caplog.records if record.getMessage().startswith("refused")]
+    assert len(refusals) == 5
+    assert TOKEN not in caplog.text
+
+
+def test_the_token_is_in_no_repr(tmp_path: Path) -> None:
+    assert TOKEN not in repr(the_token(tmp_path))
+    assert TOKEN not in repr(vars(type("Frame", (), {"token": the_token(tmp_path)})))
+
+
+async def test_tools_do_not_inherit_the_token(project: ScriptedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_TOKEN", TOKEN)
+    project.write("a.py", "1")
+    project.script(tool="hang", lines=True)
+    arguments = ("serve", "socket", "--port", "0", "--adapter", "scripted", "--log-level", "debug")
+    async with launched(project.root, *arguments) as server:
+        client = await server.connect()
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        await client.ask("mutationTest")
+        tool = psutil.Process(await project.started("hang"))
+        started = psutil.Process(server.process.pid).children(recursive=True)
+        assert tool in started
+        assert [process for process in started if TOKEN in process.environ().values()] == []
+        server.process.terminate()
+        assert await server.exited() == 0
+        assert TOKEN not in "\n".join(server.said)
+
+
+async def test_a_token_in_a_file_is_wanted_too(project: ScriptedProject, tmp_path: Path) -> None:
+    project.write("a.py", "1")
+    file = token_file(tmp_path, f"{TOKEN}\n")
+    arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "scripted", "--token-file", str(file))
+    async with launched(project.root, *arguments) as server:
+        client = await server.connect()
+        await client.send({"id": 1, "method": "discover"})
+        await refusal(client)
+        client = await server.connect()
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        assert len(mutants_of(await client.request("discover"))) == 1
+        await until(lambda: any("refused 127.0.0.1" in line or "refused [::1]" in line for line in server.said))
+        await client.wire.aclose()
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "told"),
+    [
+        ("", 0o600, "is empty, it needs 16 or more: `openssl rand -hex 32` makes a good one"),
+        ("\n \n", 0o600, "is empty, it needs 16 or more"),
+        ("0123456789abcde", 0o600, "is only 15 characters long, it needs 16 or more"),
+        ("0123456789abcdef 0123456789abcdef", 0o600, "must be one word"),
+        (TOKEN, 0o604, "every user of this machine may open "),
+        (TOKEN, 0o602, "every user of this machine may open "),
+    ],
+)
+def test_a_token_file_that_is_no_good_is_refused(text: str, mode: int, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Token.given(token_file(tmp_path, text, mode), None)
+    assert told in str(caught.value)
+    assert str(caught.value).startswith("--token-file: ")
+    if mode != 0o600:
+        assert str(caught.value).endswith(f": chmod 600 {tmp_path / 'token'}")
+
+
+@pytest.mark.parametrize("name", ["gone", ".", "binary"])
+def test_a_token_file_that_can_not_be_read_is_told(name: str, tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"\xff" * 64)
+    (tmp_path / "binary").chmod(0o600)
+    with pytest.raises(ConfigurationError, match=r"--token-file: (can't read .*|.* is not a file)"):
+        Token.given(tmp_path / name, None)
+
+
+@pytest.mark.parametrize("value", ["", "short", "two words that are long"])
+def test_a_token_in_the_environment_that_is_no_good_is_refused(value: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"MSP_BRIDGE_TOKEN: the token (is|must be) "):
+        Token.given(None, value)
+
+
+def test_a_token_file_goes_before_the_environment(tmp_path: Path) -> None:
+    known = Token.given(token_file(tmp_path), "another token, in the environment")
+    assert known is not None
+    assert known.matches(TOKEN)
+    assert Token.given(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("--allow-remote", "--allow-remote needs a token: add --token-file FILE, or set MSP_BRIDGE_TOKEN"),
+        ("--address 0.0.0.0 --allow-remote", "--allow-remote needs a token"),
+        ("--address 0.0.0.0", "other machines can reach 0.0.0.0: leave --address out, and use ssh -L"),
+        ("--address 0.0.0.0 --token-file {token}", "other machines can reach 0.0.0.0"),
+        ("--address :: --token-file {token}", "other machines can reach ::"),
+        ("--address 192.0.2.1 -- --token-file {token}", "or add --allow-remote, and a token by --token-file FILE"),
+        ("--token {token}", "No such option '--token'"),
+        ("-- --allow-remote", "--allow-remote needs a token"),
+        ("-- --tls-cert x", "--tls-cert and --tls-key need each other"),
+        ("--tls-key x", "--tls-cert and --tls-key need each other"),
+    ],
+)
+def test_other_machines_are_let_in_only_by_both_an_option_and_a_token(
+    arguments: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = arguments.format(token=token_file(tmp_path)).split()
+    monkeypatch.setattr("sys.argv", ["msp-bridge", "serve", "socket", "--port", "0", "--root", str(tmp_path), *line])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    out, err = capsys.readouterr()
+    assert (exit_.value.code, out) == (2, "")
+    assert told in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "remote"),
+    [
+        ("localhost", False),
+        ("127.0.0.1", False),
+        ("127.1.2.3", False),
+        ("::1", False),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("192.0.2.1", True),
+        ("10.0.0.1", True),
+        ("169.254.0.1", True),
+        ("2001:db8::1", True),
+        ("::ffff:192.0.2.1", True),
+    ],
+)
+def test_what_other_machines_can_reach_is_known_by_its_address(name: str, remote: bool) -> None:
+    try:
+        addresses = Addresses.resolve(name, 0)
+    except BridgeError:
+        pytest.skip("this machine has no IPv6")
+    assert addresses.remote is remote
+
+
+async def test_stdio_needs_no_token_even_where_one_is_set(
+    project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_TOKEN", "short")
+    async with on_stdio(project) as (client, server):
+        assert await client.request("configure") == {"version": "0.4.0"}
+        await client.wire.aclose()
+        assert await server.exited() == 0
+    monkeypatch.setattr("sys.argv", ["msp-bridge", "serve", "stdio", "--", "--token-file", str(token_file(tmp_path))])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 2
+    assert "are for `serve socket`, and so are --allow-remote, --token-file" in " ".join(
+        capsys.readouterr().err.split()
+    )
+
+
+async def test_a_server_for_other_machines_listens_there_and_warns_without_tls(
+    project: ScriptedProject, tmp_path: Path
+) -> None:
+    project.write("a.py", "1")
+    options = ("--allow-remote", "--token-file", str(token_file(tmp_path)), "--adapter", "scripted")
+    async with launched(
+        project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", "--", *options
+    ) as server:
+        await until(lambda: any("serving MSP on 0.0.0.0:" in line for line in server.said))
+        assert any("without --tls-cert and --tls-key, the token and your code cross" in line for line in server.said)
+        client = await server.connect()
+        await client.send({"id": 1, "method": "discover"})
+        await refusal(client)
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_without_any_option_only_this_machine_is_listened_to(project: ScriptedProject) -> None:
+    async with launched(project.root, "serve", "socket", "--port", "0", "--adapter", "scripted") as server:
+        await server.address()
+        listening = psutil.Process(server.process.pid).net_connections("tcp")
+        assert {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
+        assert len(listening) >= 1
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_a_server_without_a_token_has_no_such_method(project: ScriptedProject) -> None:
+    async with reception(project) as server:
+        client = await server.connect()
+        with pytest.raises(Refused) as refused:
+            await client.request("authenticate", {"token": TOKEN})
+        assert refused.value.code == -32601
+        assert TOKEN not in json.dumps(refused.value.message)

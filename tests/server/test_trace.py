@@ -1,0 +1,301 @@
+"""What a report of a bug needs: every message with its time, and the log; neither ever tells a token."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_client import Client, framed
+from reception import TOKEN, reception, the_token
+from servers import ScriptedProject, on_stdio, until
+
+import msp_bridge
+from msp_bridge.cli import main
+from msp_bridge.rpc.trace import Trace
+
+VERSION = {"version": "0.4.0"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "trace.jsonl"
+
+
+@pytest.fixture
+async def client(project: ScriptedProject, file: Path) -> AsyncIterator[Client]:
+    """The first client of a server that traces to `file`."""
+    async with reception(project, trace=Trace(file)) as server:
+        yield await server.connect()
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    """What is recorded by now."""
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def said(file: Path, *keys: str) -> list[Any]:
+    """The messages without their times, or other keys of the lines that have them."""
+    wanted = keys or ("direction", "message")
+    return [tuple(line[key] for key in wanted) for line in lines(file) if all(key in line for key in wanted)]
+
+
+async def test_every_message_is_recorded_as_it_was_and_in_order(
+    project: ScriptedProject, client: Client, file: Path
+) -> None:
+    project.write("a.py", "1 ünï")
+    request = {"jsonrpc": "2.0", "id": 1, "method": "mutationTest", "params": {"files": [{"path": "a.py"}]}}
+    await client.send(framed(json.dumps(request, indent=2).replace("\n", "\r\n").encode()))
+    assert (await client.answer(1))["result"] == {"files": {}}
+    (progress,) = client.progress
+    assert said(file) == [
+        ("in", request),
+        ("out", {"jsonrpc": "2.0", "method": "reportMutationTestProgress", "params": progress}),
+        ("out", {"jsonrpc": "2.0", "id": 1, "result": {"files": {}}}),
+    ]
+
+
+async def test_each_line_has_its_time_and_client(project: ScriptedProject, file: Path) -> None:
+    before = datetime.now().astimezone()
+    async with reception(project, trace=Trace(file)) as server:
+        for _ in range(2):
+            client = await server.connect()
+            assert await client.request("configure") == VERSION
+            await client.wire.aclose()
+            assert await client.ended() == b""
+    times = [datetime.fromisoformat(line["time"]) for line in lines(file)]
+    assert times == sorted(times)
+    assert before - timedelta(seconds=1) < times[0]
+    assert times[-1] < datetime.now().astimezone() + timedelta(seconds=1)
+    assert all(time.utcoffset() == timedelta(0) for time in times)
+    assert [(line["client"], line.get("event"), line.get("direction")) for line in lines(file)] == [
+        (number, *what) for number in (1, 2) for what in (("come", None), (None, "in"), (None, "out"), ("left", None))
+    ]
+
+
+async def test_what_is_no_json_is_recorded_as_its_text(client: Client, file: Path) -> None:
+    for body in ("{ ü".encode(), b"[" * 1000, b'{"a": "\xff"}', b""):
+        await client.send(framed(body))
+        assert (await client.receive())["error"]["code"] == -32700
+    assert [malformed for (malformed,) in said(file, "malformed")] == [
+        {"text": "{ ü"},
+        {"text": "[" * 1000},
+        {"base64": base64.b64encode(b'{"a": "\xff"}').decode()},
+        {"text": ""},
+    ]
+
+
+async def test_what_is_no_message_at_all_is_recorded_before_the_connection_closes(client: Client, file: Path) -> None:
+    await client.send(b"Content-Length: many\r\n\r\n{}")
+    await client.ended()
+    assert said(file, "direction", "malformed") == [("in", {"text": "{}"})]
+    assert "Content-Length is not a number: 'many'" in str(said(file)[-1])
+
+
+async def test_half_a_message_is_recorded_when_its_sender_leaves(client: Client, file: Path) -> None:
+    await client.send(framed({"jsonrpc": "2.0", "id": 1, "method": "configure"})[:-6])
+    await client.wire.aclose()
+    await until(lambda: bool(said(file, "malformed")))
+    assert said(file, "malformed") == [({"text": '{"jsonrpc": "2.0", "id": 1, "method": "confi'},)]
+
+
+async def test_a_token_is_recorded_nowhere(project: ScriptedProject, file: Path, tmp_path: Path) -> None:
+    show = {"id": 1, "method": "authenticate", "params": {"token": TOKEN}}
+    async with reception(project, trace=Trace(file), token=the_token(tmp_path)) as server:
+        client = await server.authenticated()
+        await client.send(show)
+        assert (await client.answer(1))["error"]["code"] == -32601
+        for message in ({**show, "method": TOKEN}, framed(b'{"token": "' + TOKEN.encode()), TOKEN.encode() + b"\n\n"):
+            await (stranger := await server.connect()).send(message)
+            await stranger.ended()
+    async with reception(project, trace=Trace(file)) as server:  # one that has none, by mistake
+        await (client := await server.connect()).send(show)
+        assert (await client.answer(1))["error"]["code"] == -32601
+        await client.send(framed(json.dumps({"jsonrpc": "2.0", **show}).encode()[:-1]))
+        await client.receive()
+        await client.send(framed([{"jsonrpc": "2.0", **show}]))
+        await client.receive()
+        await client.send(framed({"jsonrpc": "2.0", **show})[:-3])
+        await client.wire.aclose()
+        await until(lambda: len(said(file, "malformed")) >= 2)
+    assert TOKEN not in file.read_text()
+    withheld = {"jsonrpc": "2.0", "id": 1, "method": "authenticate", "params": "withheld"}
+    assert [message for direction, message in said(file) if direction == "in"] == [withheld, withheld, "withheld"]
+    assert [told for (told,) in said(file, "malformed")] == [
+        {"withheld": f"{length} bytes that may hold a token"} for length in (109, 107)
+    ]
+    assert [event for (event,) in said(file, "event")] == [
+        "come",
+        "refused",
+        "refused",
+        "refused",
+        "left",
+        "come",
+        "left",
+    ]
+
+
+async def test_whatever_comes_can_be_recorded(client: Client, file: Path) -> None:
+    odd = [
+        b"[" * 900 + b"]" * 900,
+        b'[[{"method": "authenticate", "params": {"token": "' + TOKEN.encode() + b'"}}]]',
+        b'{"jsonrpc": "2.0", "id": 1e999, "method": "\\ud800", "params": {"token": "' + TOKEN.encode() + b'"}}',
+        b'{"jsonrpc": "2.0", "id": [1e999, "\\ud800"], "method": {}, "params": {"token": "' + TOKEN.encode() + b'"}}',
+        b'{"jsonrpc": "2.0", "id": "\\ud800", "method": "configure", "params": {"x": 1e999}}',
+        b'"a\\nb\\u0000"',
+        b" 7 ",
+    ]
+    for body in odd:
+        await client.send(framed(body))
+        await client.receive()
+    assert await client.request("configure") == VERSION
+    assert len([line for line in lines(file) if line.get("direction") == "in"]) == len(odd) + 1
+    assert TOKEN not in file.read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
+async def test_a_trace_that_can_not_be_written_costs_no_request(
+    project: ScriptedProject, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with reception(project, trace=Trace(Path("/dev/full"))) as server:
+        client = await server.connect()
+        for _ in range(3):
+            assert await client.request("configure") == VERSION
+    assert [record.message for record in caplog.records if "trace" in record.message] == [
+        "the trace ends here, /dev/full can't be written: [Errno 28] No space left on device"
+    ]
+
+
+async def test_a_server_on_stdio_records_what_it_is(project: ScriptedProject, file: Path) -> None:
+    for _ in range(2):  # it is appended to: an editor starts a server again and again
+        async with on_stdio(project, "--", "--adapter", "scripted", "--trace", str(file)) as (client, server):
+            assert await client.request("configure") == VERSION
+            await client.wire.aclose()
+            assert await server.exited() == 0
+    started, asked, answered = lines(file)[:3]
+    assert (started["event"], started["version"]) == ("started", msp_bridge.__version__)
+    assert (asked["message"]["method"], answered["message"]["result"]) == ("configure", VERSION)
+    assert len(lines(file)) == 6
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "it holds your code"
+
+
+async def test_nothing_is_traced_unless_it_is_asked_for(project: ScriptedProject, tmp_path: Path) -> None:
+    before = set(tmp_path.rglob("*"))
+    async with on_stdio(project) as (client, server):
+        assert await client.request("configure") == VERSION
+        await client.wire.aclose()
+        assert await server.exited() == 0
+    assert {path for path in set(tmp_path.rglob("*")) - before if path != project.events / "log"} == set()
+
+
+@pytest.mark.parametrize("option", ["--trace", "--log-file"])
+@pytest.mark.parametrize("named", ["project/x", "project/sub/x", "link/x"])
+def test_a_file_in_the_project_is_not_written_to(
+    option: str,
+    named: str,
+    project: ScriptedProject,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (project.root / "sub").mkdir()
+    project.root.with_name("link").symlink_to(project.root / "sub")
+    file = project.root.parent / named
+    monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, str(file)])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 1
+    assert f"{option}: {file} lies in the project, where we never write; take /" in capsys.readouterr().err
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("option", ["--trace", "--log-file"])
+def test_a_file_that_can_not_be_written_is_told(
+    option: str, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(project.root.parent / "no" / "such")
+    monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, file])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 1
+    assert capsys.readouterr().err == f"msp-bridge: {option}: can't write {file}: No such file or directory\n"
+
+
+@pytest.mark.parametrize("dashes", [(), ("--",)], ids=["before", "after"])
+async def test_a_log_file_has_what_stderr_has_with_times(
+    dashes: tuple[str, ...], project: ScriptedProject, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    options = ("--adapter", "scripted", "--log-file", str(log), "--log-level", "debug")
+    async with on_stdio(project, *dashes, *options) as (client, server):
+        await client.send({"method": "unknown\nnotification\x1b[31m"})
+        assert await client.request("configure") == VERSION
+        await client.wire.aclose()
+        assert await server.exited() == 0
+    line = "ignoring the unknown notification 'unknown\\nnotification\\x1b[31m'"
+    assert f"msp-bridge: DEBUG: {line}" in server.said
+    (logged,) = [logged for logged in log.read_text().splitlines() if "unknown" in logged]
+    time, _, rest = logged.partition(" DEBUG ")
+    assert datetime.fromisoformat(time.replace(",", "."))
+    assert rest == f"msp_bridge.rpc.connection: {line}"
+
+
+def logged_by(project: ScriptedProject, variable: str | None, *options: str) -> set[str]:
+    """The levels of what `discover` logs on stderr of a project with a broken link."""
+    environment = {"MSP_BRIDGE_LOG": variable} if variable is not None else {}
+    code = "import logging, sys; from msp_bridge.cli.options import Options, bridge_options; import click\n"
+    code += (
+        "@click.command()\n@bridge_options\ndef command(**values):\n    Options.of(values).start_logging('warning')\n"
+    )
+    code += "    for level in (10, 20, 30, 40): logging.getLogger('x').log(level, 'said')\ncommand()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *options],
+        cwd=project.root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == ""
+    if done.returncode:
+        return {done.stderr}
+    return {line.split(": ")[1] for line in done.stderr.splitlines()}
+
+
+def test_the_environment_says_what_is_logged_and_the_command_line_goes_before_it(project: ScriptedProject) -> None:
+    assert logged_by(project, None) == {"WARNING", "ERROR"}
+    assert logged_by(project, "") == {"WARNING", "ERROR"}
+    assert logged_by(project, "debug") == {"DEBUG", "INFO", "WARNING", "ERROR"}
+    assert logged_by(project, "ERROR") == {"ERROR"}
+    assert logged_by(project, "debug", "--log-level", "info") == {"INFO", "WARNING", "ERROR"}
+    (told,) = logged_by(project, "loud")
+    assert "Invalid value for '--log-level' (env var: 'MSP_BRIDGE_LOG'): 'loud' is not one of 'debug', " in told
+
+
+def test_a_log_file_has_what_is_of_interest_though_stderr_is_quieter(project: ScriptedProject, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert logged_by(project, None, "--log-file", str(log)) == {"WARNING", "ERROR"}
+    assert [line.split()[2] for line in log.read_text().splitlines()] == ["INFO", "WARNING", "ERROR"]
+    assert logged_by(project, "error", "--log-file", str(log)) == {"ERROR"}
+    assert len(log.read_text().splitlines()) == 4
+
+
+async def test_the_environment_does_not_go_before_what_stands_before_the_dashes(
+    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_LOG", "debug")
+    log = tmp_path / "log"
+    options = ("--adapter", "scripted", "--log-level", "error", "--", "--log-file", str(log))
+    async with on_stdio(project, *options) as (client, server):
+        await client.send({"method": "unknown"})
+        assert await client.request("configure") == VERSION
+        await client.wire.aclose()
+        assert await server.exited() == 0
+    assert server.said == []
+    assert log.read_text() == ""
