@@ -9,16 +9,19 @@ from typing import Any
 
 import click
 
-from msp_bridge.cli.options import Options, bridge_options, log_to_stderr
+from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.targets import selection_of
 from msp_bridge.dialects.msp import Msp
+from msp_bridge.errors import PartlyFailed
 from msp_bridge.model import Mutant
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
 
+UNBOUNDED = 10_000  # columns of a file or pipe: whoever reads it wants all of a path
+
 
 @click.command("discover", context_settings={"show_default": True})
-@click.argument("paths", nargs=-1, metavar="[PATHS]…")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATHS]…")
 @click.option("--json", "as_json", is_flag=True, help="Print what MSP's `discover` answers instead of a table.")
 @bridge_options
 def command(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
@@ -27,20 +30,30 @@ def command(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
     PATHS are files, directories, or lines of files (`cart.py:12`, `cart.py:10-20`); without any, the whole project.
     """
     options = Options.of(values)
-    log_to_stderr(options.log_level or "warning")
-    mutants = asyncio.run(_discover(options, selection_of(options.root, paths)))
+    options.start_logging("warning")
+    mutants: list[Mutant] = []
+    failure: PartlyFailed | None = None
+    try:
+        asyncio.run(_discover(options, selection_of(options.root, paths), mutants))
+    except PartlyFailed as error:
+        failure = error
+    mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
     if as_json:
         dialect = Msp()
         answer = dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in mutants)
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
         _print_table(mutants)
+    if failure is not None:
+        raise failure
 
 
-async def _discover(options: Options, selection: Selection) -> list[Mutant]:
+async def _discover(options: Options, selection: Selection, found: list[Mutant]) -> None:
+    """Appends to `found`, so that a broken project doesn't hide what the others have."""
     async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
         async with contextlib.aclosing(workspace.discover(selection)) as mutants:
-            return [mutant async for mutant in mutants]
+            async for mutant in mutants:
+                found.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
 
 
 def _print_table(mutants: list[Mutant]) -> None:
@@ -55,5 +68,7 @@ def _print_table(mutants: list[Mutant]) -> None:
             f"{mutant.path}:{start.line}:{start.column}", mutant.mutator, first.strip() + (" …" if more else "")
         )
     console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console.width = UNBOUNDED
     console.print(table)
     console.print(f"{len(mutants)} mutants in {len({mutant.path for mutant in mutants})} files")

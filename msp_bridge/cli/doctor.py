@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.adapter import Finding
-from msp_bridge.cli.options import Options, bridge_options, log_to_stderr
+from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.workspace.diagnosis import diagnose
 
 
@@ -25,7 +25,7 @@ def command(context: click.Context, /, **values: Any) -> None:
     Exit code 1 when something is wrong.
     """
     options = Options.of(values)
-    log_to_stderr(options.log_level or "error")
+    options.start_logging("error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named)
     if not asyncio.run(_all_good(findings, console)):

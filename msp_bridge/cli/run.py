@@ -4,90 +4,169 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from pathlib import Path
+import signal
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
+from attrs import define, field, frozen
 from rich.console import Console
+from rich.text import Text
 
-from msp_bridge.cli.options import Options, bridge_options, log_to_stderr
+from msp_bridge.cli.browser import check_installed, live_page
+from msp_bridge.cli.changes import Changes
+from msp_bridge.cli.options import Options, bridge_options
+from msp_bridge.cli.outputs import Outputs, Report, output_options
 from msp_bridge.cli.targets import selection_of
-from msp_bridge.model import Mutant, Result
-from msp_bridge.reports.schema import report
+from msp_bridge.errors import BridgeError, PartlyFailed
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.reports.schema import outcome, report
 from msp_bridge.reports.score import Score
+from msp_bridge.reports.shard import Shard
 from msp_bridge.reports.terminal import TerminalReport
-from msp_bridge.rpc.json_text import dump
-from msp_bridge.workspace.selection import KnownMutant, Selection
+from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 from msp_bridge.workspace.workspace import Workspace
 
 BELOW_THRESHOLD = 1
 INTERRUPTED = 130  # as shells say of SIGINT
+PENDING = "not tested: the run ended before"
+
+
+def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | None:
+    try:
+        return None if value is None else Shard.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command("run", context_settings={"show_default": True})
-@click.argument("paths", nargs=-1, metavar="[PATHS]…")
-@click.option("--threshold", type=click.FloatRange(0, 100), metavar="PERCENT", help="Fail below this mutation score.")
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATHS]…")
+@click.option("--since", metavar="REVISION", help="Only mutants on lines that have changed in git since REVISION.")
 @click.option(
-    "--json",
-    "json_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write a report in the standard format (mutation-testing-report-schema).",
+    "--shard",
+    callback=_shard,
+    metavar="K/N",
+    help="Only part K of N, for N jobs of a CI; `merge` joins their reports.",
 )
+@click.option("--live", is_flag=True, help="Show the report in a browser while it fills.")
+@output_options
 @bridge_options
 @click.pass_context
 def command(
-    context: click.Context, /, paths: tuple[str, ...], threshold: float | None, json_file: Path | None, **values: Any
+    context: click.Context, /, paths: tuple[str, ...], since: str | None, shard: Shard | None, live: bool, **values: Any
 ) -> None:
     """Test mutants and show what the tests miss.
 
     PATHS are files, directories, or lines of files (`cart.py:12`, `cart.py:10-20`); without any, the whole project.
     Each mutant that survives is shown as a diff, as soon as it is known.
 
+    With --since main, only what you have changed since you left main is tested: your commits, what is not yet
+    committed, and new files.
+
     Exit codes: 0 done; 1 the mutation score is below the threshold, or nothing could be tested, with the reason on
-    stderr; 2 the command line is wrong; 130 interrupted.
+    stderr; 2 the command line is wrong; 130 interrupted. A report of a run that was interrupted has the mutants that
+    were not tested as Pending.
     """
-    options = Options.of(values)
-    log_to_stderr(options.log_level or "warning")
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no directory {json_file.absolute().parent}", param_hint="--json")
-    results: list[Result] = []
+    options, outputs = Options.of(values), Outputs.of(values)
+    options.start_logging("warning")
+    if live:
+        check_installed()
+    run = Run(options, Wanted(selection_of(options.root, paths), since, shard), live)
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so CI systems stop a job
     try:
-        asyncio.run(_run(options, selection_of(options.root, paths), Console(highlight=False), results))
+        asyncio.run(run.run(Console(highlight=False, markup=False)))
     except KeyboardInterrupt:
         click.echo("msp-bridge: interrupted; every process has been ended", err=True)
         context.exit(INTERRUPTED)
     finally:
-        if json_file is not None:
-            json_file.write_bytes(dump(report(options.root, results)))
-    percent = Score.of(results).percent
-    if threshold is not None and percent is not None and percent < threshold:
-        click.echo(
-            f"msp-bridge: the mutation score {percent:.1f} % is below the threshold of {threshold:g} %", err=True
-        )
+        if run.discovered:
+            outputs.write(options.root, run.report)
+    if not outputs.reached(Score.of(run.results.values())):
         context.exit(BELOW_THRESHOLD)
 
 
-async def _run(options: Options, selection: Selection, console: Console, results: list[Result]) -> None:
-    """Appends to `results` as they come, so that an interrupted run has what was known."""
-    async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-        tools = ", ".join(adapter.name for adapter in workspace.adapters)
-        with console.status(f"{tools}: looking for mutants"):
-            async with contextlib.aclosing(workspace.discover(selection)) as mutants:
-                known = tuple([_known(mutant) async for mutant in mutants])
-        files = len({mutant.path for mutant in known})
-        console.print(f"{tools}: {len(known)} mutants in {files} files")
-        if not known:
-            return
-        with TerminalReport(options.root, console, len(known)) as terminal:
-            try:
-                async with contextlib.aclosing(workspace.test(Selection(mutants=known))) as tested:
-                    async for result in tested:
-                        results.append(result)
-                        terminal.show(result)
-            finally:
-                terminal.summary()
+@frozen
+class Wanted:
+    """Which mutants to test."""
+
+    selection: Selection
+    since: str | None
+    shard: Shard | None
 
 
-def _known(mutant: Mutant) -> KnownMutant:
-    return KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
+@define
+class Run:
+    """One run. It knows what has come of each mutant so far, for an interrupted run has a report too."""
+
+    options: Options
+    wanted: Wanted
+    live: bool
+    discovered: bool = False
+    results: dict[Mutant, Result] = field(factory=dict)
+    _failures: list[str] = field(factory=list)
+    _config: dict[str, Any] = field(factory=dict)
+
+    @property
+    def report(self) -> Report:
+        """In the standard format."""
+        return report(self.options.root, tuple(self.results.values()), self._config)
+
+    async def run(self, console: Console) -> None:
+        """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
+        options = self.options
+        async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+            tools = ", ".join(tool.label for tool in workspace.tools)
+            with console.status(Text(f"{tools}: looking for mutants")):
+                mutants = await self._mutants(workspace)
+            files = len({mutant.path for mutant in mutants})
+            console.print(f"{tools}: {len(mutants)} mutants in {files} files")
+            self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
+            self.discovered = True
+            if mutants:
+                await self._test(workspace, console)
+        if self._failures:
+            raise BridgeError("; ".join(self._failures))
+
+    async def _mutants(self, workspace: Workspace) -> list[Mutant]:
+        wanted = self.wanted
+        selection = wanted.selection
+        changes = None if wanted.since is None else await Changes.since(self.options.root, wanted.since)
+        if changes is not None and selection.targets is None:
+            selection = Selection(targets=tuple(Target(path) for path in changes.lines))
+        mutants = []
+        with self._kept():
+            async with contextlib.aclosing(workspace.discover(selection)) as discovered:
+                async for mutant in discovered:
+                    if changes is None or changes.touch(mutant):
+                        mutants.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
+        if wanted.shard is None:
+            return mutants
+        self._config = wanted.shard.config(mutants)
+        part = wanted.shard.take(mutants)
+        return [mutant for mutant in mutants if mutant in part]
+
+    async def _test(self, workspace: Workspace, console: Console) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            page = await stack.enter_async_context(live_page(self.options.root, self.report)) if self.live else None
+            terminal = stack.enter_context(TerminalReport(self.options.root, console, len(self.results)))
+            stack.callback(terminal.summary)
+            selection = Selection(mutants=tuple(_known(self.results)))
+            stack.enter_context(self._kept())
+            tested = await stack.enter_async_context(contextlib.aclosing(workspace.test(selection)))
+            async for result in tested:
+                self.results[result.mutant] = result
+                terminal.show(result)
+                if page is not None:
+                    page.show(outcome(result))
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """What failed in one project of several is told at the end: the others do their part."""
+        try:
+            yield
+        except PartlyFailed as error:
+            self._failures.append(str(error))
+
+
+def _known(mutants: Iterable[Mutant]) -> Iterable[KnownMutant]:
+    return (KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement) for mutant in mutants)

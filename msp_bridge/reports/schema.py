@@ -5,7 +5,7 @@ https://github.com/stryker-mutator/mutation-testing-elements/tree/master/package
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,11 +14,17 @@ from msp_bridge.model import Location, Result
 from msp_bridge.source import SourceText
 
 THRESHOLDS = {"high": 80, "low": 60}  # the colours of the viewer; StrykerJS's defaults
-LANGUAGES = {".py": "python", ".js": "javascript", ".ts": "typescript", ".cs": "cs", ".rs": "rust"}
+LANGUAGES = {  # as Prism names them; the others are named by their suffix
+    **dict.fromkeys((".py", ".pyi"), "python"),
+    **dict.fromkeys((".js", ".cjs", ".mjs"), "javascript"),
+    **dict.fromkeys((".ts", ".cts", ".mts"), "typescript"),
+    ".cs": "cs",
+    ".rs": "rust",
+}
 
 
-def report(root: Path, results: Sequence[Result]) -> dict[str, Any]:
-    """The report of `results` on the project at `root`, whose sources are read now."""
+def report(root: Path, results: Sequence[Result], config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The report of `results` on the project at `root`, whose sources are read now; `config` says how it was run."""
     by_path: dict[str, list[Result]] = {}
     for result in sorted(results, key=lambda result: (result.mutant.path, result.mutant.location.start)):
         by_path.setdefault(result.mutant.path, []).append(result)
@@ -29,6 +35,24 @@ def report(root: Path, results: Sequence[Result]) -> dict[str, Any]:
         "framework": {"name": "msp-bridge", "version": msp_bridge.__version__},
         "files": {path: _file(root / path, of_file) for path, of_file in by_path.items()},
         "testFiles": _test_files(results),
+        **({"config": dict(config)} if config else {}),
+    }
+
+
+def outcome(result: Result) -> dict[str, Any]:
+    """What a result adds to its mutant, in the fields of the format, with the mutant's id."""
+    fields = {
+        "id": result.mutant.id,
+        "status": result.status.value,
+        "statusReason": result.status_reason,
+        "static": result.static,
+        "duration": result.duration,
+        "coveredBy": result.covered_by,
+        "killedBy": result.killed_by,
+        "testsCompleted": result.tests_completed,
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value is not None
     }
 
 
@@ -46,22 +70,13 @@ def _file(file: Path, results: Iterable[Result]) -> dict[str, Any]:
 
 def _mutant(result: Result) -> dict[str, Any]:
     mutant = result.mutant
-    fields = {
-        "id": mutant.id,
+    description = {} if mutant.description is None else {"description": mutant.description}
+    return {
         "mutatorName": mutant.mutator,
         "location": _location(mutant.location),
         "replacement": mutant.replacement,
-        "description": mutant.description,
-        "status": result.status.value,
-        "statusReason": result.status_reason,
-        "static": result.static,
-        "duration": result.duration,
-        "coveredBy": result.covered_by,
-        "killedBy": result.killed_by,
-        "testsCompleted": result.tests_completed,
-    }
-    return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in fields.items() if value is not None
+        **description,
+        **outcome(result),
     }
 
 

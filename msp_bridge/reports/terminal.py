@@ -66,14 +66,8 @@ class TerminalReport:
             self._console.print(self._missed(result), soft_wrap=True)
 
     def summary(self) -> None:
-        """The counts of each status, and the mutation score."""
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-        for status in Status:
-            if count := self._score.counts[status]:
-                table.add_row(Text(status.value, style=COLOURS[status]), str(count))
-        percent = self._score.percent
-        table.add_row("mutation score", "-" if percent is None else f"{percent:.1f} %", style="bold")
-        self._console.print(table)
+        """Of the results so far."""
+        self._console.print(summary(self._score))
 
     def _counts(self) -> str:
         shown = ((status, self._score.counts[status]) for status in Status)
@@ -104,3 +98,13 @@ class TerminalReport:
             return [] if source is None else list(Diff.of(source, mutant).lines())
         except ValueError:  # edited during the run
             return []
+
+
+def summary(score: Score) -> Table:
+    """The count of each status, and the mutation score."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for status in Status:
+        if count := score.counts[status]:
+            table.add_row(Text(status.value, style=COLOURS[status]), str(count))
+    table.add_row("mutation score", "-" if score.percent is None else f"{score.percent:.1f} %", style="bold")
+    return table

@@ -1,0 +1,66 @@
+"""`msp-bridge merge`: makes one report of several, as of the shards of a CI job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from msp_bridge.cli.outputs import Outputs, output_options
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.model import Status
+from msp_bridge.reports.entries import entries
+from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
+from msp_bridge.reports.score import Score
+from msp_bridge.reports.terminal import summary
+from msp_bridge.reports.validation import invalid
+from msp_bridge.rpc.json_text import NotJson, parse
+
+BELOW_THRESHOLD = 1
+
+
+@click.command("merge", context_settings={"show_default": True})
+@click.argument("files", nargs=-1, required=True, metavar="REPORT…", type=click.Path(dir_okay=False, path_type=Path))
+@output_options
+@click.pass_context
+def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -> None:
+    """Make one report of several, as of the shards of a CI job.
+
+    REPORTs are files in the standard format, as `msp-bridge run --json` writes them, on the same sources. A mutant
+    that several of them have counts once: noticed, if one of them noticed it. When the report of a shard is missing,
+    nothing is written.
+
+    Exit codes: 0 done; 1 the merged mutation score is below the threshold, or the reports can't be merged, with the
+    reason on stderr; 2 the command line is wrong.
+    """
+    outputs = Outputs.of(values)
+    try:
+        report = merged(_read(files))
+    except Unmergeable as error:
+        raise ConfigurationError(f"can't merge these reports: {error}") from None
+    score = Score.of(entry.result for entry in entries(report))
+    Console(highlight=False, markup=False).print(summary(score))
+    outputs.write(Path.cwd(), report)
+    if pending := score.counts[Status.PENDING]:
+        click.echo(f"msp-bridge: {pending} mutants are Pending: a run was interrupted before it tested them", err=True)
+    if not outputs.reached(score):
+        context.exit(BELOW_THRESHOLD)
+
+
+def _read(files: Sequence[Path]) -> list[NamedReport]:
+    """The reports in `files`. Raises ConfigurationError for the first that is none."""
+    values = []
+    for file in files:
+        try:
+            values.append(parse(file.read_bytes()))
+        except OSError as error:
+            raise ConfigurationError(f"can't read {file}: {error.strerror}") from None
+        except NotJson as error:
+            raise ConfigurationError(f"{file} is not JSON: {error}") from None
+    for file, wrong in zip(files, invalid(values), strict=True):
+        if wrong is not None:
+            raise ConfigurationError(f"{file} is no mutation testing report: {wrong}")
+    return [NamedReport(str(file), value) for file, value in zip(files, values, strict=True)]

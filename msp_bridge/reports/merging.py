@@ -1,0 +1,135 @@
+"""Merging: one report made of several, of the shards of a CI job, or of the same mutants tested in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from attrs import define, field, frozen
+
+import msp_bridge
+from msp_bridge.model import Location, Mutant, Status
+from msp_bridge.reports.entries import location
+from msp_bridge.reports.schema import THRESHOLDS
+from msp_bridge.reports.shard import KEY, incomplete
+
+STRONGEST_FIRST = (  # what one report noticed is noticed; a verdict goes before the lack of one
+    Status.KILLED,
+    Status.TIMEOUT,
+    Status.SURVIVED,
+    Status.NO_COVERAGE,
+    Status.RUNTIME_ERROR,
+    Status.COMPILE_ERROR,
+    Status.IGNORED,
+    Status.PENDING,
+)
+RANK = {status.value: rank for rank, status in enumerate(STRONGEST_FIRST)}
+
+Fields = dict[str, Any]
+
+
+class Unmergeable(Exception):
+    """The reports don't belong together; the message says why."""
+
+
+@frozen
+class NamedReport:
+    """A valid report, and what to call it in messages."""
+
+    name: str
+    report: Mapping[str, Any]
+
+
+def merged(reports: Sequence[NamedReport]) -> Fields:
+    """One report of all their mutants, each once, with the strongest of its results. Raises Unmergeable.
+
+    The paths must be relative to the same root, wherever that lay: a path with two sources is two projects.
+    """
+    configs = [named.report.get("config", {}) for named in reports]
+    if reason := incomplete(configs):
+        raise Unmergeable(reason)
+    files, tests = _Files(), _Tests()
+    for named in reports:
+        tests.add(named)
+        files.add(named)
+    result = {
+        "schemaVersion": "2",
+        "thresholds": THRESHOLDS,
+        "framework": {"name": "msp-bridge", "version": msp_bridge.__version__},
+        "files": {path: {**file, "mutants": _sorted(file["mutants"])} for path, file in sorted(files.by_path.items())},
+        "testFiles": dict(sorted(tests.by_path.items())),
+    }
+    for key, values in (
+        ("projectRoot", [named.report.get("projectRoot") for named in reports]),
+        ("config", [{name: value for name, value in config.items() if name != KEY} for config in configs]),
+    ):
+        if values[0] and all(value == values[0] for value in values):
+            result[key] = values[0]
+    return result
+
+
+@define
+class _Files:
+    by_path: dict[str, Fields] = field(factory=dict)
+    _reporters: dict[str, str] = field(factory=dict)  # of a path: the report that told its source
+    _places: dict[Mutant, tuple[list[Fields], int]] = field(factory=dict)
+    _ids: set[str] = field(factory=set)
+
+    def add(self, named: NamedReport) -> None:
+        for path, theirs in named.report["files"].items():
+            ours = self.by_path.setdefault(path, {**theirs, "mutants": []})
+            first = self._reporters.setdefault(path, named.name)
+            if ours["source"] != theirs["source"]:
+                raise Unmergeable(
+                    f"{path} in {named.name} is not the text that it is in {first}: merge reports on the same sources, "
+                    "relative to the same root"
+                )
+            for fields in theirs["mutants"]:
+                self._add(_identity(path, fields), ours["mutants"], fields)
+
+    def _add(self, mutant: Mutant, mutants: list[Fields], fields: Fields) -> None:
+        if mutant in self._places:
+            of_file, index = self._places[mutant]
+            present = of_file[index]
+            if RANK[fields["status"]] < RANK[present["status"]]:
+                of_file[index] = {**fields, "id": present["id"]}
+            return
+        if fields["id"] in self._ids:  # of another mutant: some tools number theirs anew in each run
+            fields = {**fields, "id": mutant.id}
+        self._ids.add(fields["id"])
+        self._places[mutant] = mutants, len(mutants)
+        mutants.append(fields)
+
+
+@define
+class _Tests:
+    by_path: dict[str, Fields] = field(factory=dict)
+    _known: dict[str, tuple[str, str]] = field(factory=dict)  # by id: file and name
+
+    def add(self, named: NamedReport) -> None:
+        for path, test in _tests(named.report):
+            if self._known.setdefault(test["id"], (path, test["name"])) != (path, test["name"]):
+                raise Unmergeable(
+                    f"test {test['id']} in {named.name} is not the test that it is in another report: "
+                    "merge reports of one tool on one test suite"
+                )
+        for path, theirs in named.report.get("testFiles", {}).items():
+            ours = self.by_path.setdefault(path, {**theirs, "tests": []})
+            present = {test["id"] for test in ours["tests"]}
+            ours["tests"] += [test for test in theirs["tests"] if test["id"] not in present]
+
+
+def _sorted(mutants: list[Fields]) -> list[Fields]:
+    return sorted(mutants, key=lambda fields: location(fields["location"]).start)
+
+
+def _tests(report: Mapping[str, Any]) -> Iterator[tuple[str, Fields]]:
+    for path, file in report.get("testFiles", {}).items():
+        for test in file["tests"]:
+            yield path, test
+
+
+def _identity(path: str, fields: Mapping[str, Any]) -> Mutant:
+    """Without the id: what a mutant is doesn't depend on which run has numbered it."""
+    place: Location = location(fields["location"])
+    return Mutant(path, fields["mutatorName"], place, fields.get("replacement", ""))

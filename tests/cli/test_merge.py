@@ -1,0 +1,119 @@
+"""`msp-bridge merge` as a CI job sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from test_commands import SCHEMA, command, environment
+
+MUTANT = {
+    "mutatorName": "plus",
+    "replacement": "-",
+    "location": {"start": {"line": 1, "column": 7}, "end": {"line": 1, "column": 8}},
+}
+
+
+def report(path: str, status: str, **changes: Any) -> str:
+    file = {"language": "python", "source": "a = b + c\n", "mutants": [{"id": path, "status": status, **MUTANT}]}
+    made = {"schemaVersion": "2", "thresholds": {"high": 80, "low": 60}, "files": {path: file}, **changes}
+    jsonschema.validate(made, SCHEMA)
+    return json.dumps(made)
+
+
+def merge(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    argv = command("merge", *arguments)
+    return subprocess.run(argv, cwd=directory, env=environment(directory), capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    directory = tmp_path / "reports"
+    directory.mkdir()
+    (directory / "1.json").write_text(report("a.py", "Killed"))
+    (directory / "2.json").write_text(report("b.py", "Survived"))
+    return directory
+
+
+def test_it_shows_the_score_of_the_whole(reports: Path) -> None:
+    done = merge(reports, "1.json", "2.json")
+    assert done.returncode == 0, done.stderr
+    assert [line.split() for line in done.stdout.splitlines()] == [
+        ["Killed", "1"],
+        ["Survived", "1"],
+        ["mutation", "score", "50.0", "%"],
+    ]
+
+
+def test_it_writes_every_form(reports: Path) -> None:
+    done = merge(
+        reports, "1.json", "2.json", "--json", "all.json", "--html", "all.html", "--junit", "all.xml", "--github"
+    )
+    assert done.returncode == 0, done.stderr
+    made = json.loads((reports / "all.json").read_text())
+    jsonschema.validate(made, SCHEMA)
+    assert list(made["files"]) == ["a.py", "b.py"]
+    assert "b.py" in (reports / "all.html").read_text()
+    assert 'tests="2" failures="1"' in (reports / "all.xml").read_text()
+    assert "::warning file=b.py," in done.stdout
+
+
+@pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
+def test_it_fails_below_the_threshold_of_the_whole(reports: Path, threshold: str, code: int) -> None:
+    done = merge(reports, "1.json", "2.json", "--threshold", threshold, "--json", "all.json")
+    assert done.returncode == code
+    assert (code == 1) == ("the mutation score 50.0 % is below the threshold of 50.1 %" in done.stderr)
+    assert (reports / "all.json").exists()
+
+
+def test_mutants_that_were_not_tested_are_told(reports: Path) -> None:
+    (reports / "3.json").write_text(report("c.py", "Pending"))
+    done = merge(reports, "1.json", "3.json")
+    assert done.returncode == 0
+    assert done.stderr == "msp-bridge: 1 mutants are Pending: a run was interrupted before it tested them\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "bad.json is not JSON: "),
+        ("[]", "bad.json is no mutation testing report: the report must be object"),
+        (report("a.py", "Killed").replace('"Killed"', '"Dead"'), "files.a.py.mutants[0].status must be one of"),
+        (
+            report("a.py", "Killed").replace("b + c", "b + d"),
+            "can't merge these reports: a.py in bad.json is not the text",
+        ),
+        (
+            report("c.py", "Killed", config={"shard": {"number": 1, "of": 2, "of mutants": "x"}}),
+            "can't merge these reports: the report of shard 2/2 is missing",
+        ),
+    ],
+)
+def test_what_can_not_be_merged_is_one_line_and_nothing_is_written(reports: Path, text: str, says: str) -> None:
+    (reports / "bad.json").write_text(text)
+    done = merge(reports, "1.json", "bad.json", "--json", "all.json")
+    assert done.returncode == 1
+    assert done.stderr.startswith("msp-bridge: ")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert not (reports / "all.json").exists()
+
+
+def test_a_file_that_is_not_there_is_one_line(reports: Path) -> None:
+    done = merge(reports, "gone.json")
+    assert (done.returncode, done.stderr) == (1, "msp-bridge: can't read gone.json: No such file or directory\n")
+
+
+def test_without_a_report_the_command_line_is_wrong(reports: Path) -> None:
+    assert merge(reports).returncode == 2
+
+
+@pytest.mark.parametrize("shard", [{}, {"number": 1}, {"number": "1", "of": "2", "of mutants": 3}, [], "1/2"])
+def test_another_tools_idea_of_a_shard_is_no_fault_of_ours(reports: Path, shard: Any) -> None:
+    (reports / "other.json").write_text(report("c.py", "Killed", config={"shard": shard}))
+    done = merge(reports, "1.json", "other.json")
+    assert done.returncode == 0, done.stderr

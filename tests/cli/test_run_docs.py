@@ -1,0 +1,70 @@
+"""What docs/ci.md and docs/reports.md say to type does what they say."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+from test_commands import command, environment, script
+from test_run_since import TEXT, clean_environment, commit, git
+
+from msp_bridge.cli.merge import command as merge_command
+from msp_bridge.cli.run import command as run_command
+
+__all__ = ["clean_environment"]  # a fixture for every test
+
+DOCS = Path(__file__).parents[2] / "docs"
+THEIRS = {"--global"}  # npm's
+BLOCK = re.compile(r"```yaml\n(.*?)```", re.DOTALL)
+COMMAND = re.compile(r"msp-bridge (?:run|merge) .*?(?=\n *- |\n *artifacts:|\n\n)", re.DOTALL)
+VARIABLES = {
+    "${{ matrix.shard }}": "{shard}",
+    "$CI_NODE_INDEX": "{shard}",
+    "$CI_NODE_TOTAL": "4",
+    "origin/${{ github.base_ref }}": "main",
+    "$CI_MERGE_REQUEST_DIFF_BASE_SHA": "main",
+}
+
+
+@pytest.mark.parametrize("name", ["ci.md", "reports.md"])
+def test_every_option_exists(name: str) -> None:
+    commands: list[click.Command] = [run_command, merge_command]
+    ours = {option for command in commands for parameter in command.params for option in parameter.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", (DOCS / name).read_text("utf-8")))
+    assert named - THEIRS <= ours
+
+
+@pytest.mark.parametrize(("block", "service"), [(0, "GitHub"), (1, "GitLab")])
+def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: int, service: str) -> None:
+    text = (DOCS / "ci.md").read_text("utf-8")
+    run, merge = COMMAND.findall(BLOCK.findall(text)[block])
+    for theirs, ours in VARIABLES.items():
+        run = run.replace(theirs, ours)
+    assert "$" not in run + merge, service
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch=main")
+    script(root)
+    (root / "msp-bridge.toml").write_text('adapter = "scripted"\n')
+    commit(root, a=TEXT, b=TEXT)
+    git(root, "checkout", "--quiet", "-b", "branch")
+    commit(root, a=TEXT.replace("1", "1 + 1"))
+    for shard in ("1", "2", "3", "4"):
+        assert typed(root, run.replace("{shard}", shard)).returncode == 0
+    done = typed(root, merge)
+    assert done.stderr.endswith("msp-bridge: the mutation score 33.3 % is below the threshold of 80 %\n")
+    assert done.returncode == 1
+    assert "a.py" in (root / "mutants.html").read_text()
+    assert "b.py" not in (root / "mutants.html").read_text()
+
+
+def typed(root: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """`line` in a shell, for it has patterns of file names."""
+    line = " ".join(line.split()).replace("msp-bridge", shlex.join(command()), 1)
+    return subprocess.run(
+        ["sh", "-c", line], cwd=root, env=environment(root), capture_output=True, text=True, timeout=60
+    )

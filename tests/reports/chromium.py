@@ -1,0 +1,144 @@
+"""A real headless browser, for what no reading of a page can show. Driven by its DevTools protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from msp_bridge.processes import ProcessTree
+
+PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+]
+LOOK = 0.05  # s between two looks at a page
+PATIENCE = 60.0  # s
+
+needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="needs a browser: chromium is not installed")
+
+
+class Tab:
+    """One page of the browser."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket, self._numbers = socket, itertools.count(1)
+        self._network: dict[str, bytes] = {}
+
+    async def call(self, method: str, **params: Any) -> Any:
+        number = await self._send(method, params)
+        while True:
+            answer = await self._socket.receive_json()
+            if answer.get("method") == "Fetch.requestPaused":
+                await self._answer(answer["params"])
+            elif answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    async def pretend(self, url: str, body: bytes) -> None:
+        """From now on the whole network is one script, at `url`."""
+        self._network[url] = body
+        await self.call("Fetch.enable", patterns=[{"urlPattern": "http*"}])
+
+    async def _answer(self, request: dict[str, Any]) -> None:
+        body = self._network.get(request["request"]["url"])
+        if body is None:
+            await self._send("Fetch.failRequest", {"requestId": request["requestId"], "errorReason": "Failed"})
+            return
+        headers = {"Content-Type": "text/javascript", "Access-Control-Allow-Origin": "*"}
+        response = {
+            "requestId": request["requestId"],
+            "responseCode": 200,
+            "responseHeaders": [{"name": name, "value": value} for name, value in headers.items()],
+            "body": base64.b64encode(body).decode(),
+        }
+        await self._send("Fetch.fulfillRequest", response)
+
+    async def _send(self, method: str, params: dict[str, Any]) -> int:
+        number = next(self._numbers)
+        await self._socket.send_json({"id": number, "method": method, "params": params})
+        return number
+
+    async def go(self, url: str) -> None:
+        await self.call("Page.navigate", url=url)
+
+    async def evaluate(self, script: str) -> Any:
+        """The value of a JavaScript expression."""
+        answer = await self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    async def text(self) -> str:
+        """What a person reads, also in the shadow trees of elements."""
+        read: str = await self.evaluate(TEXT)
+        return read
+
+    async def until(self, *parts: str) -> str:
+        """The text, as soon as all `parts` are in it."""
+        text = ""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not text or not all(part in text for part in parts):
+                    await asyncio.sleep(LOOK)
+                    text = await self.text()
+        except TimeoutError:
+            raise AssertionError(f"the page never showed all of {parts}, but: {text}") from None
+        return text
+
+    async def screenshot(self, file: Path, width: int = 1200, height: int = 800) -> None:
+        await self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
+        )
+        picture = await self.call("Page.captureScreenshot", format="png")
+        file.write_bytes(base64.b64decode(picture["data"]))
+
+
+TEXT = """(() => {
+  const walk = node => node.nodeType === 3 ? node.data
+    : ["SCRIPT", "STYLE", "SVG"].includes(node.nodeName.toUpperCase()) ? ""
+    : [...(node.shadowRoot ?? node).childNodes].map(walk).join(" ");
+  return document.body ? walk(document.body).replace(/\\s+/g, " ") : "";
+})()"""
+
+
+@contextlib.asynccontextmanager
+async def tab(directory: Path) -> AsyncIterator[Tab]:
+    """An empty page in a browser of its own, with a new profile in `directory`."""
+    assert PROGRAM is not None
+    profile = directory / "profile"
+    async with ProcessTree.running(
+        [PROGRAM, *OPTIONS, f"--user-data-dir={profile}", "about:blank"], cwd=directory
+    ) as browser:
+        port = await _port(profile / "DevToolsActivePort", browser)
+        async with aiohttp.ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:
+                pages = await answer.json(content_type=None)
+            url = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
+            async with session.ws_connect(url, max_msg_size=0) as socket:
+                yield Tab(socket)
+
+
+async def _port(file: Path, browser: ProcessTree) -> int:
+    while True:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            return int(file.read_text().splitlines()[0])
+        assert browser.returncode is None, browser.errors
+        await asyncio.sleep(LOOK)

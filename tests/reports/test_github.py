@@ -1,0 +1,63 @@
+"""GitHub's annotations and summary, which no text of a project can break out of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import evolve
+from viewers import killed, mutant, reported, survived
+
+from msp_bridge.model import Location, Position, Result, Status
+from msp_bridge.reports.github import MAX_FILES, summary, warnings
+
+
+def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:
+    report = reported(tmp_path, survived(), killed("a.py"), Result(mutant("b.py"), Status.NO_COVERAGE))
+    place, diff = "line=1,endLine=1,col=7,endColumn=8", "%0A- a = b + c%0A+ a = b - c"
+    uncovered, missed = warnings(report)
+    assert uncovered.startswith(f"::warning file=b.py,{place},title=NoCoverage%3A plus::No test reaches this line")
+    assert missed == f"::warning file=shop.py,{place},title=Survived%3A plus::No test notices this change:{diff}"
+
+
+def test_paths_lead_from_the_repository(tmp_path: Path) -> None:
+    (line,) = warnings(reported(tmp_path, survived()), "packages/shop/")
+    assert line.startswith("::warning file=packages/shop/shop.py,")
+
+
+def test_several_lines_have_no_columns(tmp_path: Path) -> None:
+    long = evolve(mutant(), location=Location(Position(1, 7), Position(2, 2)))
+    (line,) = warnings(reported(tmp_path, Result(long, Status.SURVIVED), source="a = b + c\nd = 1\n"))
+    assert line.startswith("::warning file=shop.py,line=1,endLine=2,title=")
+
+
+def test_nothing_breaks_out_of_its_place(tmp_path: Path) -> None:
+    nasty = survived("a,b:c%.py", 1, "\r\n::error::x", "m,::\n")
+    (line,) = warnings(reported(tmp_path, nasty))
+    assert "\n" not in line
+    assert "\r" not in line
+    assert line.startswith("::warning file=a%2Cb%3Ac%25.py,line=1,")
+    assert "title=Survived%3A m%2C%3A%3A%0A::" in line
+
+
+def test_the_summary_has_the_score_and_the_files_that_miss_most_first(tmp_path: Path) -> None:
+    results = (
+        killed("a.py"),
+        survived("a_b.py"),
+        killed("c|d.py"),
+        survived("c|d.py", 1, "*"),
+        survived("c|d.py", 1, "/"),
+    )
+    assert summary(reported(tmp_path, *results)) == (
+        "### Mutation score: 40.0 %\n\n2 Killed, 3 Survived\n\n"
+        "| file | score | missed |\n|---|---|---|\n"
+        "| c\\|d.py | 33.3 % | 2 |\n| a\\_b.py | 0.0 % | 1 |\n"
+    )
+
+
+def test_the_summary_of_nothing_says_so(tmp_path: Path) -> None:
+    assert summary(reported(tmp_path)) == "### Mutation score: -\n\nThere are no mutants.\n\n"
+
+
+def test_a_long_summary_is_cut_and_says_so(tmp_path: Path) -> None:
+    results = [survived(f"{number}.py") for number in range(MAX_FILES + 5)]
+    assert summary(reported(tmp_path, *results)).endswith("| … 5 more files | | |\n")

@@ -1,0 +1,79 @@
+"""JUnit XML: a mutant that the tests notice has passed, one that they miss has failed; any text is possible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from viewers import killed, mutant, reported, survived
+
+from msp_bridge.model import Result, Status
+from msp_bridge.reports.junit import document
+
+
+@pytest.mark.parametrize(
+    ("status", "element"),
+    [
+        (Status.KILLED, None),
+        (Status.TIMEOUT, None),
+        (Status.SURVIVED, "failure"),
+        (Status.NO_COVERAGE, "failure"),
+        (Status.RUNTIME_ERROR, "error"),
+        (Status.COMPILE_ERROR, "skipped"),
+        (Status.IGNORED, "skipped"),
+        (Status.PENDING, "skipped"),
+    ],
+)
+def test_each_status_has_its_outcome(tmp_path: Path, status: Status, element: str | None) -> None:
+    suites = ET.fromstring(document(reported(tmp_path, Result(mutant(), status, status_reason="because"))))
+    (case,) = suites.iter("testcase")
+    assert [child.tag for child in case] == ([] if element is None else [element])
+    if element is not None:
+        assert case[0].get("type") == status.value
+        assert "because" in (case[0].text or "")
+
+
+def test_a_file_is_a_suite_and_everything_is_counted(tmp_path: Path) -> None:
+    error = Result(mutant("b.py"), Status.RUNTIME_ERROR)
+    results = (killed("a.py", duration=1500.0), survived("a.py", 1, "*", duration=20.0), error)
+    suites = ET.fromstring(document(reported(tmp_path, *results)))
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors"), suites.get("time")) == (
+        "3",
+        "1",
+        "1",
+        "1.520",
+    )
+    assert [(suite.get("name"), suite.get("tests"), suite.get("failures")) for suite in suites] == [
+        ("a.py", "2", "1"),
+        ("b.py", "1", "0"),
+    ]
+
+
+def test_a_case_says_where_and_shows_the_diff(tmp_path: Path) -> None:
+    (case,) = ET.fromstring(document(reported(tmp_path, survived()))).iter("testcase")
+    assert dict(case.items()) == {
+        "classname": "shop.py",
+        "name": "1:7 plus -> -",
+        "file": "shop.py",
+        "line": "1",
+        "time": "0.000",
+    }
+    assert case[0].text == "- a = b + c\n+ a = b - c"
+
+
+def test_what_xml_can_not_hold_is_replaced(tmp_path: Path) -> None:
+    reason = "\x00\x1b[31m ]]> & < \ud800 \uffff 🙂"
+    (case,) = ET.fromstring(document(reported(tmp_path, survived(status_reason=reason)))).iter("testcase")
+    assert (case[0].text or "").endswith("�\N{REPLACEMENT CHARACTER}[31m ]]> & < � � 🙂")
+
+
+def test_a_report_of_nothing_is_a_document(tmp_path: Path) -> None:
+    assert ET.fromstring(document(reported(tmp_path))).get("tests") == "0"
+
+
+def test_a_report_that_tells_no_replacement_has_no_diff(tmp_path: Path) -> None:
+    report = reported(tmp_path, survived())
+    del report["files"]["shop.py"]["mutants"][0]["replacement"]
+    (case,) = ET.fromstring(document(report)).iter("testcase")
+    assert not case[0].text
