@@ -1,14 +1,17 @@
-# Everything is installed into .venv; nothing outside this directory is changed.
+# Everything is installed into .venv and tests/npm; nothing outside this directory is changed, but in CI (see PROGRAMS).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What some tests drive, and are skipped without: in CI they are installed, elsewhere that is yours to say.
+PROGRAMS := chromium emacs-nox fish neovim vim zsh
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test lint bench fuzz lock clean
+.PHONY: help demo test docker-test lint bench fuzz lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make test   install everything that the tests need, then run them"
+	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
 	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"
@@ -21,7 +24,11 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
 
+docker-test: $(VENV)/.test
+	$(BIN)/python -m pytest docker
+
 lint: $(VENV)/.lint
+	$(BIN)/hadolint Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,7 +46,7 @@ lock:
 	rm -rf $(VENV)
 	: > constraints.txt
 	$(MAKE) $(VENV)/.lint
-	$(INSTALL) --group bench
+	$(INSTALL) --group bench --group fuzz
 	echo '# The versions that our own CI uses: `make lock` writes this file. What users get is in pyproject.toml.' > constraints.txt
 	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
@@ -55,8 +62,14 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --editable . mutmut pytest
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.demo
+$(VENV)/.test: $(VENV)/.demo $(VENV)/.programs
 	$(INSTALL) --group test
+	@touch $@
+
+$(VENV)/.programs: $(BIN)/python
+	@if [ "$$CI" = true ] && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+		apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(PROGRAMS) > /dev/null; \
+	fi
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

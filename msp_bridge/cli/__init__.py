@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
 import click
 
 from msp_bridge import __version__
 from msp_bridge.errors import BridgeError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 COMMANDS = {
     "serve": "Serve MSP to editors, on stdio or a socket.",
     "run": "Test mutants and show what the tests miss.",
+    "merge": "Make one report of several, as of the shards of a CI job.",
     "discover": "List mutants without testing them.",
     "doctor": "Say what was found, what is wrong, and how to mend it.",
+    "editors": "Print what an editor needs: its settings, or a plugin.",
+    "completion": "Print the script that makes a shell complete the command line.",
 }
 
 
@@ -31,6 +38,13 @@ class Commands(click.Group):
         command: click.Command = importlib.import_module(f"msp_bridge.cli.{cmd_name}").command
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing the commands."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing the commands."""
         with formatter.section("Commands"):
@@ -42,8 +56,8 @@ class Commands(click.Group):
 def msp_bridge() -> None:
     """One mutation server for every editor and every mutation testing tool.
 
-    In a project with mutmut, `msp-bridge run` shows which bugs its tests would miss, and `msp-bridge doctor`
-    what stands in the way. Editors start `msp-bridge serve stdio`.
+    In a project with mutmut, cosmic-ray, StrykerJS or another tool, `msp-bridge run` shows which bugs its tests would
+    miss, and `msp-bridge doctor` what stands in the way. Editors start `msp-bridge serve stdio`.
     """
 
 

@@ -1,0 +1,166 @@
+"""`msp-bridge editors`: what an editor needs to speak with the bridge, with the paths of this machine and project."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import evolve
+from click.core import ParameterSource
+
+from msp_bridge.cli.options import Options, bridge_options
+from msp_bridge.cli.settings_json import merged, parse
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.workspace.workspace import Workspace
+
+VSCODE = "vscode"
+SETTINGS = Path(".vscode", "settings.json")
+EDITORS = {
+    VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
+    "neovim": "A plugin: mutants that no test notices, as diagnostics.",
+    "vim": "A compiler plugin: `:make` lists the mutants that no test notices.",
+    "emacs": "Commands that list the mutants that no test notices in a buffer.",
+    "helix": "Keys that run `msp-bridge run`: Helix has no plugins yet that could do more.",
+}
+TEXTS = {"neovim": "neovim.lua", "vim": "vim.vim", "emacs": "emacs.el", "helix": "helix.toml"}
+
+
+@click.command("editors", context_settings={"show_default": True})
+@click.argument("editor", type=click.Choice(list(EDITORS)), required=False)
+@click.option("--write", is_flag=True, help=f"Put the settings into {SETTINGS.as_posix()}.  [{VSCODE} only]")
+@bridge_options
+@click.pass_context
+def command(context: click.Context, /, editor: str | None, write: bool, **values: Any) -> None:
+    """Print what an editor needs to speak with the bridge: its settings, or a plugin.
+
+    Without an editor, list those that it knows. What is printed names this very bridge, and hands on the options
+    given here:
+
+    \b
+        msp-bridge editors vscode --write
+        msp-bridge editors neovim > ~/.config/nvim/plugin/msp-bridge.lua
+        msp-bridge editors emacs > ~/.emacs.d/msp-bridge.el
+
+    With --write, settings that are there already stay as they are, comments too.
+    """
+    if write and editor != VSCODE:
+        raise click.UsageError(f"--write is for `editors {VSCODE}`; send what others need to the file that it names")
+    options = Options.of(values)
+    options.start_logging("warning")
+    if context.get_parameter_source("log_level") is not ParameterSource.COMMANDLINE:
+        options = evolve(options, log_level=None)  # what the environment says here says nothing of the editor
+    if editor is None:
+        click.echo(_list(context.make_formatter()), nl=False)
+    elif editor == VSCODE:
+        settings = vscode_settings(options)
+        if write:
+            _write(options.root / SETTINGS, settings)
+        else:
+            click.echo(merged("", settings), nl=False)
+    else:
+        click.echo(plugin(TEXTS[editor], [str(executable()), "serve", "stdio", *_handed_on(options)]), nl=False)
+
+
+def vscode_settings(options: Options) -> dict[str, Any]:
+    """The settings of this project, by their names. Raises ConfigurationError when no tool is set up in it."""
+    settings: dict[str, Any] = {
+        "strykerMutator.server.path": _from(options.root, executable()),
+        "strykerMutator.server.args": ["serve", "stdio", *_handed_on(evolve(options, named=None))],
+    }
+    if options.named is not None:
+        settings["strykerMutator.server.configFile"] = _from(options.root, Path(options.named))
+    if endings := sorted(_endings(options)):
+        either = endings[0] if len(endings) == 1 else f"{{{','.join(endings)}}}"
+        settings["strykerMutator.watchPattern"] = f"**/*.{either}"
+    return settings
+
+
+def plugin(name: str, argv: list[str]) -> str:
+    """The text of `msp_bridge/editors/NAME`, in which `argv` starts the server."""
+    text = (files("msp_bridge") / "editors" / name).read_text("utf-8")
+    quoted = [json.dumps(argument, ensure_ascii=False) for argument in argv]
+    for between in (", ", " "):  # a list in Lua, and in Lisp
+        text = text.replace(between.join(('"msp-bridge"', '"serve"', '"stdio"')), between.join(quoted))
+    if not re.search(r"\s", argv[0]):  # else PATH must find it: each editor quotes in its own way
+        text = re.sub(r"(?<==)msp-bridge(?=\\ run)|(?<=:sh )msp-bridge(?= run)", lambda _: argv[0], text)
+    return text
+
+
+def executable() -> Path:
+    """This bridge's own command, absolute. Raises ConfigurationError when it was started in some other way."""
+    beside = Path(sys.executable).with_name("msp-bridge.exe" if sys.platform == "win32" else "msp-bridge")
+    for candidate in (Path(sys.argv[0]), beside):
+        if candidate.stem == "msp-bridge" and candidate.is_file():
+            return Path(os.path.abspath(candidate))
+    raise ConfigurationError(f"there is no command msp-bridge beside {sys.executable}: install it with pip or pipx")
+
+
+def _handed_on(options: Options) -> list[str]:
+    """The options that were given, but for the root: an editor starts the server there."""
+    configuration = options.configuration
+    given = {
+        "--adapter": configuration.adapters and configuration.adapters[0],
+        "--config": options.named,
+        "--python": configuration.python,
+        "--jobs": configuration.jobs,
+        "--log-level": options.log_level,
+        "--log-file": options.log_file,
+    }
+    return [text for name, value in given.items() if value is not None for text in (name, str(value))]
+
+
+def _from(root: Path, path: Path) -> str:
+    """A path in the project is the same for everybody who works on it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _endings(options: Options) -> set[str]:
+    """Of the names of the files that the project's tools can mutate: `py`, `ts`."""
+    tools = Workspace.open(options.root, options.configuration, options.named).tools
+    found: set[str] = set()
+    for path in _paths(options.root):
+        ending = os.path.splitext(path)[1][1:]
+        if ending and ending not in found and any(tool.claims(path) for tool in tools):
+            found.add(ending)
+    return found
+
+
+def _paths(root: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in NOT_SOURCE]
+        if not TELLTALES.isdisjoint(names):
+            folders.clear()
+            continue
+        for name in names:
+            yield Path(folder, name).relative_to(root).as_posix()
+
+
+def _list(formatter: click.HelpFormatter) -> str:
+    with formatter.section("msp-bridge editors"):
+        formatter.write_dl(list(EDITORS.items()))
+    return formatter.getvalue()
+
+
+def _write(file: Path, settings: Mapping[str, Any]) -> None:
+    try:
+        before = file.read_bytes().decode("utf-8-sig") if file.exists() else ""
+        known, after = parse(before), merged(before, settings)
+    except (UnicodeDecodeError, ConfigurationError) as error:
+        raise ConfigurationError(
+            f"{file} was left as it is, for {error}; `msp-bridge editors {VSCODE}` prints what to put into it"
+        ) from None
+    if after != before:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(after.encode())
+    for name, value in settings.items():
+        was = "" if known.get(name, value) == value else f", was {json.dumps(known[name], ensure_ascii=False)}"
+        click.echo(f"{name}: {json.dumps(value, ensure_ascii=False)}{was}")
+    click.echo(f"{'written' if after != before else 'nothing to change'}: {file}")
