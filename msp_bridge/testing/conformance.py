@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -131,7 +132,9 @@ async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None
 async def check_edit(adapter: Adapter, project: Project, chosen: Sequence[Mutant]) -> None:
     """After an edit, discovery tells what is there now, and mutants that are gone get no result."""
     file = project.root / chosen[0].path
-    file.write_bytes(b"\n" + file.read_bytes())
+    content = file.read_bytes()
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    file.write_bytes(mark + b"\n" + content[len(mark) :])
     tree = TreeState.of(project.root)
     now = await _discovered(adapter, Scope(frozenset([chosen[0].path])))
     assert set(now) != {mutant for mutant in chosen if mutant.path == chosen[0].path}, "discover missed an edit"

@@ -1,0 +1,82 @@
+"""Command: how cargo-mutants is called, where cargo is, and what their failures say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
+
+from attrs import frozen
+
+from msp_bridge.adapter import ToolError
+from msp_bridge.processes import ProcessTree
+
+INSTALL = "cargo install --locked cargo-mutants"
+SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
+BASELINE_FAILED = 4
+MISSING = "no such command: `mutants`"
+TAIL = 500  # characters of stderr in an error message
+
+
+@frozen
+class Command:
+    """Calls of cargo in the project at `root`. None of them writes into it."""
+
+    root: Path
+    config_file: Path | None = None
+
+    async def lines(self, *arguments: str) -> AsyncGenerator[bytes, None]:
+        """The stdout of `cargo mutants`; raises `ToolError` when it fails."""
+        async with self.running(*arguments) as tree:
+            async with aclosing(tree.lines()) as lines:
+                async for line in lines:
+                    yield line
+            if await tree.exited() not in SUCCESS:
+                raise self.failure(tree)
+
+    def running(
+        self, *arguments: str, env: Mapping[str, str | None] | None = None
+    ) -> AbstractAsyncContextManager[ProcessTree]:
+        """`cargo mutants`, to be ended with the block."""
+        config = () if self.config_file is None else ("--config", str(self.config_file))
+        argv = [cargo(), "mutants", "--colors", "never", *config, *arguments]
+        return ProcessTree.running(argv, cwd=self.root, env={"PATH": search_path(), **(env or {})})
+
+    async def workspace_root(self) -> Path:
+        """The directory that cargo-mutants writes paths relative to."""
+        argv = [cargo(), "locate-project", "--workspace", "--message-format", "plain"]
+        async with ProcessTree.running(argv, cwd=self.root) as tree:
+            async with aclosing(tree.lines()) as lines:
+                found = [line async for line in lines]
+            if await tree.exited() != 0 or not found:
+                raise self.failure(tree)
+        return Path(os.fsdecode(found[0])).parent
+
+    def failure(self, tree: ProcessTree) -> ToolError:
+        """What to say when it has ended with an exit code that is no result."""
+        said = tree.errors.partition("Stack backtrace:")[0]
+        if MISSING in said:
+            return ToolError(f"cargo-mutants is not installed: run `{INSTALL}`")
+        words = " ".join(said.split())[-TAIL:] or f"exit code {tree.returncode}"
+        return ToolError(f"cargo-mutants can't work on {self.root}: {words}; mend that, or try `cargo mutants --list`")
+
+
+def cargo() -> str:
+    """The program, also where an editor's PATH doesn't lead; raises `ToolError`."""
+    found = shutil.which("cargo", path=search_path())
+    if found is None:
+        raise ToolError("there is no cargo on PATH, nor in ~/.cargo/bin: install Rust from https://rustup.rs")
+    return found
+
+
+def is_installed() -> bool:
+    """Whether cargo would find its subcommand `mutants`."""
+    return shutil.which("cargo-mutants", path=search_path()) is not None
+
+
+def search_path() -> str:
+    """PATH, and the directory where `cargo install` puts programs."""
+    home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.join(home, "bin")])

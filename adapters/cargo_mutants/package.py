@@ -1,0 +1,28 @@
+"""Package: what a project's Cargo.toml says, and whether it is part of a workspace around it."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "Cargo.toml"
+
+
+def is_package(root: Path) -> bool:
+    """Whether `root` has a Cargo.toml."""
+    return (root / MANIFEST).is_file()
+
+
+def is_member(root: Path) -> bool:
+    """Whether the package at `root` belongs to a workspace around it, whose project tells of its mutants, too."""
+    if "workspace" in _manifest(root):
+        return False
+    return any("workspace" in _manifest(directory) for directory in root.parents)
+
+
+def _manifest(directory: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads((directory / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,148 @@
+"""Report: a mutation-testing-report-schema report, read as strictly as its many writers allow. Pure: no disk.
+
+https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/report-schema
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msp_bridge.adapter import Location, Mutant, Position, Result, Status
+from msp_bridge.source import utf16_length
+
+EMBEDDED = re.compile(rb"\breport\s*=\s*(?=\{)")  # Infection writes its report only within a page of HTML
+Locate = Callable[[str, str], str | None]  # a file's key and source in the report: its path from the project's root
+WEIGHT = {Status.PENDING: 3, Status.SURVIVED: 2, Status.NO_COVERAGE: 2, Status.IGNORED: 0}  # of others: 1
+
+
+def read_report(data: bytes, locate: Locate) -> dict[Mutant, Result]:
+    """Every mutant of the report with its result, in the report's order; raises `ValueError` for what is no report.
+
+    `locate` gets a file's key, which is joined to `projectRoot` where there is one; files that it knows no path for
+    are left out. Mutants that the report doesn't tell apart are one, which is detected only if all of them are.
+    """
+    report = _object(_parsed(data), "the report")
+    version = str(report.get("schemaVersion", "1"))  # Mull writes none
+    if version.split(".")[0] not in ("1", "2"):
+        raise ValueError(f"its schemaVersion is {version}, not 1 or 2")
+    tests = _test_names(report)
+    results: dict[Mutant, Result] = {}
+    for key, entry in _object(report.get("files"), "files").items():
+        file = _object(entry, f"files[{key!r}]")
+        source = _text(file, "source") or ""
+        path = locate(_rooted(key, report.get("projectRoot")), source)
+        if path is not None:
+            for result in _results(path, source, file, tests):
+                known = results.get(result.mutant)
+                if known is None or _weight(result) > _weight(known):
+                    results[result.mutant] = result
+    return results
+
+
+def _parsed(data: bytes) -> Any:
+    text = data.decode("utf-8-sig")
+    if text.lstrip().startswith("<"):
+        embedded = EMBEDDED.search(data)
+        if embedded is None:
+            raise ValueError("it is a page of HTML without a report in it")
+        return json.JSONDecoder().raw_decode(data[embedded.end() :].decode("utf-8"))[0]
+    return json.loads(text)
+
+
+def _rooted(key: str, root: Any) -> str:
+    path = key.replace("\\", "/")
+    absolute = path.startswith("/") or re.match("[A-Za-z]:/", path)
+    return path if absolute or not isinstance(root, str) or not root else f"{root.replace(chr(92), '/')}/{path}"
+
+
+def _results(path: str, source: str, file: Mapping[str, Any], tests: Mapping[str, str]) -> Iterator[Result]:
+    entries = file.get("mutants")
+    if not isinstance(entries, list):
+        raise ValueError(f"the mutants of {path} are no list")
+    lines = source.split("\n")
+    for entry in entries:
+        fields = _object(entry, f"a mutant of {path}")
+        try:
+            yield _result(fields, _mutant(path, lines, fields), tests)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a mutant of {path} lacks {error}") from error
+
+
+def _mutant(path: str, lines: list[str], fields: Mapping[str, Any]) -> Mutant:
+    """Where the tool doesn't tell the replacement, its words stand there, as in the standard viewer.
+
+    They also join the mutator's name then, for two mutants at one place must not be taken for one.
+    """
+    mutator, description = str(fields["mutatorName"]), _text(fields, "description")
+    replacement = _text(fields, "replacement")
+    if replacement is None and description is not None:
+        mutator = f"{mutator}: {description}"
+    start, end = (_position(lines, fields["location"][side]) for side in ("start", "end"))
+    return Mutant(
+        path,
+        mutator,
+        Location(start, max(start, end)),
+        replacement if replacement is not None else description or mutator,
+        description,
+        handle=str(fields.get("id", "")),
+    )
+
+
+def _position(lines: list[str], place: Mapping[str, Any]) -> Position:
+    """The place, drawn into the file: some tools count columns from 0, or end a mutant on a line that isn't there."""
+    line, column = int(place["line"]), int(place["column"])
+    if lines == [""]:  # the report has no source
+        return Position(max(line, 1), max(column, 1))
+    if line > len(lines):
+        line, column = len(lines), utf16_length(lines[-1]) + 1
+    line = max(line, 1)
+    return Position(line, min(max(column, 1), utf16_length(lines[line - 1]) + 1))
+
+
+def _result(fields: Mapping[str, Any], mutant: Mutant, tests: Mapping[str, str]) -> Result:
+    duration, completed, static = (fields.get(name) for name in ("duration", "testsCompleted", "static"))
+    return Result(
+        mutant,
+        _status(fields["status"], mutant.path),
+        duration=float(duration) if isinstance(duration, int | float) else None,
+        covered_by=_names(fields.get("coveredBy"), tests),
+        killed_by=_names(fields.get("killedBy"), tests),
+        static=static if isinstance(static, bool) else None,
+        status_reason=_text(fields, "statusReason") or None,
+        tests_completed=int(completed) if isinstance(completed, int | float) else None,
+    )
+
+
+def _status(status: Any, path: str) -> Status:
+    try:
+        return Status(status)
+    except ValueError:
+        raise ValueError(f"a mutant of {path} has the unknown status {status!r}") from None
+
+
+def _weight(result: Result) -> int:
+    return WEIGHT.get(result.status, 1)
+
+
+def _names(ids: Any, tests: Mapping[str, str]) -> tuple[str, ...] | None:
+    return tuple(tests.get(str(test), str(test)) for test in ids) if isinstance(ids, list) else None
+
+
+def _test_names(report: Mapping[str, Any]) -> dict[str, str]:
+    files = report.get("testFiles") or {}
+    entries = [test for file in _object(files, "testFiles").values() for test in file.get("tests", ())]
+    return {str(test["id"]): str(test.get("name", test["id"])) for test in entries if "id" in test}
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} is no object")
+    return value

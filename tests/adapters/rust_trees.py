@@ -1,0 +1,56 @@
+"""What the tests of the cargo-mutants adapter share: trees, a stand-in for cargo, and adapters on them."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.cargo_mutants import CargoMutants
+
+from msp_bridge.adapter import Mutant, Project, Result, Scope
+from msp_bridge.testing import Running, TreeState
+
+PROJECTS = Path(__file__).parent.parent / "projects"
+STAND_IN = Path(__file__).parent.parent / "scripted" / "cargo_stand_in.py"
+
+
+def copied(name: str, to: Path) -> Path:
+    """The project `name`, copied below `to`."""
+    return Path(shutil.copytree(PROJECTS / name, to / "project", ignore=shutil.ignore_patterns("target")))
+
+
+def stand_in(directory: Path, monkeypatch: pytest.MonkeyPatch, *, installed: bool = True) -> None:
+    """From now on `cargo` is the stand-in, and no other is to be found."""
+    programs = directory / "programs"
+    programs.mkdir()
+    for name in ("cargo", "cargo-mutants")[: 1 + installed]:
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -S {STAND_IN} "$@"\n')
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.setenv("CARGO_HOME", str(directory / "cargo-home"))
+
+
+@contextlib.asynccontextmanager
+async def adapter_on(root: Path, *, jobs: int = 2) -> AsyncIterator[CargoMutants]:
+    """The adapter, which must leave the tree as it was and no process behind."""
+    tree, running = TreeState.of(root), Running()
+    adapter = CargoMutants.detect(Project(root=root, cache=root.parent / "cache", jobs=jobs))
+    assert adapter is not None
+    async with contextlib.aclosing(adapter):
+        yield adapter
+    assert await running.settled(0) == []
+    assert tree.differences(TreeState.of(root)) == []
+
+
+async def discovered(adapter: CargoMutants, *paths: str) -> list[Mutant]:
+    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as mutants:
+        return [mutant async for mutant in mutants]
+
+
+async def results_of(adapter: CargoMutants, mutants: Sequence[Mutant]) -> list[Result]:
+    async with contextlib.aclosing(adapter.test(mutants)) as results:
+        return [result async for result in results]

@@ -1,0 +1,81 @@
+"""The adapter keeps the promises of the conformance suite: with a stand-in for cargo, and with the real tools where they are."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.cargo_mutants import CargoMutants
+from rust_trees import adapter_on, copied, discovered, results_of, stand_in
+
+from msp_bridge.adapter import Project, Status
+from msp_bridge.testing import check_adapter
+
+REAL = shutil.which("cargo") is not None and shutil.which("cargo-mutants") is not None
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory for temporary files, to see whether any are left."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    return directory
+
+
+async def test_the_adapter_keeps_its_promises_with_a_stand_in(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch)
+    root = copied("rust_stand_in", tmp_path)
+    await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=6)
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path, temporary: Path) -> None:
+    root = copied("rust_ws", tmp_path)
+    await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=3)
+    assert os.listdir(temporary) == []
+
+
+@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path) -> None:
+    root = copied("rust_ws", tmp_path)
+    wanted = {
+        "replace * with + in total": Status.SURVIVED,
+        "replace - with + in total": Status.KILLED,
+        "replace - with + in left": Status.KILLED,
+        "replace find -> Option<Item> with Some(Default::default())": Status.COMPILE_ERROR,
+        "replace && with || in label": Status.SURVIVED,
+    }
+    async with adapter_on(root) as adapter:
+        chosen = [mutant for mutant in await discovered(adapter) if mutant.description in wanted]
+        results = await results_of(adapter, chosen)
+    assert {result.mutant.description: result.status for result in results} == wanted
+
+
+@pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
+async def test_kept_builds_are_never_those_of_another_text(tmp_path: Path) -> None:
+    root = copied("rust_ws", tmp_path)
+    source = root / "shop" / "src" / "lib.rs"
+    strong = source.read_text("utf-8")
+    weak = strong.replace("assert_eq!(super::total(2, 3), 6);", "")
+    wanted = {strong: Status.KILLED, weak: Status.SURVIVED}
+    async with contextlib.aclosing(CargoMutants(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
+        for text in (strong, weak, strong):
+            source.write_text(text, "utf-8")
+            chosen = [
+                mutant for mutant in await discovered(adapter) if mutant.description == "replace - with + in total"
+            ]
+            assert [result.status for result in await results_of(adapter, chosen)] == [wanted[text]]
+            async with contextlib.aclosing(adapter.test(chosen)) as results:
+                stopped = asyncio.create_task(anext(results))  # a build of the mutant may be left half-way
+                await asyncio.sleep(1)
+                stopped.cancel()
+                await asyncio.wait([stopped])

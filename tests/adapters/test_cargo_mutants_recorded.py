@@ -1,0 +1,104 @@
+"""What the adapter makes of what cargo-mutants 27.1.0 really said of tests/projects/rust_ws (recorded in rust_recorded)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_bridge.adapters.cargo_mutants.listing import Sources
+from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
+from rust_trees import PROJECTS
+
+from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.source import SourceText
+
+ROOT, RECORDED = PROJECTS / "rust_ws", PROJECTS / "rust_recorded"
+LISTED: list[dict[str, Any]] = json.loads((RECORDED / "list.json").read_text("utf-8"))
+MARKER = " /* ~ changed by cargo-mutants ~ */"
+
+
+def mutant_of(fields: dict[str, Any]) -> Mutant:
+    mutant = Sources(ROOT, ROOT).mutant(fields)
+    assert mutant is not None
+    return mutant
+
+
+@pytest.mark.parametrize("fields", LISTED, ids=[fields["name"] for fields in LISTED])
+def test_a_mutant_gives_the_file_that_cargo_mutants_tests(fields: dict[str, Any]) -> None:
+    mutant = mutant_of(fields)
+    source = SourceText.read(ROOT / mutant.path)
+    end = source.offset(mutant.location.end)
+    mutated = source.apply(mutant).replace("\r\n", "\n")
+    after = len(source.text[end:].replace("\r\n", "\n"))
+    ours = (mutated[: len(mutated) - after] + MARKER + mutated[len(mutated) - after :]).split("\n")
+    theirs = [line[1:] for line in fields["diff"].split("\n")[3:] if line[:1] in (" ", "+")]
+    start = int(fields["diff"].split("\n")[2].split("+")[1].split(",")[0]) - 1
+    assert [line.removeprefix("\ufeff") for line in theirs] == ours[start : start + len(theirs)]
+
+
+def test_names_are_those_of_the_list() -> None:
+    names = (RECORDED / "list.txt").read_text("utf-8").splitlines()
+    assert [mutant_of(fields).handle for fields in LISTED] == names
+    nameless = [{key: value for key, value in fields.items() if key != "name"} for fields in LISTED]
+    sources = Sources(ROOT, ROOT)
+    pairs = [(sources.mutant(fields, name), name) for fields, name in zip(nameless, names, strict=True)]
+    assert [mutant.handle for mutant, _ in pairs if mutant] == names
+
+
+def test_mutants_say_what_they_do() -> None:
+    mutant = mutant_of(next(fields for fields in LISTED if "4:28: replace - with +" in fields["name"]))
+    assert (mutant.path, mutant.mutator, mutant.replacement) == ("shop/src/lib.rs", "BinaryOperator", "+")
+    assert mutant.description == "replace - with + in total"
+
+
+def results() -> dict[str, Result]:
+    found = Outcomes(RECORDED / "mutants.out", Sources(ROOT, ROOT)).new()
+    return {result.mutant.handle: result for result in found}
+
+
+def test_every_outcome_is_a_result_of_a_listed_mutant() -> None:
+    counts = Counter(result.status for result in results().values())
+    assert counts == {Status.KILLED: 27, Status.SURVIVED: 10, Status.COMPILE_ERROR: 1, Status.TIMEOUT: 2}
+    assert {result.mutant for result in results().values()} == {mutant_of(fields) for fields in LISTED}
+
+
+def test_results_tell_what_the_logs_tell() -> None:
+    by_name = results()
+    killed = by_name["shop/src/lib.rs:4:28: replace - with + in total"]
+    assert killed.killed_by == ("tests::three_cost_thrice_as_much",)
+    assert killed.status_reason == "assertion `left == right` failed\n  left: 10\n right: 6"
+    assert killed.tests_completed == 2
+    assert killed.duration is not None
+    assert 0 < killed.duration < 5000
+    survived = by_name["shop/src/lib.rs:4:19: replace * with + in total"]
+    assert (survived.killed_by, survived.status_reason, survived.tests_completed) == (None, None, 2)
+    (unviable,) = [result for result in by_name.values() if result.status is Status.COMPILE_ERROR]
+    assert unviable.status_reason == "error[E0277]: the trait bound `Item: Default` is not satisfied"
+    timeout = by_name["stock/src/lib.rs:7:11: replace -= with += in countdown"]
+    assert (timeout.status, timeout.status_reason) == (Status.TIMEOUT, None)
+
+
+def test_outcomes_are_told_once_and_half_a_file_tells_nothing(tmp_path: Path) -> None:
+    text = (RECORDED / "mutants.out" / "outcomes.json").read_text("utf-8")
+    outcomes = Outcomes(tmp_path, Sources(ROOT, ROOT))
+    assert outcomes.new() == []
+    (tmp_path / "outcomes.json").write_text(text[: len(text) // 2])
+    assert outcomes.new() == []
+    (tmp_path / "outcomes.json").write_text(text)
+    assert len(outcomes.new()) == len(LISTED)
+    assert outcomes.new() == []
+
+
+def test_a_mutant_of_other_text_or_outside_the_project_is_none(tmp_path: Path) -> None:
+    fields = LISTED[0]
+    assert Sources(ROOT / "stock", ROOT).mutant(fields) is None
+    assert Sources(tmp_path, tmp_path).mutant(fields) is None
+    (tmp_path / "shop" / "src").mkdir(parents=True)
+    (tmp_path / "shop" / "src" / "lib.rs").write_text("// short\n")
+    assert Sources(tmp_path, tmp_path).mutant(fields) is None
+    inner = Sources(ROOT / "shop", ROOT).mutant(fields)
+    assert inner is not None
+    assert inner.path == "src/lib.rs"

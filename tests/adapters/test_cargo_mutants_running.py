@@ -1,0 +1,182 @@
+"""Runs and their failures, with a stand-in for cargo and cargo-mutants."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.cargo_mutants import CargoMutants
+from rust_trees import adapter_on, copied, discovered, results_of, stand_in
+
+from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    stand_in(tmp_path, monkeypatch)
+    return copied("rust_stand_in", tmp_path)
+
+
+def script(root: Path, **entries: object) -> None:
+    (root / "stand-in.json").write_text(json.dumps(entries))
+
+
+def project(root: Path, **fields: object) -> Project:
+    return Project(root=root, cache=root.parent / "cache", **fields)  # type: ignore[arg-type]
+
+
+async def test_statuses_and_details_are_those_of_the_outcomes(root: Path) -> None:
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    by_place = {(result.mutant.path, result.mutant.location.start.line): result for result in results}
+    assert {place: result.status for place, result in by_place.items()} == {
+        ("shop/src/lib.rs", 2): Status.KILLED,
+        ("shop/src/lib.rs", 6): Status.COMPILE_ERROR,
+        ("stock/src/lib.rs", 1): Status.SURVIVED,
+        ("stock/src/lib.rs", 5): Status.TIMEOUT,
+        ("stock/src/lib.rs", 6): Status.SURVIVED,
+    }
+    killed = by_place["shop/src/lib.rs", 2]
+    assert (killed.killed_by, killed.status_reason, killed.duration) == (("tests::add",), "left is not right", 125)
+
+
+@pytest.mark.parametrize("nameless", [False, True])
+async def test_only_the_chosen_mutants_are_tested(root: Path, nameless: bool) -> None:
+    script(root, **({"nameless": True} if nameless else {}))
+    async with adapter_on(root) as adapter:
+        chosen = (await discovered(adapter))[1::3]
+        assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
+
+
+async def test_more_mutants_than_one_run_takes_are_tested_in_several(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.AT_ONCE", 2)
+    async with adapter_on(root) as adapter:
+        chosen = (await discovered(adapter))[:5]
+        assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
+
+
+def kept_builds(root: Path) -> dict[str, str]:
+    return {file.parent.parent.name: file.read_text() for file in (root.parent / "cache").rglob("target/runs")}
+
+
+async def test_builds_are_kept_for_requests_of_few_mutants_which_take_one_job(root: Path) -> None:
+    async with adapter_on(root, jobs=4) as adapter:
+        mutants = await discovered(adapter)
+        await results_of(adapter, mutants[:2])
+        await results_of(adapter, mutants[:1])
+        await results_of(adapter, mutants)
+        assert kept_builds(root) == {"build-0": "1\n1\n"}
+        await asyncio.gather(results_of(adapter, mutants[:1]), results_of(adapter, mutants[:1]))
+        assert set(kept_builds(root)) == {"build-0", "build-1"}, "two runs at once have two directories"
+
+
+async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.builds.MOST", 1)
+    async with adapter_on(root) as adapter:
+        await results_of(adapter, (await discovered(adapter))[:1])
+    assert kept_builds(root) == {}
+
+
+async def test_tests_that_fail_only_with_kept_builds_are_run_without(root: Path) -> None:
+    script(root, baseline="fails with kept builds")
+    async with adapter_on(root) as adapter:
+        mutants = (await discovered(adapter))[:2]
+        assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+        assert len(await results_of(adapter, mutants)) == 2
+    assert kept_builds(root) == {"build-0": "1\n"}, "which is remembered"
+
+
+async def test_a_result_comes_before_the_run_ends_and_closing_ends_it(root: Path) -> None:
+    script(root, hangs=True)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            assert (await anext(results)).mutant == mutants[0]
+
+
+async def test_a_package_of_a_workspace_has_only_its_own_mutants(root: Path) -> None:
+    async with adapter_on(root / "shop") as adapter:
+        mutants = await discovered(adapter)
+        assert {mutant.path for mutant in mutants} == {"src/lib.rs"}
+        assert len(await results_of(adapter, mutants[:1])) == 1
+
+
+@pytest.mark.parametrize(
+    ("entries", "says"),
+    [
+        ({"missing": True}, "cargo-mutants is not installed: run `cargo install --locked cargo-mutants`"),
+        ({"exit": 70}, "cargo-mutants can't work on .*: thread 'main' panicked; mend that, or try"),
+    ],
+    ids=str,
+)
+async def test_a_tool_that_fails_is_a_clear_error(root: Path, entries: dict[str, object], says: str) -> None:
+    script(root, **entries)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match=f"^{says}") as raised:
+            await discovered(adapter)
+        assert "backtrace" not in str(raised.value)
+        assert [finding.good for finding in [finding async for finding in adapter.diagnose()]] == [True, False]
+
+
+async def test_a_file_that_is_no_rust_is_named(root: Path) -> None:
+    (root / "shop" / "src" / "lib.rs").write_text("fn {")
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match=r"failed to parse shop/src/lib\.rs"):
+            await discovered(adapter)
+
+
+async def test_tests_that_fail_without_a_mutant_are_named(root: Path) -> None:
+    script(root, baseline="fails")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"^the tests fail without any mutant: tests::add; make `cargo test` pass"):
+            await results_of(adapter, mutants)
+
+
+async def test_the_doctor_tells_the_versions_and_how_many_mutants(root: Path) -> None:
+    async with adapter_on(root) as adapter:
+        findings = [finding async for finding in adapter.diagnose()]
+    assert findings[1:] == [
+        Finding(True, "cargo-mutants", "cargo-mutants 27.1.0"),
+        Finding(True, "mutants", f"14 in {root}"),
+    ]
+
+
+def test_it_is_detected_in_packages_where_the_tool_is(root: Path, tmp_path: Path) -> None:
+    assert CargoMutants.detect(project(root)) is not None
+    assert CargoMutants.detect(project(root / "shop")) is not None
+    assert CargoMutants.detect(project(tmp_path)) is None
+    assert CargoMutants.detect(project(root, config_file=root / "mutants.toml")) is not None
+    assert CargoMutants.detect(project(root, config_file=root / "cosmic-ray.toml")) is None
+    assert "there is no Cargo.toml" in CargoMutants.absent(project(tmp_path)).text
+
+
+def test_a_nested_member_is_left_to_its_workspace(root: Path, tmp_path: Path) -> None:
+    assert CargoMutants.detect(project(root, nested=True)) is not None
+    assert CargoMutants.detect(project(root / "shop", nested=True)) is None
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "Cargo.toml").write_text('[package]\nname = "alone"\n')
+    assert CargoMutants.detect(project(alone, nested=True)) is not None
+
+
+def test_without_the_tool_only_its_configuration_makes_it_detected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand_in(tmp_path, monkeypatch, installed=False)
+    root = copied("rust_stand_in", tmp_path)
+    assert CargoMutants.detect(project(root)) is None
+    assert CargoMutants.absent(project(root)).remedy == "cargo install --locked cargo-mutants"
+    (root / ".cargo").mkdir()
+    (root / ".cargo" / "mutants.toml").touch()
+    assert CargoMutants.detect(project(root)) is not None
+
+
+def test_settings_are_refused(root: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"move jobs to \.cargo/mutants\.toml"):
+        CargoMutants.detect(project(root, settings={"jobs": 2}))

@@ -1,0 +1,317 @@
+"""What the adapter makes of a tool's runs: a real tool, and one that follows a script for what no honest tool would do."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define
+from generic_trees import Table, adapter_on, copied, discovered, results_of, settings
+from msp_bridge.adapters.generic import Generic
+
+from msp_bridge.adapter import Finding, Mutant, Project, Result, Status, ToolError
+from msp_bridge.source import SourceText
+
+TOOL = Path(__file__).parent.parent / "scripted" / "report_tool.py"
+
+
+async def test_the_results_are_those_of_the_tool_itself(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    async with adapter_on(root, settings(root)) as adapter:
+        mutants = await discovered(adapter)
+        results = await results_of(adapter, mutants)
+    judged = subprocess.run(["python3", "mutate.py", "out/r.json"], cwd=root, capture_output=True, text=True)
+    assert judged.returncode == 3, judged.stderr
+    files = json.loads((root / "out/r.json").read_bytes())["files"]
+    expected = {
+        (os.path.relpath(path, root), *_place(mutant["location"]["start"]), mutant["replacement"]): mutant["status"]
+        for path, file in files.items()
+        for mutant in file["mutants"]
+    }
+    assert {key_of(result): result.status.value for result in results} == expected
+    assert {Status.KILLED, Status.SURVIVED, Status.IGNORED} == {result.status for result in results}
+
+
+def key_of(result: Result) -> tuple[str, int, int, str]:
+    mutant = result.mutant
+    return mutant.path, mutant.location.start.line, mutant.location.start.column, mutant.replacement
+
+
+def _place(position: dict[str, int]) -> tuple[int, int]:
+    return position["line"], position["column"]
+
+
+async def test_a_mutant_is_the_exact_text_of_the_mutated_file(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    async with adapter_on(root, settings(root)) as adapter:
+        mutants = await discovered(adapter, "prices/money.py")
+        source = SourceText.read(root / "prices/money.py")
+    line = '    return "🍎 é" + str(total(price, count)) + "¢"'
+    assert line in source.text
+    expected = [line.replace(" + s", " - s"), line.replace(' + "', ' - "')]
+    assert [source.apply(mutant) for mutant in mutants if mutant.location.start.line == 9] == [
+        source.text.replace(line, mutated) for mutated in expected
+    ]
+
+
+async def test_a_result_tells_all_that_the_report_tells(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    async with adapter_on(root, settings(root)) as adapter:
+        (mutant, *_) = await discovered(adapter, "prices/money.py")
+        (result,) = await results_of(adapter, [mutant])
+    assert mutant.description == "* becomes +"
+    assert result == Result(
+        mutant, Status.KILLED, covered_by=("the check",), status_reason="AssertionError", tests_completed=1
+    )
+
+
+# A tool that follows a script
+
+
+@define
+class Scripted:
+    """A project with one file, a.txt, and a tool whose runs are scripts in `directory`."""
+
+    root: Path
+    directory: Path
+
+    def table(self, **changes: Any) -> dict[str, Table]:
+        command = [sys.executable, str(TOOL), str(self.directory)]
+        table = {
+            "files": ["*.txt"],
+            "discover": [*command, "discover", "{report}", "{files}"],
+            "test": [*command, "test", "{report}", "{ranges:;}", "{jobs}", "{root}"],
+        }
+        return {"tool": table | changes}
+
+    def script(self, name: str, *steps: dict[str, Any]) -> None:
+        (self.directory / f"{name}.json").write_text(json.dumps(steps))
+
+    def runs(self) -> list[list[str]]:
+        return [json.loads(line) for line in (self.directory / "log").read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Scripted:
+    root, directory = tmp_path / "project", tmp_path / "directory"
+    root.mkdir()
+    directory.mkdir()
+    (root / "a.txt").write_text("one two\n")
+    project = Scripted(root, directory)
+    project.script("discover", {"write": ["{0}", report()]})
+    return project
+
+
+def report(*statuses: str, **changes: Any) -> dict[str, Any]:
+    """A report of two mutants of a.txt."""
+    words = [(1, 4), (5, 8)]
+    mutants = [
+        {"id": str(at), "mutatorName": "Word", "replacement": "", "location": span(*words[at]), "status": status}
+        for at, status in enumerate(statuses or ("Pending", "Pending"))
+    ]
+    return {"schemaVersion": "1", "files": {"a.txt": {"source": "one two\n", "mutants": mutants}}} | changes
+
+
+def span(start: int, end: int) -> dict[str, Any]:
+    return {"start": {"line": 1, "column": start}, "end": {"line": 1, "column": end}}
+
+
+async def test_a_result_comes_while_the_tool_still_runs(scripted: Scripted) -> None:
+    write = {"write": ["{0}", report("Killed", "Pending")]}
+    scripted.script("test", write, {"await": "gate"}, {"write": ["{0}", report("Killed", "Survived")]})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        first, second = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test([first, second])) as results:
+            assert await anext(results) == Result(first, Status.KILLED)
+            (scripted.directory / "gate").touch()
+            assert [result async for result in results] == [Result(second, Status.SURVIVED)]
+
+
+async def test_half_a_report_is_waited_for(scripted: Scripted) -> None:
+    half = json.dumps(report("Killed", "Killed"))[:-40]
+    ending = {"write": ["{0}", report("Killed", "Survived")]}
+    scripted.script("test", {"write": ["{0}", half]}, {"touch": "half"}, {"await": "gate"}, ending)
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        testing = asyncio.create_task(results_of(adapter, await discovered(adapter)))
+        while not (scripted.directory / "half").exists():
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.4)  # so that the half is looked at; the result is the same if it isn't
+        assert not testing.done()
+        (scripted.directory / "gate").touch()
+        assert [result.status for result in await testing] == [Status.KILLED, Status.SURVIVED]
+
+
+async def test_closing_ends_a_tool_that_would_never_end(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Pending")]}, {"await": "never"})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            assert (await anext(results)).status is Status.KILLED
+
+
+async def test_only_the_mutants_that_were_asked_for_are_reported(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        _, second = await discovered(adapter)
+        assert await results_of(adapter, [second]) == [Result(second, Status.SURVIVED)]
+    assert scripted.runs()[-1][3:5] == ["a.txt:1-1", "3"]
+
+
+async def test_what_is_still_pending_at_the_end_was_not_tested(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Pending")]})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    assert [result.status for result in results] == [Status.KILLED, Status.IGNORED]
+    assert results[1].status_reason == "generic.tool ended without having tested it"
+
+
+@pytest.mark.parametrize("code", [0, 1, 3])
+async def test_a_report_counts_whatever_the_exit_code(scripted: Scripted, code: int) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]}, {"exit": code})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    assert [result.status for result in results] == [Status.KILLED, Status.SURVIVED]
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"),
+    [
+        (
+            [{"err": "no such option"}, {"exit": 2}],
+            r"there is no new report {report}; `.* exit code 2: no such option;",
+        ),
+        ([{"out": "said here"}, {"exit": 1}], r"there is no new report .* exit code 1: said here;"),
+        ([], r"there is no new report .* exit code 0: it said nothing; try the command by hand"),
+        ([{"write": ["{0}", "{"]}], r"its report can't be read: Expecting property name"),
+        ([{"write": ["{0}", "[]"]}], r"its report can't be read: the report is no object"),
+        ([{"write": ["{0}", report("Killed", "Better")]}], r"unknown status 'Better'"),
+        ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail;"),
+    ],
+    ids=str,
+)
+async def test_a_tool_without_a_report_is_a_clear_error(scripted: Scripted, steps: list[Any], says: str) -> None:
+    scripted.script("test", *steps)
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=rf"^generic\.tool: .*{says}") as raised:
+            await results_of(adapter, mutants)
+    assert f"{TOOL} {scripted.directory} test" in str(raised.value)
+
+
+async def test_a_program_that_is_not_there_is_a_clear_error(scripted: Scripted) -> None:
+    table = scripted.table(discover=["no-such-tool", "{report}"])
+    async with adapter_on(scripted.root, table) as adapter:
+        with pytest.raises(ToolError, match="can't run no-such-tool: there is no such program"):
+            await discovered(adapter)
+
+
+async def test_more_files_than_a_command_can_name_are_a_clear_error(scripted: Scripted) -> None:
+    for number in range(800):
+        (scripted.root / f"{number:0200}.txt").touch()
+    command = ["true", "{report}", "{files:,}"]
+    async with adapter_on(scripted.root, scripted.table(discover=command)) as adapter:
+        with pytest.raises(
+            ToolError, match=r"801 files are too many for one command: leave .files. and .ranges. out of it"
+        ):
+            await discovered(adapter)
+
+
+async def test_an_old_report_in_the_project_is_never_taken_for_a_new_one(scripted: Scripted) -> None:
+    (scripted.root / "out").mkdir()
+    (scripted.root / "out" / "report.json").write_text(json.dumps(report("Killed", "Killed")))
+    scripted.script("discover", {"write": ["out/2/report.json", report()]})
+    scripted.script("test", {"exit": 0})
+    async with adapter_on(scripted.root, scripted.table(report="out/**/report.json")) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"there is no new report out/\*\*/report\.json"):
+            await results_of(adapter, mutants)
+
+
+async def test_a_tool_runs_in_a_private_copy(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["a.txt", "spoilt"]}, {"write": ["{0}", report("Killed", "Killed")]})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        await results_of(adapter, await discovered(adapter))
+        await results_of(adapter, await discovered(adapter))
+    for _, directory, *_ in scripted.runs():
+        assert Path(directory) != scripted.root
+        assert Path(directory).name == "project"
+    assert scripted.runs()[-1][-1] == scripted.runs()[-1][1], "{root} is where it runs"
+
+
+async def test_a_tool_that_writes_nothing_may_run_in_the_project(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Killed")]})
+    async with adapter_on(scripted.root, scripted.table(writes=False)) as adapter:
+        await results_of(adapter, await discovered(adapter))
+    assert {directory for _, directory, *_ in scripted.runs()} == {str(scripted.root)}
+
+
+async def test_a_program_of_an_environment_that_is_not_copied_is_found(scripted: Scripted) -> None:
+    program = scripted.root / "node_modules" / "tool"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} {TOOL} {scripted.directory} discover $1\n")
+    program.chmod(0o755)
+    async with adapter_on(scripted.root, scripted.table(discover=["node_modules/tool", "{report}"])) as adapter:
+        assert len(await discovered(adapter)) == 2
+
+
+async def test_mutants_are_discovered_once_for_each_state_of_a_file(scripted: Scripted) -> None:
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        first = await discovered(adapter)
+        assert await asyncio.gather(discovered(adapter), discovered(adapter, "a.txt")) == [first, first]
+    assert len(scripted.runs()) == 1
+
+
+@pytest.mark.parametrize("name", ["a.txt", "tool.conf"])
+async def test_mutants_are_discovered_anew_when_a_file_or_the_configuration_changes(
+    scripted: Scripted, name: str
+) -> None:
+    (scripted.root / "tool.conf").touch()
+    cache = scripted.directory / "cache"
+    async with contextlib.aclosing(Generic(Project(scripted.root, cache, settings=scripted.table()))) as adapter:
+        await discovered(adapter)
+        (scripted.root / name).write_text("two one\n")
+        await discovered(adapter)
+        await discovered(adapter)
+    assert len(scripted.runs()) == 2
+
+
+async def test_files_are_named_to_the_tool_and_only_those_in_question(scripted: Scripted) -> None:
+    (scripted.root / "b.txt").write_text("one two\n")
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        await discovered(adapter, "b.txt")
+        await discovered(adapter)
+    assert [run[3:] for run in scripted.runs()] == [["b.txt"], ["a.txt"]]
+
+
+async def test_the_doctor_tells_what_each_tool_lacks(scripted: Scripted) -> None:
+    tables = scripted.table(test=["bin/tool", "{report}"]) | {
+        "other": {**scripted.table()["tool"], "files": ["*.none"], "writes": False}
+    }
+    async with adapter_on(scripted.root, tables) as adapter:
+        findings = [finding async for finding in adapter.diagnose()]
+    correct = "install it, put its directory on PATH, or correct the command"
+    in_place = "0 files match *.none; runs in the project itself, as `writes = false` says"
+    assert findings == [
+        Finding(True, "generic.tool", sys.executable),
+        Finding(False, "generic.tool", "there is no program bin/tool", correct),
+        Finding(True, "generic.tool", "1 files match *.txt; runs in a private copy"),
+        Finding(True, "generic.other", sys.executable),
+        Finding(False, "generic.other", in_place, "correct files"),
+    ]
+
+
+async def test_a_file_of_two_tools_belongs_to_the_first(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Killed")]})
+    table = scripted.table()["tool"]
+    async with adapter_on(scripted.root, {"first": table, "second": table}) as adapter:
+        mutants: list[Mutant] = await discovered(adapter)
+        assert len(mutants) == 2
+        assert len(await results_of(adapter, mutants)) == 2
+    assert len(scripted.runs()) == 2

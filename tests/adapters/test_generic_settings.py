@@ -1,0 +1,107 @@
+"""The tables that users write: what a wrong one is told, and what the right ones mean."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_bridge.adapters.generic import Generic
+from msp_bridge.adapters.generic.command import Command
+from msp_bridge.adapters.generic.tool import Tool
+
+from msp_bridge.adapter import ConfigurationError, Project
+
+TABLE = {"files": ["src/**/*.php"], "discover": ["tool", "{report}"], "test": ["tool", "{report}", "{files}"]}
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (["tool"], r"must be the table of a tool: write \[generic\.tool\] with the keys files, discover and test"),
+        (TABLE | {"tests": []}, "unknown key 'tests'; did you mean 'test'?"),
+        (TABLE | {"cwd": "."}, "unknown key 'cwd'; choose from files, discover, test, report, writes"),
+        ({**TABLE, "files": "src/*.php"}, r'set files to what the tool mutates, such as files = \["src'),
+        ({**TABLE, "files": ["/src/*.php"]}, "'/src/\\*.php' in files must be relative to the project's root"),
+        ({**TABLE, "files": ["../*.php"]}, "must be relative to the project's root, without .."),
+        ({"files": ["*.php"], "test": ["tool"]}, "set discover to the command that lists the mutants without testing"),
+        ({"files": ["*.php"], "discover": ["tool", "{report}"]}, "set test to the command that tests them"),
+        (TABLE | {"test": "tool {report}"}, r"test must be a list of words, such as \[\"tool\""),
+        (TABLE | {"test": ["tool", 3]}, "test: 3 must be a word, or a list of words that belong together"),
+        (TABLE | {"test": ["tool", "{raport}"]}, r"there is no placeholder \{raport\}; choose from \{files\}, "),
+        (TABLE | {"test": ["{root}/tool"]}, r"must begin with a program, not with \{root\}/tool"),
+        (TABLE | {"test": ["tool", "{jobs:,}"]}, r"\{jobs\} is one value, which nothing joins: write \{jobs\}"),
+        (TABLE | {"test": ["tool", ["{files}", "{ranges}"]]}, "can't be repeated for files and ranges: use one of"),
+        (TABLE | {"discover": ["tool", "{report}", "{ranges}"]}, r"replace \{ranges\} by \{files\}"),
+        (TABLE | {"test": ["tool"]}, r"test must say where the report goes: put \{report\} in it, or set `report`"),
+        (TABLE | {"report": 3}, "report must be a path or a glob"),
+        (TABLE | {"report": "/tmp/report.json"}, "must be relative to the project's root"),
+        (TABLE | {"report": "out/*.json", "writes": False}, "is written into it: remove `writes = false`"),
+        (TABLE | {"writes": "no"}, "writes must be true or false: whether the tool writes into the project"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_is_told_with_what_to_write(tmp_path: Path, table: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^generic\.tool: .*{says}|^generic\.tool {says}"):
+        Generic.detect(Project(tmp_path, tmp_path / "cache", settings={"tool": table}))
+
+
+def test_it_is_detected_by_its_settings_alone(tmp_path: Path) -> None:
+    project = Project(tmp_path, tmp_path / "cache", settings={"tool": TABLE})
+    assert Generic.detect(project) is not None
+    assert Generic.detect(Project(tmp_path, tmp_path / "cache")) is None
+    assert Generic.detect(Project(tmp_path, tmp_path / "cache", tmp_path / "file", settings={"tool": TABLE})) is None
+    assert "docs/generic.md" in str(Generic.absent(project).remedy)
+
+
+@pytest.mark.parametrize(
+    ("words", "argv"),
+    [
+        (["tool", "{files}"], ["tool", "a b", "c"]),
+        (["tool", "--filter={files}"], ["tool", "--filter=a b", "--filter=c"]),
+        (["tool", "--filter={files:,}"], ["tool", "--filter=a b,c"]),
+        (["tool", ["-m", "{files}"], "-v"], ["tool", "-m", "a b", "-m", "c", "-v"]),
+        (["tool", ["-m", "{root}/{files}"]], ["tool", "-m", "/r/a b", "-m", "/r/c"]),
+        (["tool", "{ranges: }"], ["tool", "c:1-2 c:4-4"]),
+        (["tool", "--jobs={jobs}", "{report}", "{directory}"], ["tool", "--jobs=2", "/d/report.json", "/d"]),
+        (["tool", '{"json": {}}', "{1..2}", "${HOME}"], ["tool", '{"json": {}}', "{1..2}", "${HOME}"]),
+    ],
+    ids=str,
+)
+def test_placeholders_are_repeated_or_joined_and_no_shell_splits_them(words: list[Any], argv: list[str]) -> None:
+    values = {"root": "/r", "directory": "/d", "report": "/d/report.json", "jobs": "2"}
+    command = Command.of(words, "test")
+    assert command.words({**values, "files": ["a b", "c"], "ranges": ["c:1-2", "c:4-4"]}) == argv
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "*",
+        "**",
+        "**/*.php",
+        "src/**",
+        "src/**/*.php",
+        "src/*/?.php",
+        "s*/a.php",
+        "./src/a.php",
+        "src/[ab].php",
+        "src/[!a].php",
+        "src/.hidden/*.php",
+        ".*/*",
+        "src/a[+]b.php",
+        "src/**/deep/*",
+        "**/**/a.php",
+    ],
+)
+def test_a_claim_is_what_the_glob_finds(tmp_path: Path, pattern: str) -> None:
+    paths = ["a.php", "src/a.php", "src/b.php", "src/a.phpx", "src/c/d.php", "src/c/deep/a.php", "src/.hidden/a.php"]
+    for path in [*paths, "src/a+b.php", ".config/a.php", "src/.a.php"]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    tool = Tool.of("generic.tool", {**TABLE, "files": [pattern]})
+    everything = [file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*") if file.is_file()]
+    found = {path for path in glob.glob(pattern, root_dir=tmp_path, recursive=True) if (tmp_path / path).is_file()}
+    assert tool.listed(tmp_path) == sorted(path.removeprefix("./") for path in found)
+    assert sorted(filter(tool.claims, everything)) == tool.listed(tmp_path)
