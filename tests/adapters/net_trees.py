@@ -1,0 +1,102 @@
+"""What the tests of the Stryker.NET adapter share. All of them run against the scripted dotnet, never the real tool."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+from msp_bridge.adapters.stryker_net import StrykerNet
+
+from msp_bridge.adapter import Mutant, Project, Result, Scope
+from msp_bridge.testing import Running, TreeState
+
+TESTS = Path(__file__).parent.parent
+SDK = TESTS / "scripted" / "dotnet"
+
+
+@frozen
+class Scripted:
+    """The scripted dotnet: what it is to do, and what it was asked."""
+
+    directory: Path
+    monkeypatch: Any
+
+    def say(self, **script: Any) -> None:
+        """From now on."""
+        self.monkeypatch.setenv("SCRIPTED_STRYKER", json.dumps({"log": str(self.directory / "log"), **script}))
+
+    @property
+    def gate(self) -> Path:
+        return self.directory / "gate"
+
+    @property
+    def browser(self) -> Path:
+        """Exists when a browser was opened."""
+        return self.directory / "browser"
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """The arguments and directories of its runs so far."""
+        log = self.directory / "log"
+        return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+
+    def patterns(self, run: int = -1) -> list[str]:
+        words = self.runs[run]["arguments"]
+        return [words[at + 1] for at, word in enumerate(words) if word == "-m"]
+
+
+def scripted_dotnet(directory: Path, monkeypatch: Any) -> Scripted:
+    """First on PATH, and no other .NET anywhere."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), os.environ["PATH"]]))
+    monkeypatch.setenv("HOME", str(directory / "home"))
+    (directory / "home").mkdir()
+    scripted = Scripted(directory, monkeypatch)
+    monkeypatch.setenv("SCRIPTED_BROWSER", str(scripted.browser))
+    scripted.say()
+    return scripted
+
+
+def copied(name: str, to: Path) -> Path:
+    """The project `name`, copied below `to`."""
+    root = to / "project"
+    shutil.copytree(TESTS / "projects" / name, root)
+    return root
+
+
+@contextlib.asynccontextmanager
+async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerNet]:
+    """The adapter that detects the tree, whose bytes must be the same afterwards, with no process left."""
+    adapter = StrykerNet.detect(Project(root=root, cache=root.parent / "cache", **options))
+    assert adapter is not None
+    before, running = TreeState.of(root), Running()
+    try:
+        yield adapter
+    finally:
+        await adapter.aclose()
+    assert await running.settled(0) == []
+    assert before.differences(TreeState.of(root)) == []
+
+
+async def discovered(adapter: StrykerNet, *paths: str) -> list[Mutant]:
+    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as mutants:
+        return [mutant async for mutant in mutants]
+
+
+async def results_of(adapter: StrykerNet, mutants: Sequence[Mutant], into: list[Result] | None = None) -> list[Result]:
+    """All of them; `into` has those that came before an error, too."""
+    taken = [] if into is None else into
+    async with contextlib.aclosing(adapter.test(mutants)) as results:
+        async for result in results:
+            taken.append(result)
+    return taken
+
+
+def statuses(results: Sequence[Result], mutator: str = "Arithmetic mutation") -> dict[str, str]:
+    """The replacement of each mutant to its status."""
+    return {result.mutant.replacement: result.status.value for result in results if result.mutant.mutator == mutator}

@@ -1,0 +1,117 @@
+"""Places: from the tool's lines and columns to the protocol's, and to .NET's offsets. Against the scripted dotnet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msp_bridge.adapters.stryker_net import patterns
+from msp_bridge.adapters.stryker_net.text import ToolText
+from net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet
+
+from msp_bridge.adapter import Location, Mutant, Position, Status
+from msp_bridge.source import SourceText
+
+BOM = b"\xef\xbb\xbf"
+SOURCES = {
+    "bom": BOM + b"// one\nclass C { int f(int a, int b) => a + b; int g(int p, int q) => p + q; }\n",
+    "crlf": b"// one\r\n\r\nclass C {\r\n int f(int a, int b) => a + b;\r\n int g(int p, int q) => p + q; }\r\n",
+    "astral": "// \U0001f600\U0001f600 é\nclass C { /* \U0001f600 */ int f(int a, int b) => a + b;\n"
+    "// \U0001f600\n int g(int p, int q) => p + q; /* \U0001f600 */ }\n".encode(),
+    "tabs": b"\t// one\n\tclass C {\t\tint f(int a, int b)\t=>\ta + b;\n\t\tint g(int p, int q) => p + q; }\n",
+    "all": BOM
+    + "// \U0001f600\r\n\tclass C { /*\U0001f600*/ int f(int a, int b) => a + b;\r\n"
+    "/*\U0001f600*/\tint g(int p, int q) => p + q; }".encode(),
+    "line ends of C# that are none of the protocol": "// a\u2028// b\r// c\u0085class C { int f(int a, int b) => a + b;\n"
+    "int g(int p, int q) => p + q; }".encode(),
+}
+TESTS = "[Fact] public void F() { } // kills: a + b\n[Fact] public void G() { } // covers: p + q\n"
+
+
+@pytest.fixture
+def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    return scripted_dotnet(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+async def test_a_mutant_is_tested_alone_wherever_it_stands(dotnet: Scripted, tmp_path: Path, name: str) -> None:
+    root = copied("net_calc", tmp_path)
+    (root / "src/Calc/Odd.cs").write_bytes(SOURCES[name])
+    (root / "tests/Calc.Tests/OddTests.cs").write_text(TESTS)
+    source = SourceText.read(root / "src/Calc/Odd.cs")
+    async with adapter_on(root) as adapter:
+        first, second = await discovered(adapter, "src/Calc/Odd.cs")
+        assert (source.at(first.location), source.at(second.location)) == ("a + b", "p + q")
+        assert source.apply(first) == source.text.replace("a + b", "a - b")
+        [result] = await results_of(adapter, [second])
+    assert (result.mutant, result.status) == (second, Status.SURVIVED)
+    start = len(source.text[: source.text.index("p + q")].encode("utf-16-le")) // 2
+    assert dotnet.patterns()[0] == f"**/testing-0/project/src/Calc/Odd.cs{{{start}..{start + 5}}}"
+
+
+async def test_a_file_is_named_without_offsets_when_all_of_it_is_selected(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    async with adapter_on(root) as adapter:
+        await results_of(adapter, await discovered(adapter, "src/Calc/Calc.cs"))
+    assert dotnet.patterns() == ["**/testing-0/project/src/Calc/Calc.cs", "!**/Generated/*.cs"]
+
+
+async def test_names_with_special_characters_find_their_file(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    (root / "src/Calc/Odd[1]{2}.cs").write_bytes(SOURCES["bom"])
+    (root / "tests/Calc.Tests/OddTests.cs").write_text(TESTS)
+    async with adapter_on(root) as adapter:
+        first, _ = await discovered(adapter, "src/Calc/Odd[1]{2}.cs")
+        [result] = await results_of(adapter, [first])
+    assert result.status is Status.KILLED
+
+
+async def test_mutants_of_a_file_that_has_changed_since_get_no_result(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "src/Calc/Calc.cs")
+    (root / "src/Calc/Calc.cs").write_text("class Calc { int f(int a, int b) => a + b; }")
+    async with adapter_on(root) as adapter:
+        assert await results_of(adapter, mutants) == []
+
+
+def test_spans_that_touch_become_one_as_the_tool_would_make_them() -> None:
+    mutants = [mutant_at(start, end) for start, end in [(10, 20), (12, 14), (20, 25), (30, 31), (31, 31)]]
+    assert patterns.testing(mutants, {}, Path("/x/y"), None) == ["**/x/y/a.cs{10..25}{30..32}"]
+
+
+def test_thousands_of_spans_are_no_argument_that_is_too_long() -> None:
+    mutants = [mutant_at(start, start + 3) for start in range(0, 50_000, 10)]
+    words = patterns.testing(mutants, {}, Path("/x/y"), None)
+    assert len(words) > 1
+    assert max(map(len, words)) < 17_000
+    assert "".join(words).count("..") == 5000
+    many = [mutant_at(start, start + 3) for start in range(0, 500_000, 10)]
+    assert patterns.testing(many, {}, Path("/x/y"), None) == ["**/x/y/a.cs"]
+
+
+@given(st.text(alphabet="ab\t \r\n\u2028\u0085\u00e9\U0001f600", max_size=40), st.data())
+def test_a_place_of_the_tool_is_the_same_place_in_the_protocol(text: str, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(0, len(text)))
+    if text[offset - 1 : offset + 1] == "\r\n":
+        return  # no token of C# begins between the two
+    before = text[:offset].replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u0085", "\n")
+    line = before[before.rfind("\n") + 1 :]
+    position = Position(before.count("\n") + 1, len(line.encode("utf-16-le")) // 2 + 1)
+    tool = ToolText.of(text)
+    assert tool.offset(position) == offset
+    assert tool.location(offset, offset).start == SourceText(text).position(offset)
+    assert tool.utf16(offset) == len(text[:offset].encode("utf-16-le")) // 2
+
+
+@pytest.mark.parametrize("position", [Position(3, 1), Position(1, 9), Position(0, 1), Position(2, 2)])
+def test_a_place_that_the_text_does_not_have_is_refused(position: Position) -> None:
+    with pytest.raises(ValueError, match="no"):
+        ToolText.of("abc\n\U0001f600").offset(position)
+
+
+def mutant_at(start: int, end: int) -> Mutant:
+    location = Location(Position(1, start + 1), Position(1, end + 1))
+    return Mutant("a.cs", "any", location, "x", handle=patterns.handle("", start, end))

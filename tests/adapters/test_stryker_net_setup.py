@@ -1,0 +1,244 @@
+"""Setup: where the adapter is at home, how the tool is called, and what doctor says. Against the scripted dotnet."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.stryker_net import StrykerNet
+from net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+
+from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
+
+CONFIG = '{"stryker-config": {}}'
+TEST_PROJECT = '<Project><PackageReference Include="Microsoft.NET.Test.Sdk" /></Project>'
+
+
+@pytest.fixture
+def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    return scripted_dotnet(tmp_path, monkeypatch)
+
+
+def tree(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def is_at_home(root: Path, *, nested: bool = False, config_file: Path | None = None) -> bool:
+    project = Project(root=root, cache=root / "no cache", nested=nested, config_file=config_file)
+    return StrykerNet.detect(project) is not None
+
+
+def use_the_global_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(SDK / "tools"), prepend=":")
+
+
+@pytest.mark.parametrize("name", ["stryker-config.json", "stryker-config.yml", "stryker-config.yaml"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_configuration_is_a_home(dotnet: Scripted, tmp_path: Path, name: str, nested: bool) -> None:
+    text = CONFIG if name.endswith("json") else "stryker-config:\n  verbosity: info\n"
+    assert is_at_home(tree(tmp_path / "p", **{name: text}), nested=nested)
+
+
+def test_a_manifest_beside_a_solution_is_a_home(dotnet: Scripted, tmp_path: Path) -> None:
+    assert is_at_home(copied_without_config(tmp_path))
+    assert is_at_home(tmp_path / "project", nested=True)
+
+
+def test_a_manifest_above_counts_for_what_was_opened_only(dotnet: Scripted, tmp_path: Path) -> None:
+    root = tree(copied_without_config(tmp_path) / "sub", **{"Sub.sln": ""})
+    assert is_at_home(root)
+    assert not is_at_home(root, nested=True)
+
+
+def test_project_folders_of_a_solution_are_no_homes_of_their_own(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    for folder in ("src/Calc", "tests/Calc.Tests"):
+        assert not is_at_home(root / folder, nested=True)
+
+
+def test_the_global_tool_counts_for_tests_that_were_opened(
+    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied_without_config(tmp_path)
+    shutil.rmtree(root / ".config")
+    assert not is_at_home(root)
+    use_the_global_tool(monkeypatch)
+    assert is_at_home(root)
+    assert not is_at_home(root, nested=True)
+    (root / "tests/Calc.Tests/Calc.Tests.csproj").write_text("<Project />")
+    assert not is_at_home(root)
+
+
+def test_a_folder_without_anything_of_dotnet_is_no_home(
+    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_the_global_tool(monkeypatch)
+    assert not is_at_home(tree(tmp_path / "p", **{"package.json": "{}"}))
+    assert not is_at_home(tree(tmp_path / "q", **{"Q.csproj": "<Project />"}))
+
+
+def test_only_its_own_configuration_files_are_taken(dotnet: Scripted, tmp_path: Path) -> None:
+    root = tree(
+        copied_without_config(tmp_path),
+        **{
+            "ours.json": CONFIG,
+            "js.json": '{"mutate": []}',
+            "bad.json": "{",
+            "a.toml": "",
+            "a.yml": "stryker-config:\n",
+        },
+    )
+    taken = [
+        name
+        for name in ("ours.json", "js.json", "bad.json", "a.toml", "a.yml")
+        if is_at_home(root, config_file=root / name)
+    ]
+    assert taken == ["ours.json", "a.yml"]
+
+
+def test_a_configuration_that_was_named_is_not_for_the_folders_below(dotnet: Scripted, tmp_path: Path) -> None:
+    root = tree(copied_without_config(tmp_path), **{"ours.json": CONFIG})
+    assert not is_at_home(root / "src/Calc", nested=True, config_file=root / "ours.json")
+
+
+async def test_a_configuration_in_the_test_project_runs_there(
+    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied("net_repo", tmp_path)
+    use_the_global_tool(monkeypatch)
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    assert statuses(results) == {"price - shipping": "Killed"}
+    assert {Path(run["directory"]).name for run in dotnet.runs} == {"Shop.Tests"}
+    assert not is_at_home(root / "test/Shop.Tests", nested=True)  # what it tests lies outside
+
+
+async def test_a_test_project_that_was_opened_alone_says_what_to_open(
+    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_the_global_tool(monkeypatch)
+    root = copied("net_repo", tmp_path) / "test/Shop.Tests"
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ConfigurationError, match="open the directory that holds both"):
+            await discovered(adapter)
+
+
+async def test_the_configuration_that_was_named_is_used(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied_without_config(tmp_path)
+    file = tree(root, **{"ci/ours.json": '{"stryker-config": {"mutate": ["**/Names.cs"]}}'}) / "ci/ours.json"
+    async with adapter_on(root, config_file=file) as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {"src/Calc/Names.cs"}
+    arguments = dotnet.runs[0]["arguments"]
+    assert arguments[arguments.index("-f") + 1] == str(file)
+
+
+async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    command = f"{SDK / 'dotnet'} stryker"
+    async with adapter_on(root, settings={"command": command}) as adapter:
+        assert await discovered(adapter)
+    async with adapter_on(root, settings={"comand": command}) as adapter:
+        with pytest.raises(ConfigurationError, match="there is only `command`"):
+            await discovered(adapter)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("stryker-config.json", '{"stryker-config": []}', "is no configuration of Stryker.NET"),
+        ("stryker-config.json", '{"stryker-config": {"mutate": "x"}}', "is no list of patterns"),
+        ("stryker-config.yml", "stryker-config:\n  mutate:\n    - x\n", "write it as stryker-config.json"),
+    ],
+)
+async def test_a_wrong_configuration_is_one_clear_sentence(
+    dotnet: Scripted, tmp_path: Path, name: str, text: str, said: str
+) -> None:
+    root = tree(copied_without_config(tmp_path), **{name: text})
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ConfigurationError, match=said):
+            await discovered(adapter)
+
+
+async def test_scopes_without_sources_start_nothing(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied("net_calc", tmp_path)
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter, "README.md", "gone.cs", "gone/", "src/Calc/Calc.csproj") == []
+        assert await results_of(adapter, []) == []
+    assert dotnet.runs == []
+
+
+@pytest.mark.parametrize(
+    ("path", "claimed"),
+    [
+        ("A.cs", True),
+        ("src/A.cs", True),
+        ("src/bin/A.cs", False),
+        ("obj/A.cs", False),
+        ("A.fs", False),
+        ("A.csproj", False),
+    ],
+)
+def test_sources_are_claimed(tmp_path: Path, path: str, claimed: bool) -> None:
+    assert StrykerNet(Project(root=tmp_path, cache=tmp_path)).claims(path) is claimed
+
+
+async def findings(root: Path) -> list[Finding]:
+    return [finding async for finding in StrykerNet(Project(root=root, cache=root.parent / "no" / "cache")).diagnose()]
+
+
+async def test_doctor_finds_what_is_there(dotnet: Scripted, tmp_path: Path) -> None:
+    found = await findings(copied("net_calc", tmp_path))
+    assert [(finding.good, finding.subject) for finding in found] == [
+        (True, "stryker-net"),
+        (True, "configuration"),
+        (True, ".NET SDK"),
+    ]
+    assert "`dotnet stryker`" in found[0].text
+    assert found[2].text == "9.0.100-scripted"
+
+
+async def test_doctor_says_how_to_install_the_tool(dotnet: Scripted, tmp_path: Path) -> None:
+    [finding] = await findings(copied("net_repo", tmp_path))
+    assert (finding.good, finding.remedy) == (False, "dotnet tool install -g dotnet-stryker")
+
+
+async def test_doctor_says_that_there_is_no_sdk(
+    dotnet: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    [finding] = await findings(copied("net_calc", tmp_path))
+    assert finding.remedy == "install the .NET SDK"
+    with pytest.raises(ToolError):
+        async with adapter_on(tmp_path / "project") as adapter:
+            await discovered(adapter)
+
+
+def test_doctor_says_what_is_missing(dotnet: Scripted, tmp_path: Path) -> None:
+    root = copied_without_config(tmp_path)
+    shutil.rmtree(root / ".config")
+    assert StrykerNet.absent(Project(root=root, cache=root)).remedy == "dotnet tool install -g dotnet-stryker"
+    assert StrykerNet.absent(Project(root=tmp_path, cache=root)).remedy == "dotnet stryker init"
+
+
+def copied_without_config(to: Path) -> Path:
+    root = copied("net_calc", to)
+    (root / "stryker-config.json").unlink()
+    return root
+
+
+@pytest.mark.parametrize(
+    "config",
+    ['{"stryker-config": {"solution": "../../All.sln"}}', '{"stryker-config": {"test-projects": ["../A/A.csproj"]}}'],
+)
+def test_a_configuration_that_leads_outside_is_no_home_of_its_own(
+    dotnet: Scripted, tmp_path: Path, config: str
+) -> None:
+    root = tree(
+        tmp_path / "p", **{"test/T/stryker-config.json": config, "test/T/T.csproj": TEST_PROJECT, "All.sln": ""}
+    )
+    assert not is_at_home(root / "test/T", nested=True)
+    assert is_at_home(root)

@@ -1,0 +1,1 @@
+public static class Made { public static int Sum(int x, int y) => x + y; }
