@@ -2,7 +2,7 @@
 
 `docs/writing-an-adapter.md` tells it as a story; `msp_bridge.testing` has the conformance suite. Adapters are
 found by the entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module,
-`model`, `scope`, `errors`, `ended`, `processes`, `shadow` and `source`.
+`model`, `scope`, `errors`, `ended`, `processes`, `shadow`, `source` and `upstream`.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ FILES = sorted(
     for file in (HERE / room).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
-API = {"adapter", "model", "scope", "errors", "ended", "source", "processes", "shadow"}
+API = {"adapter", "model", "scope", "errors", "ended", "source", "processes", "shadow", "upstream"}
 MAY = {  # what each room may import of ours, besides itself
     "access": {"errors", "rpc"},
     "rpc": set(),
@@ -35,6 +35,7 @@ MAY = {  # what each room may import of ours, besides itself
     "dialects": {"model", "rpc", "workspace.selection"},
     "workspace": {"adapter", "ended", "errors", "model", "not_source", "scope"},
     "reports": {"model", "source", "scope", "version"},
+    "upstream": {"errors", "processes"},
     "testing": {"adapter", "model", "scope", "source", "processes"},
     "session": {"batches", "dialects", "errors", "rpc", "workspace"},
     "server": {"ended", "errors", "rpc", "session", "workspace"},
