@@ -22,6 +22,7 @@ BENCHMARKS = {
     "again": "One mutant again, on a warm server",
     "whole": "A whole run",
     "cosmic_ray": "A whole run, with cosmic-ray",
+    "stryker_js": "StrykerJS's own server, alone and through the bridge",
 }
 
 

@@ -1,0 +1,151 @@
+"""Bench: one private copy and the StrykerJS that works in it, one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from attrs import frozen
+
+from msp_bridge.adapter import Project
+from msp_bridge.ended import ended
+
+from .command_line import CommandLine
+from .configuration import config_file
+from .copy import Copy
+from .installation import Installation
+from .launch import Launch
+from .node import Node
+from .server import Server
+
+IDLE = 2  # warm benches that wait for the next request
+SCHEMA = re.compile(rb'"\$schema"\s*:\s*"[^"]*"')
+LEADS_ON = re.compile(rb"""["'`]\.\.?/""")  # the configuration may have read other files of the project
+
+
+@frozen
+class Toolchain:
+    """What runs."""
+
+    node: Node
+    installation: Installation
+
+
+class Bench:
+    """Nobody else uses it between `prepare` and `reset` or the end of what was asked."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._claim: asyncio.Task[Copy] | None = None
+        self._tool: Server | CommandLine | None = None
+        self._read: object = None  # what the tool has read for good
+
+    @property
+    def copy(self) -> Copy:
+        """After `prepare`."""
+        assert self._claim is not None
+        return self._claim.result()
+
+    async def prepare(self, toolchain: Toolchain) -> None:
+        """Bring the copy up to date; raises ToolError when there's no room for it."""
+        if self._claim is None:  # when it is cancelled, the copy is claimed all the same, and found here the next time
+            claiming = asyncio.to_thread(Copy.claim, self._project)
+            self._claim = asyncio.create_task(claiming, name="claiming a private copy")
+        await asyncio.wait([self._claim])
+        if self._claim.exception() is not None:
+            claim, self._claim = self._claim, None
+            claim.result()
+        await _in_thread(self.copy.refresh)
+        self._launch = Launch(toolchain.node, toolchain.installation, self.copy.places, self._config())
+        if self._read != (read := self._reads()):
+            await self.reset()
+            self._read = read
+
+    async def tool(self) -> Server | CommandLine:
+        """StrykerJS, started if it isn't; raises ToolError."""
+        if self._tool is None or self._tool.ended:
+            await self.reset()
+            serves = self._launch.installation.serves
+            self._tool = await Server.start(self._launch) if serves else CommandLine(self._launch)
+        return self._tool
+
+    async def reset(self) -> None:
+        """End whatever runs."""
+        tool, self._tool = self._tool, None
+        if tool is not None:
+            await tool.end()
+
+    async def clear(self) -> None:
+        """Delete what runs have left."""
+        if self._claim is not None and self._claim.done() and self._claim.exception() is None:
+            await _in_thread(self.copy.clear)
+
+    async def aclose(self) -> None:
+        """End whatever runs, and let others have the copy."""
+        await self.reset()
+        if self._claim is not None:
+            await asyncio.wait([self._claim])
+            if self._claim.exception() is None:
+                await asyncio.to_thread(self.copy.close)
+
+    def _config(self) -> Path | None:
+        file = config_file(self._project)
+        if file is None or not file.is_relative_to(self._project.root):
+            return file
+        return self.copy.path / file.relative_to(self._project.root)
+
+    def _reads(self) -> object:
+        config = b"" if self._launch.config is None else SCHEMA.sub(b"", _content(self._launch.config))
+        package = _content(self.copy.path / "package.json")
+        digest = self.copy.digest if LEADS_ON.search(config) else None
+        return self._launch, config, package, digest, self.copy.installed
+
+
+class Benches:
+    """As many as requests are alive at once; a few stay warm."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._idle: list[Bench] = []
+        self._busy: set[Bench] = set()
+
+    @asynccontextmanager
+    async def lease(self, toolchain: Toolchain) -> AsyncIterator[Bench]:
+        """A prepared one. After a failure or a cancel nothing of it runs when the block is left."""
+        bench = self._idle.pop() if self._idle else Bench(self._project)
+        self._busy.add(bench)
+        try:
+            await bench.prepare(toolchain)
+            yield bench
+        except BaseException:
+            await bench.reset()
+            raise
+        finally:
+            await bench.clear()
+            self._busy.discard(bench)
+            self._idle.append(bench)
+            if len(self._idle) > IDLE:
+                await self._idle.pop(0).aclose()
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        for bench in [*self._idle, *self._busy]:
+            await bench.aclose()
+        self._idle.clear()
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """A cancel waits until it is done, so that nobody else begins meanwhile."""
+    working = asyncio.create_task(asyncio.to_thread(work), name="work on a private copy")
+    await ended(working)
+    working.result()
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""

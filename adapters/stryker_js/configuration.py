@@ -1,0 +1,60 @@
+"""Configuration: which file configures StrykerJS in a project, and whether anything does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from msp_bridge.adapter import Project
+
+NAMES = tuple(  # in StrykerJS's own order
+    f"{prefix}stryker{suffix}.{extension}"
+    for prefix in ("", ".")
+    for suffix in (".conf", ".config")
+    for extension in ("json", "js", "mjs", "cjs")
+)
+EXTENSIONS = frozenset({".json", ".js", ".mjs", ".cjs"})
+MUTABLE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte", ".html", ".htm")
+CORE = "@stryker-mutator/core"
+
+
+def configured(project: Project) -> bool:
+    """Whether StrykerJS is set up in the project: by a configuration file, or as a dependency."""
+    if project.config_file is not None:
+        return could_configure(project.config_file)
+    return found(project.root) is not None or depends_on_core(project.root)
+
+
+def config_file(project: Project) -> Path | None:
+    """The file that configures StrykerJS, if any."""
+    return project.config_file or found(project.root)
+
+
+def found(root: Path) -> Path | None:
+    """The configuration file in `root` that StrykerJS takes by itself."""
+    files = (root / name for name in NAMES)
+    return next((file for file in files if file.is_file() and could_configure(file)), None)
+
+
+def could_configure(file: Path) -> bool:
+    """Whether `file` may be StrykerJS's: by its name, and a JSON file also by what is in it."""
+    if file.suffix.lower() not in EXTENSIONS or file.name == "package.json":
+        return False
+    return file.suffix.lower() != ".json" or "stryker-config" not in read_json(file)  # that is Stryker.NET's
+
+
+def depends_on_core(root: Path) -> bool:
+    """Whether package.json asks for StrykerJS."""
+    package = read_json(root / "package.json")
+    tables = (package.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies"))
+    return any(isinstance(table, dict) and CORE in table for table in tables)
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in `file`; empty when there is none, or it can't be read."""
+    try:
+        value = json.loads(file.read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

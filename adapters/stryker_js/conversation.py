@@ -1,0 +1,78 @@
+"""Conversation: what one StrykerJS says in the course of a run, whether it serves or is driven by its command line."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from msp_bridge.adapter import BridgeError, Status
+from msp_bridge.processes import ProcessTree
+from msp_bridge.upstream import Frames, Message, framed
+
+from .failure import errors, failure
+from .mutants import Raw
+from .places import Places
+
+NEXT = framed({"method": "msp-bridge/next", "params": {}})  # one more mutant may start: see target/observer.mjs
+STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
+LOOKS, LOOK = 40, 0.05  # s; the log comes by another pipe than the answer
+
+
+class Conversation:
+    """What our own plugin says is understood here; what belongs to a run is kept until the next `begin`."""
+
+    def __init__(self, tree: ProcessTree, frames: Frames, places: Places) -> None:
+        self.tree, self.frames, self._places = tree, frames, places
+        self._names: dict[str, str] = {}  # of tests, by ids that are no names
+        self._why = ""
+        self._logged_before = ""
+
+    def begin(self) -> None:
+        """A new run."""
+        self._names, self._why, self._logged_before = {}, "", self._logged
+
+    def takes(self, message: Message) -> bool:
+        """Whether the message was for us alone."""
+        params = message.get("params") or {}
+        if message.get("method") == "msp-bridge/tests":
+            self._names = dict(params["names"])
+        elif message.get("method") == "msp-bridge/failed":
+            self._why = params.get("why") or ""
+        else:
+            return False
+        return True
+
+    def understood(self, raw: Raw) -> Raw:
+        """The result with the names of tests in place of their ids, and the user's paths in its reason."""
+        better: dict[str, Any] = {
+            key: self._names_of(raw[key]) for key in ("coveredBy", "killedBy") if raw.get(key) is not None
+        }
+        if raw.get("statusReason"):
+            better["statusReason"] = self._places.told(raw["statusReason"])
+        return {**raw, **better}
+
+    async def taken(self, raw: Raw) -> None:
+        """Whoever wanted the result has it: the next mutant may start in its place."""
+        if raw["status"] in STARTED:
+            await self.tree.write(NEXT)
+
+    async def failed(self, message: str) -> BridgeError:
+        """The error to raise when StrykerJS gives `message` as the reason why it can't go on."""
+        for _ in range(LOOKS):
+            if self._why or errors(self._news):
+                break
+            await asyncio.sleep(LOOK)
+        return failure(*map(self._places.told, (message, self._why, self._news)))
+
+    @property
+    def _logged(self) -> str:
+        return self.tree.errors + self.frames.noise
+
+    @property
+    def _news(self) -> str:
+        """The log since the run began, as far as it is remembered."""
+        return self._logged.removeprefix(self._logged_before)
+
+    def _names_of(self, ids: Sequence[Any]) -> list[str]:
+        return [self._names.get(str(id), str(id)) for id in ids]

@@ -1,0 +1,50 @@
+"""Diagnosis: what `msp-bridge doctor` says of StrykerJS on a project."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from msp_bridge.adapter import BridgeError, Finding, Project, Scope
+
+from .bench import Toolchain
+from .configuration import config_file
+from .installation import INSTALL, package_manager
+from .mutants import Found
+
+NOTHING = "set `mutate` in StrykerJS's configuration to the files to mutate"
+
+
+async def diagnose(
+    project: Project,
+    toolchain: Callable[[], Awaitable[Toolchain]],
+    discover: Callable[[Scope], Awaitable[list[Found]]],
+) -> AsyncGenerator[Finding, None]:
+    """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
+    manager = package_manager(project.root)
+    try:
+        tools = await toolchain()
+    except BridgeError as error:
+        yield wrong("stryker-js", error)
+        return
+    installation, node = tools.installation, tools.node
+    way = "served" if installation.serves else "by its command line; from 9.3 on it stays warm between requests"
+    yield Finding(True, "stryker-js", f"{installation.version} in {installation.directory}, {way}")
+    yield Finding(True, "node", f"{node.version} ({node.program})")
+    yield Finding(True, "packages", f"installed with {manager} (`{INSTALL[manager]} <package>`)")
+    file = config_file(project)
+    yield Finding(True, "configuration", str(file) if file else "none: StrykerJS's defaults, npm test as a command")
+    try:
+        found = await discover(Scope())
+    except BridgeError as error:
+        yield wrong("mutants", error)
+        return
+    files = len({one.mutant.path for one in found})
+    ignored = sum(one.ignored is not None for one in found)
+    text = f"{len(found)} mutants in {files} files" + (f", {ignored} of them ignored" if ignored else "")
+    yield Finding(bool(found), "mutants", text, None if found else NOTHING)
+
+
+def wrong(subject: str, error: BridgeError) -> Finding:
+    """The error as a finding; what is to be done stands behind its last colon."""
+    text, _, remedy = str(error).rpartition(": ")
+    return Finding(False, subject, text or remedy, remedy.removeprefix("run ").strip("`") if text else None)

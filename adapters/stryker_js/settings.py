@@ -1,0 +1,37 @@
+"""Settings: the adapter's own table in the bridge's configuration."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self
+
+from attrs import frozen
+
+from msp_bridge.adapter import ConfigurationError, Project
+
+TABLE = "stryker-js"
+KNOWN = ("node",)
+
+
+@frozen
+class Settings:
+    """What the user set."""
+
+    node: Path | None = None  # the program, absolute
+
+    @classmethod
+    def of(cls, project: Project) -> Self:
+        """Raises ConfigurationError for keys and values that mean nothing here."""
+        for key in project.settings:
+            if key not in KNOWN:
+                raise ConfigurationError(f"the table {TABLE!r} has no setting {key!r}; it has: {', '.join(KNOWN)}")
+        node = project.settings.get("node")
+        if node is None:
+            return cls()
+        if not isinstance(node, str):
+            raise ConfigurationError(f"the setting `node` of {TABLE!r} must be the path of a program, not {node!r}")
+        program = Path(os.path.abspath(project.root / Path(node).expanduser()))
+        if not program.is_file() or not os.access(program, os.X_OK):
+            raise ConfigurationError(f"there is no program {program}; correct the setting `node` of {TABLE!r}")
+        return cls(program)

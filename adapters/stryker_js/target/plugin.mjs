@@ -1,0 +1,42 @@
+// A plugin for StrykerJS before 9.3, which has no server: a reporter that tells each event as `serve` would, framed on
+// stdout, and a test runner that runs nothing, so that `stryker run` only finds mutants.
+
+function frame(method, params) {
+  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }));
+  process.stdout.write(Buffer.concat([Buffer.from(`\nContent-Length: ${body.length}\r\n\r\n`), body]));
+}
+
+class BridgeReporter {
+  #places = new Map(); // by the mutants' ids: 0-based in the plan of every version, 1-based in the results since 7.0
+
+  onMutationTestingPlanReady({ mutantPlans }) {
+    const mutants = mutantPlans.map(({ mutant }) => mutant);
+    if (process.env.MSP_BRIDGE_DISCOVER) frame('msp-bridge/plan', { mutants });
+    this.#places = new Map(mutants.map(({ id, location }) => [id, location]));
+  }
+
+  onMutantTested(mutant) {
+    if (process.env.MSP_BRIDGE_DISCOVER) return;
+    frame('msp-bridge/tested', { ...mutant, location: this.#places.get(mutant.id) });
+  }
+
+}
+
+class NoTests {
+  capabilities() {
+    return { reloadEnvironment: true };
+  }
+
+  async dryRun() {
+    return { status: 'complete', tests: [{ id: 'none', name: 'none', status: 0, timeSpentMs: 0 }] };
+  }
+
+  async mutantRun() {
+    return { status: 'survived', nrOfTests: 0 };
+  }
+}
+
+export const strykerPlugins = [
+  { kind: 'Reporter', name: 'msp-bridge', injectableClass: BridgeReporter },
+  { kind: 'TestRunner', name: 'msp-bridge-no-tests', injectableClass: NoTests },
+];

@@ -1,0 +1,95 @@
+"""What the tests of the StrykerJS adapter share: trees with packages, adapters on them, and what they give."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msp_bridge.adapters.stryker_js import StrykerJs
+
+from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.testing import Running, TreeState
+
+TESTS = Path(__file__).parents[1]
+CORE8, CORE9, CORE10 = (TESTS / "npm" / name / "node_modules" for name in ("core8", "core9", "core10"))
+
+
+def copied(name: str, to: Path, modules: Path | None = CORE9) -> Path:
+    """The project `name`, copied below `to`, with these packages."""
+    root = to / "project"
+    shutil.copytree(TESTS / "projects" / name, root, ignore=shutil.ignore_patterns("node_modules"))
+    if modules is not None:
+        assert modules.is_dir(), f"{modules} is missing: `make test` installs it"
+        (root / "node_modules").symlink_to(modules)
+    return root
+
+
+def project_at(root: Path, **options: Any) -> Project:
+    """As the front end makes it."""
+    return Project(root=root, **{"cache": root.parent / "cache", "jobs": 2, **options})
+
+
+@contextlib.asynccontextmanager
+async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerJs]:
+    """The adapter that detects the tree. Afterwards no process is left, and nothing was written in the tree."""
+    running, tree = Running(), TreeState.of(root)
+    modules = tree_of_modules(root)
+    adapter = StrykerJs.detect(project_at(root, **options))
+    assert adapter is not None
+    try:
+        yield adapter
+    finally:
+        await adapter.aclose()
+    assert await running.settled(0) == []
+    assert [line for line in tree.differences(TreeState.of(root)) if line.endswith("has appeared")] == []
+    assert tree_of_modules(root) == modules
+
+
+def tree_of_modules(root: Path) -> list[str]:
+    """The names in `node_modules`, which no test run may add to."""
+    modules = root / "node_modules"
+    return sorted(path.name for path in modules.iterdir()) if modules.is_dir() else []
+
+
+async def discovered(adapter: StrykerJs, *paths: str) -> list[Mutant]:
+    return [mutant async for mutant in adapter.discover(Scope(frozenset(paths) if paths else None))]
+
+
+async def results_of(adapter: StrykerJs, mutants: Sequence[Mutant]) -> list[Result]:
+    return await taken(adapter.test(mutants))
+
+
+async def taken(results: AsyncGenerator[Result, None]) -> list[Result]:
+    async with contextlib.aclosing(results):
+        return [result async for result in results]
+
+
+async def findings_of(adapter: StrykerJs) -> list[Finding]:
+    return [finding async for finding in adapter.diagnose()]
+
+
+def configure(root: Path, **options: Any) -> None:
+    """Change options in stryker.config.json."""
+    file = root / "stryker.config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | options))
+
+
+def scripted_core(modules: Path, script: str, version: str = "9.6.1") -> Path:
+    """A @stryker-mutator/core that does what `script` says, for what the real one won't do on demand."""
+    core = modules / "@stryker-mutator" / "core"
+    (core / "bin").mkdir(parents=True)
+    (core / "package.json").write_text(json.dumps({"version": version, "engines": {"node": ">=18"}}))
+    (core / "bin" / "stryker.js").write_text(script)
+    return core
+
+
+async def until(file: Path, count: int) -> None:
+    """Returns when `file` has `count` lines."""
+    async with asyncio.timeout(60):
+        while not file.exists() or len(file.read_text().splitlines()) < count:
+            await asyncio.sleep(0.02)

@@ -1,0 +1,114 @@
+"""Which mutants there are: odd names, broken files, edits, configurations of every kind."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of
+
+from msp_bridge.adapter import Status
+from msp_bridge.source import SourceText
+
+ODD = [
+    "[id].js",
+    "[...all].js",
+    "{a,b}.js",
+    "sp ace.js",
+    "ünï 𝒳.js",
+    "!bang.js",
+    "(group)/+page.js",
+    "a+(b).js",
+    "#1.js",
+    "c:1-2.js",
+]
+ADD = "exports.add = function (a, b) {\n  return a + b;\n};\n"
+
+
+def with_odd_names(root: Path) -> None:
+    configure(root, mutate=["odd/**/*.js"], testRunner="command", plugins=[], commandRunner={"command": "node odd.cjs"})
+    (root / "package.json").write_text("{}")
+    for name in ODD:
+        file = root / "odd" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(ADD)
+    names = ", ".join(f"{'./odd/' + name!r}" for name in ODD)
+    (root / "odd.cjs").write_text(
+        f"for (const name of [{names}]) if (require(name).add(1, 2) !== 3) process.exit(1);\n"
+    )
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_files_may_have_any_name(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    with_odd_names(root)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        assert {mutant.path for mutant in mutants} == {f"odd/{name}" for name in ODD}
+        some = [mutant for mutant in mutants if mutant.mutator == "ArithmeticOperator"]
+        assert [mutant.path for mutant in await discovered(adapter, "odd/[id].js")] == ["odd/[id].js"] * 2
+        (root / "new.txt").write_text("so that nothing is known any more")
+        assert await discovered(adapter, "odd/[id].js") == [m for m in mutants if m.path == "odd/[id].js"]
+        results = await results_of(adapter, some)
+        assert sorted(result.mutant.path for result in results) == sorted(f"odd/{name}" for name in ODD)
+        assert {result.status for result in results} == {Status.KILLED}
+        (root / "new.txt").unlink()
+
+
+async def test_columns_count_utf_16_units(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/unicode.js")
+        source = SourceText.read(root / "lib/unicode.js")
+        (mutant,) = [mutant for mutant in mutants if mutant.replacement == '"Stryker was here!"']
+        assert source.at(mutant.location) == "''"
+        (result,) = await results_of(adapter, [mutant])
+    assert result.mutant == mutant
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_a_broken_file_spoils_nothing_but_itself(
+    modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    async with adapter_on(root) as adapter:
+        before = await discovered(adapter)
+        (root / "lib/[broken].js").write_text("export const = 1;\n")
+        try:
+            with caplog.at_level(logging.WARNING):
+                assert await discovered(adapter) == before
+            assert "lib/[broken].js has no mutants, for it can't be parsed: Unexpected token (1:13)" in caplog.text
+            assert await discovered(adapter, "lib/[broken].js") == []
+            assert len(await results_of(adapter, before[:1])) == 1
+        finally:
+            (root / "lib/[broken].js").unlink()
+
+
+async def test_a_configuration_is_read_anew_when_it_or_what_it_imports_has_changed(tmp_path: Path) -> None:
+    root = copied("js_vitest", tmp_path)
+    imported = root / "mutate.mjs"
+    async with adapter_on(root) as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {"src/range.ts"}
+        imported.write_text("export const mutate = ['mutate.mjs'];\n")
+        assert {mutant.path for mutant in await discovered(adapter)} == {"mutate.mjs"}
+        (root / "stryker.conf.mjs").write_text("export default { mutate: ['vitest.config.ts'], plugins: [] };\n")
+        assert {mutant.path for mutant in await discovered(adapter)} == {"vitest.config.ts"}
+
+
+async def test_ignored_mutants_come_with_their_reason_and_cost_no_run(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "test/price.spec.js").write_text("it('fails', () => { throw new Error('never run'); });\n")
+    async with adapter_on(root) as adapter:
+        mutants = [mutant for mutant in await discovered(adapter) if mutant.location.start.line == 8]
+        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.path == "lib/unicode.js"])
+    assert (result.status, result.status_reason) == (Status.IGNORED, "only for show")
+
+
+async def test_discovery_writes_nothing_though_the_configuration_wants_it_in_place(tmp_path: Path) -> None:
+    root = copied("js_command", tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        results = await results_of(adapter, mutants)
+        assert len(results) == len(mutants) == 9
+        assert {result.status for result in results} == {Status.KILLED, Status.SURVIVED}

@@ -1,0 +1,185 @@
+"""Whatever is wrong with the tool, the project or its tests ends in one clear sentence, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of, scripted_core
+
+from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
+
+BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+
+
+@BOTH
+async def test_a_red_suite_is_shown_with_its_failing_tests(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    (root / "test/red.spec.js").write_text("it('is red', () => { throw new Error('for a reason'); });\n")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError) as caught:
+            await results_of(adapter, mutants[:2])
+        assert str(caught.value) == "the tests fail without any mutant, mend them first: is red: for a reason"
+        (root / "test/red.spec.js").write_text("")
+        assert len(await results_of(adapter, mutants[:1])) == 1
+
+
+async def test_tests_that_cannot_be_loaded_are_shown(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "test/red.spec.js").write_text("import './nowhere.js';\n")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"^the tests can't be run, mend that first: .*nowhere\.js"):
+            await results_of(adapter, mutants[:1])
+
+
+async def test_no_tests_at_all_are_no_success(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "test/price.spec.js").write_text("")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match="StrykerJS ran no tests: correct the options of the test runner"):
+            await results_of(adapter, mutants[:1])
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", 'Invalid config file "{root}/stryker.config.json"'),
+        ('{"concurrency": 1, "mutate": 3}', 'Config option "mutate" has the wrong type'),
+    ],
+    ids=["no JSON", "wrong option"],
+)
+async def test_a_bad_configuration_is_named(modules: Path, text: str, message: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    (root / "stryker.config.json").write_text(text)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ConfigurationError) as caught:
+            await discovered(adapter)
+        assert message.replace("{root}", str(root)) in str(caught.value)
+        (root / "stryker.config.json").write_text('{"testRunner": "mocha"}')
+        assert await discovered(adapter)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("export const options = {};", "it must have an object as its default export"),
+        ("export default () => ({});", "it must have an object as its default export"),
+        ("throw new Error('for a reason');", "for a reason"),
+        ("export default {", "Unexpected end of input"),
+        ("import './nowhere.mjs';", "nowhere.mjs"),
+    ],
+)
+async def test_a_configuration_in_javascript_that_gives_nothing_is_named(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    root = copied("js_vitest", tmp_path)
+    (root / "stryker.conf.mjs").write_text(text)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ConfigurationError) as caught:
+            await discovered(adapter)
+    assert str(caught.value).startswith(f'Invalid config file "{root}/stryker.conf.mjs": ')
+    assert message in str(caught.value)
+
+
+async def test_a_missing_test_runner_is_named(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    configure(root, testRunner="jest")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(BridgeError, match="jest"):
+            await results_of(adapter, mutants[:1])
+
+
+@pytest.mark.parametrize(
+    ("lock", "command"),
+    [("package-lock.json", "npm install --save-dev"), ("pnpm-lock.yaml", "pnpm add -D"), ("yarn.lock", "yarn add -D")],
+)
+async def test_a_missing_core_is_told_with_the_command_of_the_projects_package_manager(
+    lock: str, command: str, tmp_path: Path
+) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    (root / lock).write_text("")
+    async with adapter_on(root) as adapter:
+        with pytest.raises(
+            ToolError, match=f"StrykerJS is not installed for .*: run `{command} @stryker-mutator/core`"
+        ):
+            await discovered(adapter)
+
+
+async def test_a_core_that_is_too_old_is_told(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", "", "5.6.1")
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match=r"StrykerJS 5\.6\.1 in .* is too old \(6\.4 or later is needed\)"):
+            await discovered(adapter)
+
+
+ANSWER = """
+let chunk = Buffer.alloc(0);
+const send = (message) => {
+  const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+  process.stdout.write(`Content-Length: ${Buffer.byteLength(body)}\\r\\n\\r\\n${body}`);
+};
+const place = { start: { line: 1, column: 1 }, end: { line: 1, column: 7 } };
+const mutant = { id: '1', mutatorName: 'Any', location: place, replacement: 'x' };
+const answers = {
+  configure: () => ({ version: '0.4.0' }),
+  discover: () => ({ files: { 'lib/price.js': { mutants: [mutant] } } }),
+  mutationTest: () => { ON_TEST },
+};
+process.stdin.on('data', (data) => {
+  chunk = Buffer.concat([chunk, data]);
+  for (let at; (at = chunk.indexOf('\\r\\n\\r\\n')) >= 0; ) {
+    const length = Number(/\\d+/.exec(chunk.subarray(0, at).toString())[0]);
+    if (chunk.length < at + 4 + length) return;
+    const { id, method } = JSON.parse(chunk.subarray(at + 4, at + 4 + length));
+    chunk = chunk.subarray(at + 4 + length);
+    const result = answers[method]?.();
+    if (id !== undefined && result !== undefined) send({ id, result });
+  }
+});
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("", r"StrykerJS ended unexpectedly \(exit code 0\)"),
+        ("process.stderr.write('no way\\n'); process.exit(3)", r"StrykerJS ended unexpectedly \(no way\)"),
+        ("process.stdout.write('Content-Length: 99999999\\r\\n\\r\\n{')", r"announced a message of 99999999 bytes"),
+        ("process.stdout.write('Content-Length: 50\\r\\n\\r\\n{')", r"StrykerJS ended unexpectedly"),
+    ],
+    ids=["says nothing", "ends at once", "announces too much", "ends within a message"],
+)
+async def test_a_server_that_cannot_be_talked_to_is_told(script: str, message: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", script)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match=message):
+            await discovered(adapter)
+
+
+async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_another(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    core = scripted_core(root / "node_modules", ANSWER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        for _ in range(2):
+            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(exit code -9\)"):
+                await results_of(adapter, mutants)
+        tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
+        (core / "bin/stryker.js").write_text(ANSWER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))
+        assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+
+
+async def test_garbage_between_messages_is_skipped(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    noise = "process.stdout.write('Content-Length: 7\\r\\n\\r\\ngarbage\\u0000Content-Length: x\\r\\n\\r\\n' + '.'.repeat(200000));\n"
+    scripted_core(root / "node_modules", noise + ANSWER)
+    async with adapter_on(root) as adapter:
+        assert [json.dumps(mutant.path) for mutant in await discovered(adapter)] == ['"lib/price.js"']

@@ -1,0 +1,290 @@
+"""What is found in a project: its configuration, packages, package manager and Node; and what `doctor` says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
+from stryker_js_trees import (
+    CORE9,
+    TESTS,
+    adapter_on,
+    copied,
+    discovered,
+    findings_of,
+    project_at,
+    results_of,
+    scripted_core,
+)
+
+from msp_bridge.adapter import ConfigurationError, Status, ToolError
+
+NAMES = [
+    f"{dot}stryker{kind}.{extension}"
+    for dot in ("", ".")
+    for kind in (".conf", ".config")
+    for extension in ("js", "mjs", "cjs", "json")
+]
+
+
+def written(root: Path, **files: str) -> Path:
+    """Files by their names, with `__` for a dot."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (root / name.replace("__", ".")).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_of_a_configuration_file_is_known(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("{}")
+    assert StrykerJs.detect(project_at(tmp_path)) is not None
+
+
+@pytest.mark.parametrize("table", ["dependencies", "devDependencies"])
+def test_a_dependency_on_the_core_is_enough(table: str, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({table: {"@stryker-mutator/core": "^9"}}))
+    assert StrykerJs.detect(project_at(tmp_path)) is not None
+
+
+@pytest.mark.parametrize("text", ["{}", '{"devDependencies": {"mocha": "1"}}', '{"devDependencies": []}', "[", "[]"])
+def test_other_packages_are_not_taken(text: str, tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(text)
+    assert StrykerJs.detect(project_at(tmp_path)) is None
+
+
+def test_what_is_installed_around_a_nested_project_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"devDependencies": {"@stryker-mutator/core": "^9"}}')
+    inner = written(tmp_path / "inner", package__json="{}")
+    assert StrykerJs.detect(project_at(inner, nested=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "taken"),
+    [
+        ("any.json", '{"mutate": []}', True),
+        ("any.mjs", "", True),
+        ("any.js", "", True),
+        ("stryker-config.json", '{"stryker-config": {}}', False),
+        ("stryker-config.yaml", "", False),
+        ("pyproject.toml", "", False),
+        ("package.json", "{}", False),
+    ],
+)
+def test_a_named_configuration_file_is_taken_if_it_may_be_strykers(
+    name: str, text: str, taken: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "stryker.conf.json").write_text("{}")
+    (tmp_path / name).write_text(text)
+    assert (StrykerJs.detect(project_at(tmp_path, config_file=tmp_path / name)) is not None) == taken
+
+
+def test_stryker_net_configures_itself(tmp_path: Path) -> None:
+    (tmp_path / "stryker.config.json").write_text('{"stryker-config": {}}')
+    assert StrykerJs.detect(project_at(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "path", ["a.js", "src/a.jsx", "a.mjs", "a.cjs", "a.ts", "a.tsx", "a.mts", "a.cts", "a.vue", "a.svelte", "a.html"]
+)
+def test_what_may_be_mutated_is_claimed(path: str, tmp_path: Path) -> None:
+    assert StrykerJs(project_at(tmp_path)).claims(path)
+
+
+@pytest.mark.parametrize("path", ["a.py", "a.json", "js", "node_modules/a/a.js", "packages/a/node_modules/b/b.ts"])
+def test_nothing_else_is_claimed(path: str, tmp_path: Path) -> None:
+    assert not StrykerJs(project_at(tmp_path)).claims(path)
+
+
+async def test_the_named_configuration_file_is_the_one_that_counts(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "other.json").write_text('{"mutate": ["lib/price.js"], "plugins": []}')
+    async with adapter_on(root, config_file=root / "other.json") as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {"lib/price.js"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes'; it has: node"),
+        ({"node": 22}, "must be the path of a program, not 22"),
+        ({"node": "no/such/node"}, "there is no program .*no/such/node; correct the setting `node`"),
+    ],
+)
+async def test_wrong_settings_are_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root, settings=settings) as adapter:
+        with pytest.raises(ConfigurationError, match=message):
+            await discovered(adapter)
+
+
+def fake_node(file: Path, version: str) -> Path:
+    """A program that answers as Node does, and does nothing else."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\necho {version}\n")
+    file.chmod(0o755)
+    return file
+
+
+async def test_a_node_that_is_too_old_is_told_with_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    core = scripted_core(root / "node_modules", "", "10.0.0")
+    (core / "package.json").write_text('{"version": "10.0.0", "engines": {"node": ">=22.0.0"}}')
+    node = fake_node(tmp_path / "bin" / "node", "v20.1.0")
+    monkeypatch.setenv("PATH", f"{node.parent}:/bin:/usr/bin")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NVM_DIR", str(tmp_path / "nvm"))
+    async with adapter_on(root) as adapter:
+        message = (
+            r"StrykerJS 10\.0\.0 needs Node >=22\.0\.0, but .*bin/node is v20\.1\.0: install one \(`nvm install 22`\)"
+        )
+        with pytest.raises(ToolError, match=message):
+            await discovered(adapter)
+        fake_node(tmp_path / "nvm/versions/node/v22.3.0/bin/node", "v22.3.0")
+        with pytest.raises(ToolError, match="StrykerJS ended unexpectedly"):  # that one was taken
+            await discovered(adapter)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (".nvmrc", "v21.7\n"),
+        (".node-version", "21.7.3"),
+        (".tool-versions", "python 3.11.0\nnodejs 21.7.3\n"),
+        ("package.json", '{"volta": {"node": "21.7.3"}}'),
+    ],
+)
+async def test_the_node_that_a_project_pins_comes_first(
+    name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", "")
+    (root / name).write_text(text)
+    monkeypatch.setenv("VOLTA_HOME", str(tmp_path / "volta"))
+    for version in ("21.6.1", "21.7.3", "23.0.0"):
+        fake_node(tmp_path / "volta/tools/image/node" / version / "bin/node", f"v{version}")
+    async with adapter_on(root) as adapter:
+        (_, node, *_) = await findings_of(adapter)
+    assert node.text == f"v21.7.3 ({tmp_path}/volta/tools/image/node/21.7.3/bin/node)"
+
+
+def test_what_is_absent_comes_with_the_commands_that_set_it_up(tmp_path: Path) -> None:
+    (tmp_path / "yarn.lock").write_text("")
+    finding = StrykerJs.absent(project_at(tmp_path))
+    assert not finding.good
+    assert finding.remedy == "yarn add -D @stryker-mutator/core && yarn stryker init"
+
+
+async def test_the_doctor_tells_what_was_found(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root) as adapter:
+        findings = await findings_of(adapter)
+    assert [(finding.subject, finding.good) for finding in findings] == [
+        ("stryker-js", True),
+        ("node", True),
+        ("packages", True),
+        ("configuration", True),
+        ("mutants", True),
+    ]
+    texts = {finding.subject: finding.text for finding in findings}
+    assert texts["stryker-js"].startswith(f"9.6.1 in {CORE9.resolve()}")
+    assert texts["configuration"] == str(root / "stryker.config.json")
+    assert texts["mutants"] == "25 mutants in 2 files, 1 of them ignored"
+
+
+async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    async with adapter_on(root) as adapter:
+        (missing,) = await findings_of(adapter)
+        (root / "node_modules").symlink_to(CORE9)
+        (root / "stryker.config.json").write_text('{"mutate": ["nothing/*.js"]}')
+        *_, empty = await findings_of(adapter)
+        (root / "node_modules").unlink()
+    assert (missing.good, missing.remedy) == (False, "npm install --save-dev @stryker-mutator/core")
+    assert (empty.good, empty.remedy) == (False, "set `mutate` in StrykerJS's configuration to the files to mutate")
+
+
+def hoisted(to: Path) -> Path:
+    """A package in a workspace, whose packages and base configuration lie above it; its root."""
+    root = copied("js_mocha", to / "packages", None)
+    (to / "package.json").write_text('{"private": true, "workspaces": ["packages/*"]}')
+    (to / "yarn.lock").write_text("theirs\n")
+    (to / "manifest.json").write_text("theirs\n")
+    (to / "base.json").write_text('{"spec": "test/**/*.spec.js"}')
+    (root / ".mocharc.json").write_text('{"extends": "../../base.json"}')
+    (to / "node_modules").symlink_to(CORE9)
+    return root
+
+
+async def test_packages_may_be_hoisted_to_a_directory_above(tmp_path: Path) -> None:
+    workspace = tmp_path / "repository"
+    root = hoisted(workspace)
+    before = {path.name: path.read_text() for path in workspace.iterdir() if path.is_file()}
+    async with adapter_on(root, cache=tmp_path / "cache", nested=True) as adapter:
+        mutants = [mutant for mutant in await discovered(adapter) if mutant.path == "lib/price.js"]
+        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
+    assert result.status is Status.KILLED
+    assert {path.name: path.read_text() for path in workspace.iterdir() if path.is_file()} == before
+
+
+async def test_links_between_packages_as_pnpm_makes_them_are_followed(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    modules = root / "node_modules"
+    store = modules / ".pnpm" / "all@1.0.0" / "node_modules"
+    store.mkdir(parents=True)
+    for name in os.listdir(CORE9):
+        (store / name).symlink_to(CORE9 / name)
+    (modules / "@stryker-mutator").mkdir()
+    for name in ("mocha", "@stryker-mutator/core", "@stryker-mutator/mocha-runner"):
+        (modules / name).symlink_to(store / name)
+    (modules / ".modules.yaml").write_text("")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/price.js")
+        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
+    assert result.status is Status.KILLED
+
+
+async def test_packages_may_be_in_yarns_archives(tmp_path: Path) -> None:
+    installed = TESTS / "npm" / "pnp"
+    assert (installed / ".pnp.cjs").is_file(), f"{installed} isn't installed: `make test` does that"
+    root = copied("js_mocha", tmp_path, None)
+    for name in ("package.json", "yarn.lock", ".pnp.loader.mjs"):
+        shutil.copy(installed / name, root)
+    text = (installed / ".pnp.cjs").read_text()
+    (root / ".pnp.cjs").write_text(plug_n_play.relocated(text, installed, root))  # the archives stay where they are
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "lib/price.js")
+        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
+        stryker, _, packages, *_ = await findings_of(adapter)
+    assert result.status is Status.KILLED
+    assert result.duration is not None, "StrykerJS is watched in archives, too"
+    assert stryker.text.startswith("9.6.1 in ")
+    assert packages.text == "installed with yarn (`yarn add -D <package>`)"
+
+
+async def test_a_part_of_a_workspace_in_yarns_archives_is_told_what_to_do(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path / "workspace", None)
+    (tmp_path / "workspace" / ".pnp.cjs").write_text("")
+    async with adapter_on(root, nested=True, cache=tmp_path / "cache") as adapter:
+        with pytest.raises(ToolError, match=f"open {tmp_path}/workspace, or set `nodeLinker: node-modules`"):
+            await discovered(adapter)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a right there")
+async def test_a_project_may_be_reached_through_a_link(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path / "workspace")
+    (tmp_path / "workspace" / "package.json").write_text("{}")
+    link = tmp_path / "workspace" / "link"
+    link.symlink_to(root)
+    async with adapter_on(link, cache=tmp_path / "cache") as adapter:
+        mutants = await discovered(adapter, "lib/price.js")
+        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
+    assert result.status is Status.KILLED

@@ -1,0 +1,1 @@
+export const mutate = ['src/**/*.ts', '!src/**/*.test.ts'];

@@ -1,0 +1,109 @@
+"""One repository in three languages with four tools, through one session over stdio.
+
+mutmut, cosmic-ray and StrykerJS are the real ones; Stryker.NET is the scripted dotnet, for there is no SDK here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from msp_client import Client, ReaderWriter, Refused
+from net_trees import scripted_dotnet
+from servers import launched, mutants_of
+from stryker_js_trees import CORE9
+
+from msp_bridge.testing import TreeState
+
+PROJECTS = Path(__file__).parents[1] / "projects"
+FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
+DONE: dict[str, Any] = {"files": {}}
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for each tool, and one whose configuration is wrong."""
+    scripted_dotnet(tmp_path, monkeypatch)
+    root = tmp_path / "repository"
+    for folder, project in FOLDERS.items():
+        copy_of(PROJECTS / project, root / folder)
+    assert CORE9.is_dir(), f"{CORE9} is missing: `make test` installs it"
+    (root / "web" / "node_modules").symlink_to(CORE9)
+    (root / "broken").mkdir()
+    (root / "broken" / "msp-bridge.toml").write_text("jobs = 0\n")
+    return root
+
+
+def copy_of(project: Path, to: Path) -> None:
+    for file in project.rglob("*"):
+        if file.is_file() and "__pycache__" not in file.parts and "node_modules" not in file.parts:
+            (to / file.relative_to(project)).parent.mkdir(parents=True, exist_ok=True)
+            (to / file.relative_to(project)).write_bytes(file.read_bytes())
+
+
+async def results(client: Client, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By id; each has come exactly once."""
+    assert await client.request("mutationTest", params) == DONE
+    taken = client.take_results()
+    counts = Counter(mutant["id"] for _, mutant in taken)
+    assert set(counts.values()) <= {1}
+    return {mutant["id"]: mutant for _, mutant in taken}
+
+
+def by_folder(found: list[tuple[str, dict[str, Any]]]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    folders: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for path, mutant in found:
+        folders.setdefault(path.partition("/")[0], []).append((path, mutant))
+    return folders
+
+
+async def scenario(client: Client, root: Path, pid: int) -> None:
+    assert await client.request("configure", {}) == {"version": "0.4.0"}
+    found = mutants_of(await client.request("discover", {}))
+    folders = by_folder(found)
+    assert folders.keys() == FOLDERS.keys()
+
+    whole = await results(client, {})
+    assert whole.keys() == {mutant["id"] for _, mutant in found}
+    for of_folder in folders.values():
+        statuses = {whole[mutant["id"]]["status"] for _, mutant in of_folder}
+        assert "Killed" in statuses
+
+    for of_folder in folders.values():
+        path, mutant = of_folder[0]
+        known = {"mutants": {path: {"mutants": [mutant]}}}
+        assert (await results(client, known)).keys() == {mutant["id"]}
+        inside = await results(client, {"files": [{"path": str(root / path), "range": mutant["location"]}]})
+        assert mutant["id"] in inside
+    of_two = {path: {"mutants": [mutant]} for path, mutant in (folders["backend"][0], folders["web"][0])}
+    assert len(await results(client, {"mutants": of_two})) == 2
+
+    with pytest.raises(Refused, match=r"msp-bridge\.toml: jobs must be a whole number from 1 on, not 0"):
+        await client.request("discover", {"files": [{"path": "broken/"}]})
+
+    idle = len(psutil.Process(pid).children(recursive=True))
+    request = await client.ask("mutationTest", {})
+    await client.some_progress()
+    await client.cancel(request)
+    with pytest.raises(Refused) as refusal:
+        await client.result(request)
+    assert refusal.value.code == -32800
+    assert len(psutil.Process(pid).children(recursive=True)) <= idle
+    client.take_results()
+
+
+async def test_one_session_drives_every_tool_of_a_repository(repository: Path) -> None:
+    tree = TreeState.of(repository)
+    async with launched(repository, "serve", "stdio", "--", "--jobs", "2") as server:
+        assert server.process.stdout is not None
+        assert server.process.stdin is not None
+        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        await scenario(client, repository, server.process.pid)
+        running = psutil.Process(server.process.pid).children(recursive=True)
+        await client.wire.aclose()
+        assert await server.exited() == 0, server.said
+    assert psutil.wait_procs(running, timeout=10)[1] == []
+    assert tree.differences(TreeState.of(repository)) == []
