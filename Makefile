@@ -7,7 +7,7 @@ PROGRAMS := chromium emacs-nox fish neovim vim zsh
 LOCKS := core8 core9 core10 yarn  # of StrykerJS and what it runs with, in tests/npm
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test docker-test lint bench fuzz lock clean
+.PHONY: help demo test docker-test lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
@@ -16,6 +16,7 @@ help:
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
 	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"
+	@echo "make soak   send the server more than an hour's worth of requests (REQUESTS=4000)"
 	@echo "make lock   take the newest versions of everything into constraints.txt"
 	@echo "make clean  remove what the above have installed"
 
@@ -42,6 +43,9 @@ fuzz: $(VENV)/.test
 	$(INSTALL) --group fuzz
 	mkdir -p build/fuzz
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/bytes_to_answers.py -max_total_time=$(or $(SECONDS),600) -max_len=2000 build/fuzz tests/fuzz/seeds
+
+soak: $(VENV)/.test
+	MSP_BRIDGE_SOAK=$(or $(REQUESTS),4000) $(BIN)/python -m pytest tests/soak -s
 
 lock:
 	rm -rf $(VENV)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 from collections import deque
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 
 from attrs import define, field
 
@@ -19,6 +21,7 @@ log = logging.getLogger(__name__)
 
 CANARY = b'raise RuntimeError("msp-bridge: this module is broken on purpose")\n'
 REMEMBERED = 16  # versions of the project
+DAMAGED = "marshal data"  # bytecode that a full disk has cut short (https://github.com/python/cpython/issues/126606)
 PATIENCE = 3.0  # times `timeout` for tests that start without bytecode
 
 
@@ -50,6 +53,9 @@ class Baseline:
 
     async def _run(self, worker: Worker, command: TestCommand, key: Hashable, modules: Sequence[str]) -> None:
         run = await self._attempt(worker, command)
+        if DAMAGED in (run.reason or ""):
+            await asyncio.to_thread(_forget_bytecode, worker.copy.path)
+            run = await self._attempt(worker, command)
         if run.outcome == "passed" and run.duration > command.timeout * 1000:
             run = await self._attempt(worker, command)  # with the bytecode that the first one wrote
         if run.outcome == "timeout" or (run.outcome == "passed" and run.duration > command.timeout * 1000):
@@ -111,3 +117,8 @@ class Baseline:
                 f"import an installed package, or none. Install it editable (`{command.python} -m pip install -e .`), "
                 "and correct `module-path` and `test-command`"
             )
+
+
+def _forget_bytecode(copy: Path) -> None:
+    for directory in list(copy.rglob("__pycache__")):
+        shutil.rmtree(directory, ignore_errors=True)

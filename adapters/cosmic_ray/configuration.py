@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import glob
+import os
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -87,8 +88,7 @@ class Configuration:
             if (root / base).is_file():
                 found.add(base)
             else:
-                listed = glob.glob(f"{glob.escape(base)}/**/*.py", root_dir=root, recursive=True)
-                found.update(PurePosixPath(path).as_posix() for path in listed)
+                found.update(_python_files(PurePosixPath(base).as_posix(), os.path.realpath(root / base), root))
         return sorted((path for path in found if self.claims(path) and (root / path).is_file()), key=PurePosixPath)
 
 
@@ -117,6 +117,28 @@ def _match(parts: Sequence[str], patterns: Sequence[str]) -> bool:
     if not parts or (parts[0].startswith(".") and not patterns[0].startswith(".")):
         return False
     return fnmatchcase(parts[0], patterns[0]) and _match(parts[1:], patterns[1:])
+
+
+def _python_files(directory: str, real: str, root: Path, above: tuple[str, ...] = ()) -> Iterator[str]:
+    """What `glob.glob("**/*.py", recursive=True)` finds in it; a link to a directory that it lies in isn't followed.
+
+    `real` is its real path, `above` are those of the directories with the links that led here. glob goes round in
+    circles there, 40 times; where there are two links, for ever.
+    """
+    try:
+        entries = [entry for entry in os.scandir(root / directory) if not entry.name.startswith(".")]
+    except OSError:  # not ours to read, or gone
+        return
+    for entry in entries:
+        path = entry.name if directory == "." else f"{directory}/{entry.name}"
+        if path.endswith(".py"):
+            yield path
+        if entry.is_symlink() and os.path.isdir(entry.path):
+            target = os.path.realpath(entry.path)
+            if not any(Path(passed).is_relative_to(target) for passed in (real, *above)):
+                yield from _python_files(path, target, root, (real, *above))
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _python_files(path, f"{real}/{entry.name}", root, above)
 
 
 def _has_table(file: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from .script import Script, ScriptEnded
 
 log = logging.getLogger(__name__)
 
+REQUIREMENT = "cosmic-ray>=8.7,<9"
+OLDEST, NEXT = (8, 7), (9,)
 GREETING = 60.0  # s to import cosmic-ray
 ANSWER = 300.0  # s for one module
 
@@ -28,6 +31,7 @@ class Discovery:
         self._project = project
         self._turn = asyncio.Lock()
         self._script: Script | None = None
+        self._stands_in: tuple[int, int] | None = None  # the directory that the script is in
         self._greeting: dict[str, Any] = {}
         self._known: dict[
             str, tuple[str, dict[Mutant, Mutation]]
@@ -97,14 +101,22 @@ class Discovery:
             raise ToolError(f"cosmic-ray's mutants of {request['path']} can't be listed: {error}") from error
 
     async def _started(self) -> Script:
+        directory = _identity(self._project.root)
+        if self._script is not None and self._stands_in != directory:
+            await self._script.end()
         if self._script is None or self._script.ended:
+            self._stands_in = directory
             script = await Script.start(self.python, "discovery", cwd=self._project.root)
-            greeting = await script.ask(None, GREETING)
-            if "error" in greeting:
+            try:
+                greeting = await script.ask(None, GREETING)
+            except ScriptEnded as error:
+                greeting = {"error": str(error)}
+            fault = greeting["error"] if "error" in greeting else _fault(greeting["version"])
+            if fault is not None:
                 await script.end()
                 raise ToolError(
-                    f"cosmic-ray can't be used by {self.python} ({greeting['error']}): "
-                    f"run `{self.python} -m pip install cosmic-ray`"
+                    f"cosmic-ray can't be used by {self.python} ({fault}): "
+                    f"run `{self.python} -m pip install '{REQUIREMENT}'`"
                 )
             self._script, self._greeting = script, greeting
         return self._script
@@ -114,3 +126,21 @@ class Discovery:
         async with self._turn:
             if self._script is not None:
                 await self._script.end()
+
+
+def _identity(directory: Path) -> tuple[int, int] | None:
+    """Changes when another directory takes the place of this one: a script stays in the one that it was started in."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _fault(version: str) -> str | None:
+    """Why we can't work with this version."""
+    release = re.match(r"\d+(\.\d+)*", version)
+    numbers = tuple(map(int, release[0].split("."))) if release else ()
+    if numbers < OLDEST:
+        return f"cosmic-ray {version} is too old, 8.7 or later is needed"
+    return f"cosmic-ray {version} is newer than this bridge knows" if numbers >= NEXT else None

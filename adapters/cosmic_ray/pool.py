@@ -77,9 +77,12 @@ class Pool:
                     running.add(task)
                     continue
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for result in [task.result() for task in done]:
-                    if result is not None:
+                failures = [failure for task in done if (failure := task.exception()) is not None]
+                for task in done:
+                    if task.exception() is None and (result := task.result()) is not None:
                         yield result
+                if failures:
+                    raise failures[0]
         finally:
             await cancel_all(running)
 

@@ -12,6 +12,7 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 
 DIRECTORY = Path(__file__).with_name("target")
+MARK = b"msp-bridge: cosmic-ray"  # comes before the first reply: whatever an environment prints until then is none
 
 
 class ScriptEnded(ToolError):
@@ -23,7 +24,7 @@ class Script:
 
     def __init__(self, name: str, tree: ProcessTree) -> None:
         self._name, self._tree = name, tree
-        self._lines = tree.lines()
+        self._lines = tree.lines(after=MARK)
         self.ended = False
 
     @classmethod
@@ -41,9 +42,8 @@ class Script:
                     await self._tree.write(json.dumps(request).encode("ascii") + b"\n")
                 line = await anext(self._lines, None)
             if line is None:
-                raise ScriptEnded(
-                    f"{self._name} ended unexpectedly: {self._tree.errors.strip()[-1000:] or 'it was killed'}"
-                )
+                await self.end()
+                raise ScriptEnded(f"{self._name} ended unexpectedly: {self._last_words}")
             reply: dict[str, Any] = json.loads(line)
         except BaseException as error:
             await self.end()
@@ -53,6 +53,12 @@ class Script:
                 raise ScriptEnded(str(error)) from error
             raise
         return reply
+
+    @property
+    def _last_words(self) -> str:
+        code = self._tree.returncode
+        ending = "it was killed" if code is None or code < 0 else f"exit code {code}"
+        return self._tree.errors.strip()[-1000:] or ending
 
     async def end(self) -> None:
         """End it and whatever it started; idempotent."""

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from msp_bridge.adapter import Project, ToolError
-from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.shadow import ShadowWorkspace, unwritable
 
 from .command import TestCommand
 from .run import Run
@@ -28,6 +28,7 @@ class Worker:
         self._project = project
         self._claim: asyncio.Task[ShadowWorkspace] | None = None
         self._script: Script | None = None
+        self._stands_in: tuple[int, int] | None = None  # the directory that the script is in
         self._request: object = None  # the request that the copy was last refreshed for
         self.proved: object = None  # what the tests are known to pass without a mutant for, in this copy
 
@@ -41,6 +42,8 @@ class Worker:
         """Bring the copy up to date, once for each request; raises `ToolError` when there's no room for it."""
         if self._request is request and request is not None:
             return
+        if self._claim is not None and self._claim.done() and self._claim.exception() is not None:
+            self._claim = None  # it failed when nobody waited for it any more
         if self._claim is None:  # when it is cancelled, the copy is claimed all the same, and found here the next time
             limit = COPIES * self._project.jobs
             claiming = asyncio.to_thread(ShadowWorkspace.claim, self._project.cache, self._project.root, limit=limit)
@@ -51,6 +54,9 @@ class Worker:
             self._claim = None
             raise
         await asyncio.to_thread(copy.refresh)
+        if self._script is not None and self._stands_in != copy.identity:
+            await self._script.end()
+            self.proved = None
         self._request = request
 
     def forget(self) -> None:
@@ -75,9 +81,13 @@ class Worker:
             "report": str(report),
         }
         if self._script is None or self._script.ended:
+            self._stands_in = self.copy.identity
             self._script = await Script.start(command.python, "worker", cwd=self.copy.path)
         unfinished, self._request = self._request, None
-        run = Run.of(await self._script.ask(request, command.timeout * patience + MARGIN))
+        reply = await self._script.ask(request, command.timeout * patience + MARGIN)
+        if reply["outcome"] == "unwritable":
+            raise unwritable(self.copy.path.parent, OSError(reply["errno"], reply["error"]))
+        run = Run.of(reply)
         if run.outcome != "timeout":  # tests that were killed have put nothing right
             self._request = unfinished
         return run

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from attrs import define
 
-from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.shadow import ShadowWorkspace, unwritable
 
-BARRIER = "[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
+BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
 
 @define(eq=False)
@@ -25,11 +26,7 @@ class PrivateCopy:
     @classmethod
     def claim(cls, home: Path, root: Path) -> PrivateCopy:
         """One that no other process uses, below `home`."""
-        home.mkdir(parents=True, exist_ok=True)
-        shadow = ShadowWorkspace.claim(home.resolve(), root)
-        shadow.path.mkdir(parents=True, exist_ok=True)
-        (shadow.path.parent / "pytest.ini").write_text(BARRIER, encoding="ascii")
-        return cls(shadow)
+        return cls(ShadowWorkspace.claim(home.resolve(), root))
 
     @property
     def path(self) -> Path:
@@ -46,6 +43,11 @@ class PrivateCopy:
         """Names the content of the project at the last refresh."""
         return self._shadow.digest
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Changes when it was made anew."""
+        return self._shadow.identity
+
     def is_current(self) -> bool:
         """Whether no file of the project was touched since the last refresh; writes nothing."""
         return self._shadow.is_current()
@@ -54,7 +56,12 @@ class PrivateCopy:
         """Bring it up to date; the paths that changed since it was last brought up to date."""
         self._shadow.overlaid.clear()
         self._shadow.overlaid.update(_generated(self.home / "generated.json"))
-        return self._shadow.refresh()
+        changed = self._shadow.refresh()
+        try:
+            _put_up(self.home / "pytest.ini")
+        except OSError as error:
+            raise unwritable(self.home, error) from error
+        return changed
 
     def close(self) -> None:
         """Let another process have it."""
@@ -65,5 +72,12 @@ def _generated(record: Path) -> set[str]:
     """The files in the copy that a host has written."""
     try:
         return set(json.loads(record.read_bytes()))
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError):
         return set()
+
+
+def _put_up(barrier: Path) -> None:
+    if barrier.is_dir():
+        shutil.rmtree(barrier)
+    if not barrier.is_file() or barrier.read_bytes() != BARRIER:
+        barrier.write_bytes(BARRIER)

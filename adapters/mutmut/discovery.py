@@ -13,7 +13,7 @@ from attrs import frozen
 from msp_bridge.adapter import Mutant, Scope, ToolError
 from msp_bridge.source import BOM, SourceText
 
-from .channel import Answer, Channel
+from .channel import Answer, Channel, ChannelClosed
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ class Discovery:
     ) -> None:
         self._root, self._cache, self._python, self._config_file, self._env = root, cache, python, config_file, env
         self._channel: Channel | None = None
+        self._stands_in: tuple[int, int] | None = None  # the directory that the process is in
         self._lock = asyncio.Lock()
         self._known: dict[str, Discovered] = {}
         self._complaints: set[str] = set()
@@ -111,14 +112,33 @@ class Discovery:
             log.warning("%s", complaint)
 
     async def _ask(self, question: Mapping[str, object]) -> Answer:
+        """Tries once more when the process dies: perhaps somebody has killed it while it had nothing to do."""
+        try:
+            return await (await self._opened()).ask(question)
+        except ChannelClosed as error:
+            log.warning("trying once more: %s", error)
+        return await (await self._opened()).ask(question)
+
+    async def _opened(self) -> Channel:
+        """Raises ToolError."""
         async with self._lock:
-            if self._channel is None or self._channel.closed:
+            directory = _identity(self._root)
+            if self._channel is None or self._channel.closed or self._stands_in != directory:
                 if self._channel is not None:
                     await self._channel.close()
+                self._stands_in = directory
                 options = {"config_file": self._config_file}
                 self._channel = await Channel.open(self._python, "discovery", options, cwd=self._root, env=self._env)
-            channel = self._channel
-        return await channel.ask(question)
+            return self._channel
+
+
+def _identity(directory: Path) -> tuple[int, int] | None:
+    """Changes when another directory takes the place of this one: a process stays in the one that it was started in."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _stamp(file: Path) -> Stamp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,10 +14,14 @@ from attrs import define, field
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
 from msp_bridge.ended import ended
+from msp_bridge.shadow import unwritable
 
 from .channel import Answer, Channel
 
 log = logging.getLogger(__name__)
+
+PATIENCE = 3600.0  # s for all tests, without a mutant
+PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
 
 UNUSED = {
     "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",
@@ -37,6 +42,7 @@ class WarmHost:
 
     _channel: Channel
     _scratch: tempfile.TemporaryDirectory[str]
+    _home: Path
     _tests: list[str] = field(factory=list, init=False)
     _coverage: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
     failing: list[str] = field(factory=list, init=False)  # tests that fail without any mutant
@@ -48,13 +54,18 @@ class WarmHost:
         cls, python: Path, options: Mapping[str, object], *, copy: Path, env: Mapping[str, str | None]
     ) -> WarmHost:
         """In the private copy at `copy`. Raises ToolError."""
-        scratch = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="msp-", ignore_cleanup_errors=True)
+        try:
+            scratch = await asyncio.to_thread(_scratch, copy.parent / "scratch")
+        except OSError as error:
+            raise ToolError(
+                f"no temporary directory for the tests can be made: {error}; free some space, or set TMPDIR elsewhere"
+            ) from error
         try:
             channel = await Channel.open(python, "host", options, cwd=copy, env={**env, "TMPDIR": scratch.name})
         except BaseException:
             scratch.cleanup()
             raise
-        return cls(channel, scratch)
+        return cls(channel, scratch, copy.parent)
 
     @property
     def alive(self) -> bool:
@@ -78,7 +89,16 @@ class WarmHost:
 
     async def prepare(self, changed: frozenset[str], content: str) -> None:
         """Generate what has changed, collect, and measure the suite where need be. Raises ToolError."""
-        answer = await self._channel.ask({"do": "prepare", "changed": sorted(changed), "content": content})
+        try:
+            async with asyncio.timeout(PATIENCE):
+                answer = await self._channel.ask({"do": "prepare", "changed": sorted(changed), "content": content})
+        except TimeoutError:
+            raise ToolError(
+                f"the tests have not ended within {PATIENCE:.0f} s, without any mutant: see which test hangs "
+                "(`python -m pytest -v`) and mend it, or exclude it with pytest_add_cli_args"
+            ) from None
+        if "errno" in answer:
+            raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
             raise ToolError(answer["error"])
         self._tests = answer["tests"]
@@ -159,3 +179,15 @@ class WarmHost:
         if text not in self._told:
             self._told.add(text)
             log.warning("%s", text)
+
+
+def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:
+    """A new temporary directory; that of a host whose bridge was killed, and which is on `record`, is deleted."""
+    with contextlib.suppress(OSError, ValueError):
+        old = Path(record.read_text("utf-8"))
+        if old.name.startswith(PREFIX) and old.parent == Path(tempfile.gettempdir()) and not old.is_symlink():
+            shutil.rmtree(old, ignore_errors=True)
+    scratch = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    with contextlib.suppress(OSError):  # should the bridge be killed then, nobody deletes it
+        record.write_text(scratch.name, "utf-8")
+    return scratch

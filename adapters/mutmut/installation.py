@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import json
 import re
 from collections.abc import Iterator
+from contextlib import aclosing
 from pathlib import Path
 
 from attrs import frozen
@@ -13,7 +15,7 @@ from attrs import frozen
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 
-from .channel import TARGET
+from .channel import GREETING, MARK, TARGET
 
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
@@ -41,13 +43,16 @@ class Installation:
         async with ProcessTree.running(
             [python, TARGET, "look", "{}"], cwd=root, env={"PYTHONDONTWRITEBYTECODE": "1"}
         ) as tree:
-            output = b"\n".join([line async for line in tree.lines()])
-            await tree.exited()
-        try:
-            found = json.loads(output)
-        except ValueError:
+            try:
+                async with asyncio.timeout(GREETING), aclosing(tree.lines(after=MARK)) as lines:
+                    line = await anext(lines, None)
+            except (ToolError, TimeoutError) as error:
+                said = str(error) or f"it has said nothing within {GREETING:.0f} s"
+                raise ToolError(f"{python} doesn't run as Python 3.10 or later: {said}") from None
+        if line is None:
             tail = (tree.errors.strip() or "no word from it").splitlines()[-1]
-            raise ToolError(f"{python} doesn't run as Python 3.10 or later: {tail}") from None
+            raise ToolError(f"{python} doesn't run as Python 3.10 or later: {tail}")
+        found = json.loads(line)
         return cls(python, found["python"], found["mutmut"], found["pytest"], found["fork"])
 
     @property

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Mutant, Project, Result, Status
+from msp_bridge.adapter import Mutant, Project, Result, Status, ToolError
 from msp_bridge.ended import cancel_all
 
+from .bytecode import forgotten
 from .channel import ChannelClosed
 from .copy import PrivateCopy
 from .discovery import Discovery
 from .host import Interrupted, WarmHost
+from .quarantine import Quarantine
+
+log = logging.getLogger(__name__)
 
 LOOK_AGAIN = 0.5  # seconds during a run after which the user may have saved a file
-LIVES = 2  # hosts that one mutant may cost
+LIVES = 2  # hosts that one mutant may cost, the last one when it is tested alone
 
 
 class Testing:
@@ -41,10 +46,12 @@ class Testing:
         self._discovery, self._project, self._python = discovery, project, python
         self._config_file, self._env = config_file, env
         self._active = 0  # mutants that are being tested
+        self._quarantine = Quarantine()
         self._lock = asyncio.Lock()  # held while the copy, or which host there is, changes
         self._copy: PrivateCopy | None = None
         self._host: WarmHost | None = None
         self._prepared = False
+        self._stands_in: tuple[int, int] | None = None  # the directory that the host is in
         self._looked = 0.0
         self._epoch = 0  # how often the copy was refreshed
 
@@ -90,9 +97,10 @@ class Testing:
     async def _one(self, mutant: Mutant) -> Result | None:
         """The result; None when the mutant no longer exists."""
         lost = ""
-        for _ in range(LIVES):
+        for life in range(LIVES):
             try:
-                return await self._judged(mutant)
+                async with self._quarantine.place(suspect=life > 0):
+                    return await self._judged(mutant)
             except ChannelClosed as error:
                 lost = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=lost)
@@ -126,14 +134,24 @@ class Testing:
                     self._looked = time.monotonic()
                     return host
                 await host.interrupt()  # before a file moves under the feet of a test
-            return await self._prepare(self._copy)
+            try:
+                return await self._prepare(self._copy)
+            except ToolError as error:
+                damaged = await asyncio.to_thread(forgotten, self._env, error)
+                if not damaged and not isinstance(error, ChannelClosed):
+                    raise
+                log.warning("trying once more: %s", error)
+            try:
+                return await self._prepare(self._copy)
+            except ChannelClosed as error:  # twice, and before any mutant was tested: no mutant is to blame
+                raise ToolError(str(error)) from error
 
     async def _prepare(self, copy: PrivateCopy) -> WarmHost:
         looked = time.monotonic()
         self._epoch += 1
         changed = await asyncio.to_thread(copy.refresh)
         host = self._host
-        if host is not None and not host.alive:
+        if host is not None and (not host.alive or self._stands_in != copy.identity):
             await self._end_host()
             host = None
         if host is not None and self._prepared and not changed:
@@ -142,6 +160,7 @@ class Testing:
         self._prepared = False
         try:
             if host is None:
+                self._stands_in = copy.identity
                 self._host = host = await self._start(copy)
             await host.prepare(changed, copy.content)
         except BaseException:  # cancelled, perhaps in the middle of a run of the whole suite

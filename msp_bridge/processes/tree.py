@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 GRACE = 2.0  # s between asking a process to end and insisting
 TAIL = 16 * 1024  # bytes of a tool's stderr that are remembered for error messages
+MAX_NOISE = 1024 * 1024  # bytes that a tool may print before it comes to the point
 
 
 class ProcessTree:
@@ -136,10 +137,21 @@ class ProcessTree:
         """The tail of the tool's stderr."""
         return bytes(self._tail).decode("utf-8", "replace")
 
-    async def lines(self) -> AsyncGenerator[bytes, None]:
-        """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line."""
+    async def lines(self, after: bytes | None = None) -> AsyncGenerator[bytes, None]:
+        """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line.
+
+        `after` is a line with which the tool comes to the point: what an interpreter's environment prints before it is
+        left out, and raises ToolError when it doesn't end.
+        """
+        noise = 0
         async for line in self._stdout.lines():
-            yield line
+            if after is None:
+                yield line
+            elif line == after:
+                after = None
+            elif (noise := noise + len(line) + 1) > MAX_NOISE:
+                shown = line[:50].decode("utf-8", "replace")
+                raise ToolError(f"the tool prints without end, {shown!r} for instance, before it comes to the point")
 
     async def read(self) -> bytes:
         """Some bytes of the tool's stdout, or b"" at its end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msp_bridge.shadow.slot import unwritable
 from msp_bridge.shadow.workspace import ShadowWorkspace
 
-__all__ = ["ShadowWorkspace"]
+__all__ = ["ShadowWorkspace", "unwritable"]

@@ -46,7 +46,7 @@ class Manifest:
             saved = json.loads(file.read_bytes())
             if saved["version"] == VERSION and saved["source"] == source:
                 return cls(source, {path: _record(*row) for path, row in saved["records"].items()})
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass  # made anew: every file is then copied again
         return cls(source, {})
 

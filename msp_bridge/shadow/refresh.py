@@ -57,7 +57,7 @@ class Refresh:
 
     def run(self) -> None:
         """Do it; raises `OSError` when the copy can't be written."""
-        self.source = source = SourceTree(self.root).entries()
+        self.source = source = SourceTree(self.root, self.shadow.complain).entries()
         copy = CopyTree(os.fspath(self.shadow.path)).entries(source.keys())
         self._clear(source, copy)
         for path, entry in source.items():

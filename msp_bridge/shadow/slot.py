@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -43,9 +44,7 @@ class Slot:
         try:
             return cls._first(home, name, limit)
         except OSError as error:
-            raise ToolError(
-                f"no private copy can be made in {home}: {error}; set MSP_BRIDGE_CACHE elsewhere"
-            ) from error
+            raise unwritable(home, error) from error
 
     @classmethod
     def _first(cls, home: Path, name: str, limit: int) -> Self:
@@ -53,8 +52,12 @@ class Slot:
         for number in range(limit):
             slot = cls._try(home / f"{name}-{number}")
             if slot is not None:
-                slot.directory.mkdir(exist_ok=True)
-                os.utime(slot._lock_file)
+                try:
+                    slot.directory.mkdir(exist_ok=True)
+                    os.utime(slot._lock_file)
+                except OSError:
+                    slot.release()
+                    raise
                 return slot
         raise ToolError(
             f"all {limit} private copies in {home} are in use by other processes: end one of them, or lower `jobs`"
@@ -71,6 +74,21 @@ class Slot:
     @property
     def _lock_file(self) -> str:
         return f"{self.directory}.lock"
+
+    def hold(self) -> None:
+        """Lock it anew if the cache was deleted meanwhile, and the lock with it; raises `OSError` and `ToolError`."""
+        try:
+            if os.path.samestat(os.stat(self._lock_file), os.fstat(self._lock)):
+                return
+        except FileNotFoundError:
+            os.makedirs(self.directory.parent, exist_ok=True)
+        fresh = self._try(self.directory)
+        if fresh is None:
+            raise ToolError(
+                f"the cache was deleted, and {self.directory} is another process's now: start the server anew"
+            )
+        os.close(self._lock)
+        self._lock = fresh._lock
 
     def note_size(self, size: int) -> None:
         """Remember how large the slot is, in bytes, for `sweep`."""
@@ -106,6 +124,15 @@ class Slot:
             logger.warning("the stale copy %s can't be deleted: %s", directory, error.strerror)
         finally:
             slot.release()
+
+
+def unwritable(directory: Path, error: OSError) -> ToolError:
+    """What to tell when nothing can be written in `directory`."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ToolError(
+            f"no room for a private copy: free some space in {directory}, or set MSP_BRIDGE_CACHE elsewhere"
+        )
+    return ToolError(f"no private copy can be made in {directory}: {error}; set MSP_BRIDGE_CACHE elsewhere")
 
 
 def erase(path: str) -> None:

@@ -5,16 +5,13 @@
 from __future__ import annotations
 
 import enum
-import logging
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from attrs import frozen
 
 from msp_bridge.not_source import NOT_SOURCE, TELLTALES
-
-logger = logging.getLogger(__name__)
 
 EXCLUDED_AT_THE_ROOT = frozenset({"mutants"})  # mutmut's; deeper down it may be somebody's package
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
@@ -63,6 +60,7 @@ class SourceTree:
     """
 
     root: str  # a real path
+    complain: Callable[[str, str], None]  # told of a path that is left out, and why
 
     def entries(self) -> dict[str, Entry]:
         """Path (relative, with `/`) to entry, a directory before what is in it."""
@@ -89,7 +87,7 @@ class SourceTree:
         except FileNotFoundError:
             return []
         except OSError as error:
-            logger.warning("%s is left out of the copy: %s", prefix, error.strerror)
+            self.complain(prefix or ".", error.strerror or type(error).__name__)
             return []
 
     def _entry(self, path: str, above: tuple[str, ...]) -> tuple[Entry | None, str]:
@@ -103,7 +101,7 @@ class SourceTree:
             if within(real, self.root):
                 return Entry.of(status, self._inner_target(path, target, real)), ""
             if any(within(directory, real) for directory in above):
-                logger.warning("%s is left out of the copy: it leads to a directory above it", path)
+                self.complain(path, "it leads to a directory above it")
                 return None, ""
             return Entry.of(os.stat(full)), real
         except OSError:  # gone since it was listed, or a link to nowhere outside

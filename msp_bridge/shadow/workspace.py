@@ -14,14 +14,15 @@ from typing import Self
 
 from attrs import define, field
 
-from msp_bridge.errors import ConfigurationError, ToolError
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.shadow.manifest import Manifest
 from msp_bridge.shadow.refresh import Refresh
-from msp_bridge.shadow.slot import Slot
+from msp_bridge.shadow.slot import Slot, erase, unwritable
 from msp_bridge.shadow.tree import Entry, SourceTree, within
 
 logger = logging.getLogger(__name__)
 
+IN_VAIN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})  # a new copy would meet them, too
 TICK = 0.02  # seconds: longer than a kernel's file clock stands still
 
 
@@ -76,6 +77,15 @@ class ShadowWorkspace:
         """A name for the source's content at the last `refresh`, the same on every machine."""
         return self._manifest.digest if self._manifest else ""
 
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Changes when the copy had to be made anew: a process stays in the directory that it was started in."""
+        try:
+            status = self.path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
     def refresh(self) -> frozenset[str]:
         """Make the copy equal to the source again.
 
@@ -90,7 +100,7 @@ class ShadowWorkspace:
 
         Unlike `refresh` it writes nothing, so tests may be running in the copy.
         """
-        return bool(self._seen) and SourceTree(os.path.realpath(self.source)).entries() == self._seen
+        return bool(self._seen) and SourceTree(os.path.realpath(self.source), self.complain).entries() == self._seen
 
     def _refresh(self) -> frozenset[str]:
         root = os.path.realpath(self.source)
@@ -99,22 +109,35 @@ class ShadowWorkspace:
                 f"the cache {self.path.parent} lies in the project, which is never written to: "
                 "set MSP_BRIDGE_CACHE to a directory elsewhere"
             )
-        self.path.mkdir(parents=True, exist_ok=True)
-        manifest = self._manifest or Manifest.load(self._manifest_file, root)
-        refresh = Refresh(self, root, manifest)
         try:
-            refresh.run()
+            if self._slot is not None:
+                self._slot.hold()
+            try:
+                refresh = self._run(root)
+            except OSError as error:
+                if error.errno in IN_VAIN:
+                    raise
+                logger.warning("the copy %s is damaged and is made anew: %s", self.path, error)
+                self._manifest = None
+                erase(os.fspath(self.path.parent))
+                refresh = self._run(root)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise ToolError(f"no room for a private copy: free some space in {self.path.parent}") from error
-            raise ToolError(f"the copy {self.path} can't be written: {error}; delete it and try again") from error
-        self._manifest, self._seen = refresh.manifest, refresh.source
+            raise unwritable(self.path.parent, error) from error
+        return frozenset(refresh.changed)
+
+    def _run(self, root: str) -> Refresh:
+        """Raises `OSError`; what was done until then is not noted, so that the next one looks at all of it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        refresh = Refresh(self, root, self._manifest or Manifest.load(self._manifest_file, root))
+        self._manifest, self._seen = None, {}
+        refresh.run()
         if refresh.wrote:
-            self._manifest.save(self._manifest_file)
+            refresh.manifest.save(self._manifest_file)
             time.sleep(TICK)  # whatever is written from now on has a later stamp than what we wrote
         if self._slot is not None:
-            self._slot.note_size(self._manifest.size)
-        return frozenset(refresh.changed)
+            self._slot.note_size(refresh.manifest.size)
+        self._manifest, self._seen = refresh.manifest, refresh.source
+        return refresh
 
     @property
     def _manifest_file(self) -> Path:

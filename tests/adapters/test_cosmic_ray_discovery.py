@@ -233,7 +233,7 @@ async def test_an_interpreter_without_cosmic_ray_is_told_how_to_get_it(tmp_path:
     root = copied("cr_flat", tmp_path)
     subprocess.run(["python3", "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     async with adapter_on(root, python=str(tmp_path / "bare/bin/python")) as adapter:
-        with pytest.raises(ToolError, match="-m pip install cosmic-ray"):
+        with pytest.raises(ToolError, match=r"-m pip install .cosmic-ray>=8\.7,<9"):
             await discovered(adapter)
         findings = [finding async for finding in adapter.diagnose()]
-    assert findings[0].remedy == f"{tmp_path}/bare/bin/python -m pip install cosmic-ray"
+    assert findings[0].remedy == f"{tmp_path}/bare/bin/python -m pip install 'cosmic-ray>=8.7,<9'"

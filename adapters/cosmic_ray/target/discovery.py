@@ -28,6 +28,7 @@ NODE_TYPES = {
     "cosmic_ray.operators.break_continue": ("keyword",),
 }
 PRAGMA = re.compile(r".*#.*pragma:.*no mutate.*")  # cosmic_ray.tools.filters.pragma_no_mutate
+MARK = "msp-bridge: cosmic-ray"  # comes before the first line out: what was printed until then isn't ours
 Edit = tuple[int, int, str]  # source[start:end] becomes the text
 
 
@@ -300,6 +301,7 @@ def import_roots() -> list[str]:
 def main() -> None:
     """Answer until the input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
+    print(f"\n{MARK}", file=replies, flush=True)
     os.dup2(2, 1)  # whatever an operator prints isn't ours
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(20_000)  # parso and `ASTQuery` recurse as deep as the code is nested

@@ -2,7 +2,8 @@
 
 A line of JSON in: `{"argv", "timeout" (s), "env" (None: unset), "files": {path: [digest or null, base64]}, "report"}`.
 A line out: `{"outcome", "returncode", "duration" (ms), "stdout", "stderr" (tails), "report"}`. Outcomes, as
-cosmic-ray has them: `passed`, `failed`, `timeout`, `unable`; and `stale` when a file isn't the one that was mutated.
+cosmic-ray has them: `passed`, `failed`, `timeout`, `unable`; and `stale` when a file isn't the one that was mutated,
+`unwritable` (with `errno` and `error`) when a file can't be.
 Killed at any moment it leaves a mutated copy: whoever owns the copy refreshes it before it is used again.
 """
 
@@ -23,6 +24,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 TAIL = 16 * 1024  # bytes of output that are kept
+MARK = "msp-bridge: cosmic-ray"  # comes before the first line out: what was printed until then isn't ours
 LEFT_BEHIND = 1.0  # s to wait for the end of output that some escaped process holds open
 
 
@@ -182,12 +184,15 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             reply = run(request)
     except Stale as error:
         return {"outcome": "stale", "path": str(error)}
+    except OSError as error:  # a full disk, for instance; the copy may be left mutated
+        return {"outcome": "unwritable", "errno": error.errno, "error": f"{error.strerror}: {error.filename!r}"}
     return {**reply, "report": events(request["report"])}
 
 
 def main() -> None:
     """Answer until the input ends."""
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
+    print(f"\n{MARK}", file=replies, flush=True)
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
         print(json.dumps(answer(json.loads(line))), file=replies, flush=True)

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 CHUNK = 1 << 16
+MARK = b"msp-bridge: mutmut"  # comes before the first message: whatever was printed until then is no message
 
 Message = dict[str, Any]
+
+READY: Message = {"id": 0}  # the first answer, to no question: everything has been imported
 
 
 class Channel:
@@ -27,13 +30,12 @@ class Channel:
         os.dup2(null, 0)
         os.close(null)
         os.dup2(2, 1)
+        channel._write(b"\n" + MARK + b"\n")
         return channel
 
     def send(self, message: Message) -> None:
         """Raises OSError when nobody reads any more."""
-        data = memoryview(json.dumps(message).encode() + b"\n")
-        while data:
-            data = data[os.write(self.writer, data) :]
+        self._write(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> list[Message] | None:
         """The messages that have arrived, waiting for some bytes; None at the end."""
@@ -52,3 +54,8 @@ class Channel:
         """Let go of both descriptors."""
         for descriptor in {self.reader, self.writer}:
             os.close(descriptor)
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(self.writer, rest) :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import re
 
-from .channel import Channel, Message
+from .channel import READY, Channel, Message
 from .configuration import Configuration
 from .mutations import Change, Mutations
 
@@ -14,6 +14,7 @@ def main(options: Message) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     channel = Channel.to_bridge()
     configuration = Configuration(options["config_file"])
+    channel.send(READY)
     for request in channel.messages():
         try:
             answer = files(configuration) if request["do"] == "files" else mutants(request["path"], request["text"])

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -42,12 +43,12 @@ class Generation:
     files: dict[str, Generated] = field(default_factory=dict)
 
     def load(self) -> None:
-        """What an earlier process has made."""
+        """What an earlier process has made; nothing when its record is damaged: all files are then made anew."""
         try:
             rows = json.loads(self.record.read_bytes())
-        except (OSError, ValueError):
+            self.files = {path: Generated(row[0], row[1], frozenset(row[2]), row[3]) for path, row in rows.items()}
+        except (OSError, ValueError, TypeError, AttributeError, IndexError, KeyError):
             return
-        self.files = {path: Generated(row[0], row[1], frozenset(row[2]), row[3]) for path, row in rows.items()}
 
     def update(self, wanted: list[str], settings: str, jobs: int) -> None:
         """Make exactly the `wanted` files mutated. `settings` names all else that decides what mutmut makes of them."""
@@ -77,9 +78,16 @@ class Generation:
 
     def _save(self) -> None:
         rows = {path: (made.key, made.digest, sorted(made.handles), made.problem) for path, made in self.files.items()}
-        fresh = self.record.with_suffix(".new")
-        fresh.write_text(json.dumps(rows), encoding="utf-8")
-        os.replace(fresh, self.record)
+        save(self.record, rows)
+
+
+def save(file: Path, value: object) -> None:
+    """Write it, whole or not at all."""
+    if file.is_dir():  # somebody has been at the cache
+        shutil.rmtree(file)
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(value), encoding="utf-8")
+    os.replace(fresh, file)
 
 
 def digest_of(data: bytes) -> str:

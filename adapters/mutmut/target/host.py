@@ -14,7 +14,7 @@ from pathlib import Path
 from mutmut.configuration import ProcessIsolation
 
 from . import descendants
-from .channel import Channel, Message
+from .channel import READY, Channel, Message
 from .configuration import Configuration
 from .generation import Generation, forget_bytecode
 from .judge import Judge
@@ -27,6 +27,7 @@ def main(options: Message) -> None:
     channel = Channel.to_bridge()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descendants.adopt_orphans()
+    channel.send(READY)
     Host(channel, options).serve()
 
 
@@ -70,6 +71,9 @@ class Host:
             except Unprepared as error:
                 self._nursery.end()
                 answer = {"error": str(error)}
+            except OSError as error:
+                self._nursery.end()
+                answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
         elif self._judge is not None:
             self._judge.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import platform
-import sys
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from .channel import Message
+from .channel import Channel, Message
 
 
 def main(_options: Message) -> None:
-    """Print it as JSON: versions, or null for what isn't there."""
+    """Tell it: versions, or null for what isn't there."""
     found = {name: _version(name) for name in ("mutmut", "pytest", "libcst")}
-    sys.stdout.write(
-        json.dumps({"python": platform.python_version(), "fork": find_spec("fcntl") is not None, **found}) + "\n"
-    )
+    Channel.to_bridge().send({"python": platform.python_version(), "fork": find_spec("fcntl") is not None, **found})
 
 
 def _version(name: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from mutmut.configuration import config
 
 from .channel import Message
+from .generation import save
 from .nursery import Nursery, Unprepared
 from .suite import Suite
 from .verdict import fault_of
@@ -65,24 +66,23 @@ class Measurement:
     def _save(self, more: Message) -> None:
         """For the next process that finds the same project."""
         self._saved.update(more)
-        fresh = self._file.with_suffix(".new")
-        fresh.write_text(json.dumps(self._saved), encoding="utf-8")
-        os.replace(fresh, self._file)
+        save(self._file, self._saved)
 
     def _known(self, content: str, collected: Message | None) -> Suite | None:
         """What was measured earlier, when neither the project nor its environment has changed since."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
-        except (OSError, ValueError):
-            return None
-        if saved["key"] != _key() or saved["content"] != content:
-            return None
-        if collected is not None and saved["collected"]["tests"] != collected["tests"]:
+            if saved["key"] != _key() or saved["content"] != content:
+                return None
+            if collected is not None and saved["collected"]["tests"] != collected["tests"]:
+                return None
+            suite = Suite.of(saved["report"], collected or saved["collected"])
+            if (alone := saved.get("alone")) is not None:
+                suite = suite.surveyed({int(test): report for test, report in alone.items()})
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
         self._saved = saved
-        suite = Suite.of(saved["report"], collected or saved["collected"])
-        alone = saved.get("alone")
-        return suite if alone is None else suite.surveyed({int(test): report for test, report in alone.items()})
+        return suite
 
 
 def _key() -> list[Any]:

@@ -5,6 +5,7 @@ Lines of JSON in `$MSP_BRIDGE_REPORT`. It lives in a directory of its own, for t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -21,8 +22,9 @@ _counts = {"completed": 0, "failed": 0}
 
 def _write(event: Any) -> None:
     if _report:
-        with open(_report, "a", encoding="utf-8", errors="surrogatepass") as file:
-            file.write(json.dumps(event) + "\n")
+        with contextlib.suppress(OSError):  # a full disk is no reason for a test to fail
+            with open(_report, "a", encoding="utf-8", errors="surrogatepass") as file:
+                file.write(json.dumps(event) + "\n")
 
 
 def _message(report: Any) -> str:

@@ -1,0 +1,93 @@
+"""Servers for the fault injection: a real one over stdio, on a project that nobody but the test itself may change."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import frozen
+from kits import MARK, Kit
+from msp_client import Client, ReaderWriter
+from servers import Server, launched, mutants_of
+
+from msp_bridge.testing import Running
+
+SENTENCE = 2500  # characters; the tail of a tool's own words may be in it
+
+
+@frozen
+class Served:
+    """A server on a project, and its client."""
+
+    kit: Kit
+    root: Path
+    server: Server
+    client: Client
+
+    async def mutants(self) -> dict[str, dict[str, Any]]:
+        """The mutant of each function of the kit's source, by the function's name."""
+        return self.kit.chosen(self.root, mutants_of(await self.client.request("discover")))
+
+    async def results(self, mutants: Iterable[dict[str, Any]], path: str | None = None) -> list[dict[str, Any]]:
+        """The results of these mutants of the kit's source, or of `path`."""
+        chosen = {path or self.kit.source: {"mutants": list(mutants)}}
+        assert await self.client.request("mutationTest", {"mutants": chosen}) == {"files": {}}
+        return [result for _, result in self.client.take_results()]
+
+    async def statuses(self, *harms: str) -> dict[str, str]:
+        """The status of the mutant of each of `harms`, or of all functions; each is reported once."""
+        mutants = await self.mutants()
+        asked = {harm: mutants[harm] for harm in harms or mutants}
+        results = await self.results(asked.values())
+        status = {result["id"]: result["status"] for result in results}
+        assert len(status) == len(results) == len(asked)
+        return {harm: status[mutant["id"]] for harm, mutant in asked.items()}
+
+    async def refusal(self, method: str, params: Any = None) -> str:
+        """The one clear sentence with which the server answers."""
+        answer = await self.client.answer(await self.client.ask(method, params))
+        assert "error" in answer, f"{method} was not refused: {answer} {self.client.take_results()}"
+        message: str = answer["error"]["message"]
+        assert answer["error"]["code"] == -32803, message  # and not -32603, a fault of ours
+        assert len(message) < SENTENCE
+        assert "Traceback" not in message
+        assert "Error(" not in message
+        return message
+
+    def processes(self) -> list[psutil.Process]:
+        """What the server has running."""
+        return psutil.Process(self.server.process.pid).children(recursive=True)
+
+
+@contextlib.asynccontextmanager
+async def served(
+    kit: Kit, root: Path, *options: str, python: str | Path = sys.executable, alone: bool = True, **streams: Any
+) -> AsyncIterator[Served]:
+    """A server on the kit's project at `root`. It ends in order, without a traceback, and if `alone` nothing is left."""
+    running = Running()
+    arguments = ["serve", "stdio", "--", "--adapter", kit.adapter, "--python", str(python), *options]
+    async with launched(root, *arguments, **streams) as server:
+        assert server.process.stdin is not None
+        assert server.process.stdout is not None
+        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        try:
+            yield Served(kit, root, server, client)
+        except BaseException:
+            print("\n".join(server.said), file=sys.stderr)
+            raise
+        running.look()
+        server.process.stdin.close()
+        assert await server.exited() == 0, server.said
+    if alone:
+        assert await running.settled(0) == []
+        assert left_by_harms() == []
+    assert "Traceback" not in "\n".join(server.said), server.said
+
+
+def left_by_harms() -> list[psutil.Process]:
+    """What a harm has left running."""
+    return [process for process in psutil.process_iter(["cmdline"]) if MARK in (process.info["cmdline"] or ())]

@@ -1,0 +1,161 @@
+"""A cache that is full, closed, damaged, shared or gone: a right result, or one sentence that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from faulty_servers import Served, served
+from kits import KITS, MUTMUT, Kit, with_files
+from msp_client import Client, ReaderWriter, Refused
+from places import bound, mounted, remount
+from servers import launched
+
+from msp_bridge.testing import TreeState
+
+each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
+RIGHT = {"steady": "Killed"}
+
+
+@each_kit
+async def test_a_disk_that_is_full_at_any_moment_is_told_and_used_when_it_has_room(kit: Kit, tmp_path: Path) -> None:
+    root = with_files(kit, {"data/large.txt": "x" * 200_000}).lay_out(tmp_path / "project")
+    tree = TreeState.of(root)
+    sentences = []
+    with mounted(tmp_path / "cache", "16k"):
+        async with served(kit, root, "--jobs", "1") as there:
+            for kilobytes in (16, 220, 240, 270, 340):
+                remount(tmp_path / "cache", f"size={kilobytes}k")
+                try:
+                    status = await there.statuses("steady")
+                except Refused as refused:
+                    sentences.append(refused.message)
+                else:
+                    assert status in (RIGHT, {"steady": "RuntimeError"})
+            remount(tmp_path / "cache", "size=64m")
+            assert await there.statuses("steady") == RIGHT
+    assert sentences
+    assert [told for told in sentences if "free some space" not in told] == []
+    assert tree.differences(TreeState.of(root)) == []
+
+
+@each_kit
+async def test_a_cache_that_is_a_file_is_told_and_the_next_request_is_served_when_it_is_none(
+    kit: Kit, tmp_path: Path
+) -> None:
+    root = kit.lay_out(tmp_path / "project")
+    (tmp_path / "cache").write_text("")
+    async with served(kit, root) as there:
+        told = await there.refusal("mutationTest")
+        assert "no private copy can be made in" in told
+        assert "set MSP_BRIDGE_CACHE elsewhere" in told
+        (tmp_path / "cache").unlink()
+        assert await there.statuses("steady") == RIGHT
+
+
+@each_kit
+async def test_a_cache_that_may_not_be_written_is_told(kit: Kit, tmp_path: Path) -> None:
+    user = bound(tmp_path)
+    root = kit.lay_out(tmp_path / "project")
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o555)
+    async with served(kit, root, **user) as there:
+        told = await there.refusal("mutationTest")
+        assert "Permission denied" in told
+        assert "set MSP_BRIDGE_CACHE elsewhere" in told
+        cache.chmod(0o755)
+        assert await there.statuses("steady") == RIGHT
+
+
+@each_kit
+async def test_a_cache_that_becomes_read_only_is_told(kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project")
+    with mounted(tmp_path / "cache", "64m"):
+        async with served(kit, root, "--jobs", "1") as there:
+            assert await there.statuses("steady") == RIGHT
+        remount(tmp_path / "cache", "ro")
+        async with served(kit, root, "--jobs", "1") as there:
+            assert "Read-only file system" in await there.refusal("mutationTest")
+            remount(tmp_path / "cache", "rw")
+            assert await there.statuses("steady") == RIGHT
+
+
+DAMAGES = {
+    "bytecode": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "shape": lambda file: file.write_bytes(
+        b"[[7], {}]" if file.name == "generated.json" else b'{"version": 1, "key": 7}'
+    ),
+    "directory": lambda file: (file.unlink(), file.mkdir(), (file / "file").touch()),
+}
+
+
+@each_kit
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_damaged_cache_is_made_anew(damage: str, kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project")
+    tree = TreeState.of(root)
+    async with served(kit, root, "--jobs", "1") as there:
+        assert await there.statuses("steady") == RIGHT
+    patterns = ["*.pyc"] if damage == "bytecode" else ["*.json", "*.ini"]
+    files = [file for pattern in patterns for file in (tmp_path / "cache").rglob(pattern)]
+    assert files
+    for file in files:
+        DAMAGES[damage](file)
+    async with served(kit, root, "--jobs", "1") as there:
+        assert await there.statuses("steady") == RIGHT
+        if damage == "shape":
+            await edited(there)
+    assert tree.entries.keys() == TreeState.of(root).entries.keys()
+
+
+async def edited(there: Served) -> None:
+    """A test that was edited is asked anew."""
+    file = there.root / there.kit.tests
+    text = file.read_text()
+    file.write_text(text.replace(") == 8", ") != 7"))
+    assert await there.statuses("steady") == {"steady": "Survived"}
+    file.write_text(text)
+    assert await there.statuses("steady") == RIGHT
+
+
+@each_kit
+async def test_a_cache_that_vanishes_under_a_warm_server_is_made_anew(kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project")
+    async with served(kit, root) as there:
+        assert await there.statuses("steady") == RIGHT
+        shutil.rmtree(tmp_path / "cache")
+        assert await there.statuses("steady") == RIGHT
+
+
+@each_kit
+async def test_two_servers_on_one_project_work_at_once_and_agree(kit: Kit, tmp_path: Path) -> None:
+    harms = ("steady", "leave", "daemon")
+    root = kit.lay_out(tmp_path / "project", *harms)
+    tree = TreeState.of(root)
+    right = {harm: kit.status(harm) for harm in harms}
+    async with served(kit, root, "--jobs", "1") as one, served(kit, root, "--jobs", "1", alone=False) as other:
+        assert await asyncio.gather(one.statuses(), other.statuses()) == [right, right]
+    assert tree.differences(TreeState.of(root)) == []
+
+
+async def test_what_a_killed_bridge_left_in_the_temporary_directory_goes_with_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = MUTMUT.lay_out(tmp_path / "project")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    async with launched(root, "serve", "stdio", "--", "--adapter", "mutmut", "--python", sys.executable) as server:
+        assert server.process.stdin is not None
+        assert server.process.stdout is not None
+        client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
+        assert await client.request("mutationTest") == {"files": {}}
+        (left,) = (tmp_path / "tmp").glob("msp-*")
+        server.process.kill()
+        await server.exited()
+    async with served(MUTMUT, root) as there:
+        assert await there.statuses("steady") == RIGHT
+        assert not left.exists()
+    assert list((tmp_path / "tmp").glob("msp-*")) == []

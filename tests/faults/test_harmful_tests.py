@@ -1,0 +1,54 @@
+"""Tests that do harm, with a mutant or without any: each mutant gets its true status, and the others theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from faulty_servers import served
+from kits import ALL_KITS, KITS, Kit
+
+from msp_bridge.errors import ToolError
+from msp_bridge.testing import Running, TreeState
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.workspace import Workspace
+
+every_kit = pytest.mark.parametrize("kit", ALL_KITS, ids=lambda kit: kit.adapter)
+each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
+
+
+@every_kit
+async def test_no_harm_that_a_mutant_does_reaches_another_mutant_or_the_tree(kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project", *kit.harms)
+    tree = TreeState.of(root)
+    async with served(kit, root, "--jobs", "2") as there:
+        assert await there.statuses() == {harm: kit.status(harm) for harm in kit.harms}
+        assert await there.statuses("steady") == {"steady": "Killed"}
+    assert tree.differences(TreeState.of(root)) == []
+
+
+@each_kit
+@pytest.mark.parametrize("where", ["in a test", "at import"])
+async def test_tests_that_never_end_without_a_mutant_are_told(
+    where: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    if kit.limit_constant:
+        monkeypatch.setattr(kit.limit_constant, 3.0)
+    root = kit.lay_out(tmp_path / "project")
+    configuration, tests = root / kit.configuration, root / kit.tests
+    configuration.write_text(configuration.read_text().replace(*kit.limit))
+    tests.write_text(tests.read_text() + kit.endless[where == "at import"])
+    tree, running = TreeState.of(root), Running()
+    workspace = Workspace.open(root, Configuration(adapters=(kit.adapter,), python=Path(sys.executable)))
+    async with contextlib.aclosing(workspace):
+        async with contextlib.aclosing(workspace.test(Selection())) as results:
+            with pytest.raises(ToolError) as caught:
+                await anext(results)
+    assert re.search("the tests (take|have not ended within) 3.* s,? without any mutant", str(caught.value))
+    assert await running.settled(0) == []
+    assert tree.differences(TreeState.of(root)) == []
