@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import Project
+from msp_bridge.adapter import Project, ToolError
 from msp_bridge.ended import ended
 
 from .command_line import CommandLine
@@ -50,7 +51,8 @@ class Bench:
         return self._claim.result()
 
     async def prepare(self, toolchain: Toolchain) -> None:
-        """Bring the copy up to date; raises ToolError when there's no room for it."""
+        """Bring the copy up to date; raises ToolError when there's no room for it, or Node couldn't name it."""
+        _check_name(self._project.root)
         if self._claim is None:  # when it is cancelled, the copy is claimed all the same, and found here the next time
             claiming = asyncio.to_thread(Copy.claim, self._project)
             self._claim = asyncio.create_task(claiming, name="claiming a private copy")
@@ -101,7 +103,7 @@ class Bench:
         config = b"" if self._launch.config is None else SCHEMA.sub(b"", _content(self._launch.config))
         package = _content(self.copy.path / "package.json")
         digest = self.copy.digest if LEADS_ON.search(config) else None
-        return self._launch, config, package, digest, self.copy.installed
+        return self._launch, config, package, digest, self.copy.installed, self.copy.identity
 
 
 class Benches:
@@ -142,6 +144,13 @@ async def _in_thread(work: Callable[[], None]) -> None:
     working = asyncio.create_task(asyncio.to_thread(work), name="work on a private copy")
     await ended(working)
     working.result()
+
+
+def _check_name(root: Path) -> None:
+    try:
+        os.fspath(root).encode()
+    except UnicodeEncodeError:
+        raise ToolError(f"Node.js can't work in {root}, whose name is no UTF-8 text: rename the directory") from None
 
 
 def _content(file: Path) -> bytes:

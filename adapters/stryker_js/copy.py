@@ -71,6 +71,11 @@ class Copy:
         return self._shadow.digest
 
     @property
+    def identity(self) -> tuple[int, int] | None:
+        """Changes when it was made anew: a process stays in the directory that it was started in."""
+        return self._shadow.identity
+
+    @property
     def installed(self) -> tuple[object, ...]:
         """Equal as long as the same packages are installed."""
         return tuple(sorted(self._modules.items()))

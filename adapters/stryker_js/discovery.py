@@ -61,7 +61,7 @@ class Discovery:
                 path = os.path.relpath(os.path.join(bench.copy.source, error.file), bench.copy.source).replace(
                     os.sep, "/"
                 )
-                if path in left_out or len(left_out) >= PATIENCE or not (bench.copy.path / path).is_file():
+                if path in left_out or len(left_out) >= PATIENCE or not os.path.lexists(bench.copy.path / path):
                     raise
                 log.warning("%s has no mutants, for it can't be parsed: %s", path, error.fault)
                 left_out.append(path)

@@ -6,11 +6,15 @@ import re
 
 from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
 
-PARSE_ERRORS = (
+UNREADABLE = (
     re.compile(r"Parse error in (?P<file>[^\n]+?) (?P<fault>\(\d+:\d+\)[^\n]*)"),
     re.compile(r"(?:^|Error: )(?P<file>(?:(?!: )[^\n])+\.\w+): (?P<fault>[^\n]* \(\d+:\d+\))", re.MULTILINE),  # Babel's
+    re.compile(
+        r'Could not read file "(?P<file>[^"\n]+)"\. Inner error: (?:Error: )?(?P<fault>[^\n]*)'
+    ),  # a link in circles
 )
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
+BAD_LINK = re.compile(r"(?:EISDIR|ELOOP|ENOENT): [^\n]*copyfile '(?P<path>[^'\n]+)'")
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
 LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -30,9 +34,19 @@ def failure(message: str, why: str, logged: str) -> BridgeError:
     """The error for `message`; `why` is what the first run of the tests told, `logged` is StrykerJS's log."""
     details = errors(logged)
     said = message.strip() or details or "it didn't say why"
-    for parse_error in PARSE_ERRORS:
-        if broken := parse_error.search(said):
+    for unreadable in UNREADABLE:
+        if broken := unreadable.search(said):
             return BrokenFile(broken["file"], broken["fault"])
+    if link := BAD_LINK.search(said):
+        return ConfigurationError(
+            f"StrykerJS can't copy {link['path']}, a link to a directory or to nowhere: "
+            "add it to `ignorePatterns` in StrykerJS's configuration"
+        )
+    if "ENOSPC" in said:
+        return ToolError(
+            "StrykerJS has no room on the disk: free some space where the bridge keeps its private copies, "
+            "or set MSP_BRIDGE_CACHE to a directory elsewhere"
+        )
     if "failed tests in the initial test run" in said:
         return ToolError(f"the tests fail without any mutant, mend them first: {_short(why or details)}")
     if "Something went wrong in the initial test run" in said:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -183,3 +185,33 @@ async def test_garbage_between_messages_is_skipped(tmp_path: Path) -> None:
     scripted_core(root / "node_modules", noise + ANSWER)
     async with adapter_on(root) as adapter:
         assert [json.dumps(mutant.path) for mutant in await discovered(adapter)] == ['"lib/price.js"']
+
+
+async def test_a_link_that_strykerjs_cannot_copy_is_named_and_one_that_leads_nowhere_has_no_mutants(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "lib/circle.js").symlink_to("circle.js")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        assert "lib/circle.js has no mutants" in caplog.text
+        with pytest.raises(ConfigurationError, match=r"can't copy .*circle\.js, a link .*: add it to `ignorePatterns`"):
+            await results_of(adapter, mutants[:1])
+
+
+async def test_a_copy_that_is_deleted_under_a_warm_server_is_made_anew(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        assert len(await results_of(adapter, mutants[:1])) == 1
+        shutil.rmtree(tmp_path / "cache")
+        assert len(await results_of(adapter, mutants[:1])) == 1
+
+
+async def test_a_directory_that_node_cannot_name_is_told(tmp_path: Path) -> None:
+    above = tmp_path / os.fsdecode(b"no text \xff")
+    above.mkdir()
+    root = copied("js_mocha", above)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match="is no UTF-8 text: rename the directory"):
+            await discovered(adapter)
