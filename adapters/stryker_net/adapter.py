@@ -19,7 +19,9 @@ NOT_SOURCE = {*BUILT, OUTPUT}
 
 
 class StrykerNet:
-    """Stryker.NET on one project, driven by its command line in private copies: it writes into the tree that it tests.
+    """Stryker.NET on one project, in private copies, for it writes into the tree that it tests.
+
+    It is driven by its own mutation server if it has one, else by its command line.
 
     Back-pressure: Stryker.NET itself decides when it starts which mutant, so it runs ahead of who asks. A newer request
     ends an older one's run, which goes on with the mutants that are left.
@@ -59,7 +61,7 @@ class StrykerNet:
         if not self._may_find(scope):
             return
         found = await self._discovery.mutants(Plan.make(self._project))
-        for path, mutants in found.items():
+        for path, mutants in found.files.items():
             if scope.covers(path) and self.claims(path):
                 for mutant in mutants:
                     yield mutant
@@ -81,7 +83,7 @@ class StrykerNet:
                 yield finding
 
     async def aclose(self) -> None:
-        """Let others have the copies. Nothing runs between requests."""
+        """End the servers, and let others have the copies. Without servers, nothing runs between requests."""
         await self._testing.aclose()
         await self._discovery.aclose()
 

@@ -80,6 +80,26 @@ ENVIRONMENT = {
     "DisableGitVersionTask": "true",  # GitVersion.MsBuild
     "NO_COLOR": "1",
 }
+# Its own mutation server, in no release yet: https://github.com/stryker-mutator/stryker-net/pull/3847, read at its
+# commits 5b988a4, 814ce5c and a80c070 [Stryker.CLI/MutationServer, docs/mutation-server-protocol.md]. A tool without it
+# refuses the unknown word with an exit code other than 0, for it is neither an option nor a command of it.
+SERVE = ("serve", "stdio")  # options of a run follow behind `--`: none before the word `serve` reach the requests
+SERVE_HELP = ("serve", "--help")  # starts nothing
+HELP_NAMES = b"stdio"  # which no help of a tool without a server says
+# `configure` without a file leaves the options as they are; its answer has the protocol's version.
+PROTOCOL = "0.4."
+# Each request reads the configuration, builds and mutates anew [MutationServerService.cs]: it sees edited sources. We
+# start another server when files of the build have changed, for what MSBuild keeps of these was not looked into.
+# `discover` without files lists every mutant but those that are Ignored already: by a comment, by `mutate`. Files are
+# relative to the working directory, with `/`, also with `../`; locations as in the report. An id is a SHA-256 in hex of
+# place, file, mutator, replacement and description: the same in every copy [MutationServerMutantIdentity.cs].
+# `mutationTest` with `mutants` tests these ids and no others. Each is told once, as soon as it is known, at first those
+# that need no test; the answer itself is empty. Tests are told by id, without names anywhere; nothing has a duration.
+# When the mutated code does not compile, the answer is empty, too, and nothing was told [StrykerRunner.cs].
+TESTED_MORE = "reportMutationTestProgress"
+# `$/cancelRequest` ends a run, as the end of its input does: it answers when its test processes are gone and the
+# assemblies are back. How promptly was not measured: perhaps not while it builds.
+
 # What it says before it says why it can't work [Stryker.CLI/Program.cs].
 SAYS_WHY_BELOW = "see the logs below"
 # What `dotnet` says when a local tool wasn't restored, or isn't there [dotnet/sdk].

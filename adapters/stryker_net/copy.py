@@ -48,6 +48,7 @@ class PrivateCopy:
 
     _shadow: ShadowWorkspace
     content: str = field(default="", init=False)  # names what decides which mutants there were at the last `prepare`
+    build: str = field(default="", init=False)  # names the part of it that is no code
     _above: dict[str, bytes] = field(factory=dict, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 
@@ -96,7 +97,7 @@ class PrivateCopy:
             self._write_above(above)
             self._write_shims()
             self._above = above
-            self.content = self._digest(tuple(place for place, of_tests in projects.items() if of_tests and place))
+            self._take_digests(tuple(place for place, of_tests in projects.items() if of_tests and place))
 
     def restore(self) -> None:
         """Put back the assemblies that a run has left mutated."""
@@ -155,11 +156,11 @@ class PrivateCopy:
             shim.write_text(SHIM, encoding="ascii")
             shim.chmod(stat.S_IRWXU)
 
-    def _digest(self, tests: tuple[str, ...]) -> str:
+    def _take_digests(self, tests: tuple[str, ...]) -> None:
         """Of what is mutated and how it is built, without the code of the test projects in the directories `tests`."""
-        total = blake2b(digest_size=16)
+        code, build = blake2b(digest_size=16), blake2b(digest_size=16)
         for name, content in sorted(self._above.items()):
-            total.update(f"above\0{name}\0".encode() + content)
+            build.update(f"above\0{name}\0".encode() + content)
         for directory, names, files in os.walk(self.path):
             relative = os.path.relpath(directory, self.path).replace(os.sep, "/")
             prefix = "" if relative == "." else f"{relative}/"
@@ -168,8 +169,10 @@ class PrivateCopy:
                 if file.endswith(SOURCES) and prefix.startswith(tests):
                     continue
                 digest = blake2b(_read(f"{directory}/{file}"), digest_size=16).hexdigest()
-                total.update(f"{prefix}{file}\0{digest}\n".encode("utf-8", "surrogateescape"))
-        return total.hexdigest()
+                part = code if file.endswith(SOURCES) else build
+                part.update(f"{prefix}{file}\0{digest}\n".encode("utf-8", "surrogateescape"))
+        self.build = build.hexdigest()
+        self.content = f"{code.hexdigest()} {self.build}"
 
 
 def _read(path: str) -> bytes:

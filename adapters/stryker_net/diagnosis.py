@@ -9,6 +9,7 @@ from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.processes import ProcessTree
 
 from .assumptions import CAN_STREAM, ENVIRONMENT
+from .capability import Capability
 from .plan import Plan
 
 PATIENCE = 60.0  # s for `dotnet --version`
@@ -31,7 +32,10 @@ async def diagnose(project: Project) -> AsyncGenerator[Finding, None]:
         config = f"with {base.config}" if base.config else "without a configuration"
         yield Finding(True, "configuration", f"in {project.root / base.directory}, {config}")
     yield await _sdk(project)
-    if not CAN_STREAM:
+    served = await asyncio.to_thread(Capability(project).known, plan)
+    if served:
+        yield Finding(True, "server", "the tool has its own, and the bridge uses it")
+    if not CAN_STREAM and not served:
         yield Finding(True, "results", "come at the end of a run: on this system its live page would open a browser")
 
 

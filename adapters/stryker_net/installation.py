@@ -14,7 +14,7 @@ from msp_bridge.adapter import ConfigurationError, Project, ToolError
 
 from .assumptions import GLOBAL_TOOLS, INSTALL, PACKAGE
 
-SETTINGS = {"command"}
+SETTINGS = {"command", "serve"}
 
 
 @frozen
@@ -39,6 +39,11 @@ class Installation:
             raise ToolError(f"Stryker.NET is not installed: {INSTALL}")
         return cls((str(program),), _stamp(program))
 
+    @property
+    def has_options(self) -> bool:
+        """Whether the words are more than a program's and a command's names."""
+        return any(word.startswith("-") for word in self.command)
+
     def __str__(self) -> str:
         return shlex.join(self.command)
 
@@ -53,8 +58,10 @@ def check_settings(settings: Any) -> None:
     """Raises `ConfigurationError` for settings that there are not."""
     unknown = sorted(set(settings) - SETTINGS)
     if unknown:
-        raise ConfigurationError(f"stryker-net has no setting {unknown[0]!r}: there is only `command`")
+        raise ConfigurationError(f"stryker-net has no setting {unknown[0]!r}: there are `command` and `serve`")
     _configured(settings)
+    if not isinstance(settings.get("serve", True), bool):
+        raise ConfigurationError("`serve` of stryker-net must be true or false: correct it")
 
 
 def _configured(settings: Any) -> tuple[str, ...]:

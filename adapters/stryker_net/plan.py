@@ -10,7 +10,7 @@ from attrs import frozen
 
 from msp_bridge.adapter import ConfigurationError, Project
 
-from .assumptions import arguments
+from .assumptions import SERVE, arguments
 from .base import Base, bases_of, leads_outside, local_tool
 from .configuration import Configuration
 from .copy import PrivateCopy
@@ -63,6 +63,11 @@ class Plan:
         """The whole command line."""
         config = self._config(base, copy)
         return (*self.installation.command, *arguments(output, patterns, self.project.jobs, config, live=live))
+
+    def server(self, base: Base, copy: PrivateCopy) -> tuple[str, ...]:
+        """The command line of the tool's own server."""
+        options = arguments(copy.home / "output", (), self.project.jobs, self._config(base, copy), live=False)
+        return (*self.installation.command, *SERVE, "--", *options)
 
     def _config(self, base: Base, copy: PrivateCopy) -> Path | None:
         """The file to name: None where Stryker.NET finds it by itself."""

@@ -87,7 +87,7 @@ class Report:
 
     def result(self, mutant: Mutant, entry: Entry) -> Result:
         """What `entry` says of `mutant`."""
-        status, reason = _status(entry)
+        status, reason = status_of(entry)
         return Result(
             mutant,
             status,
@@ -108,7 +108,8 @@ def is_pending(entry: Entry) -> bool:
     return entry.get("status") == Status.PENDING.value
 
 
-def _status(entry: Entry) -> tuple[Status, str | None]:
+def status_of(entry: Entry) -> tuple[Status, str | None]:
+    """The status, and the reason for it."""
     reason = entry.get("statusReason") or None
     try:
         status = Status(entry.get("status"))

@@ -33,6 +33,7 @@ from .report import Report
 
 TAIL = 64 * 1024  # bytes of its output that are remembered
 SHOWN = 600  # characters of them in an error
+BY_HAND = "run `dotnet stryker` by hand to see all that it says"
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
 TELLING = (  # the most telling first
     re.compile(r"\b(ERR|FTL)\]|exception:|\berror [A-Z]+\d+|No test project|Could not"),
@@ -55,11 +56,8 @@ class Run:
     @contextlib.asynccontextmanager
     async def of(cls, command: Sequence[str], copy: PrivateCopy, directory: str, output: Path) -> AsyncIterator[Run]:
         """Runs `command` in `directory` of the copy; on leaving, no process is left, and no assembly is mutated."""
-        path = os.pathsep.join([str(copy.shims), os.environ.get("PATH", ""), str(Path.home() / GLOBAL_TOOLS)])
         try:
-            async with ProcessTree.running(
-                command, cwd=copy.path / directory, env={**ENVIRONMENT, "PATH": path}
-            ) as tree:
+            async with ProcessTree.running(command, cwd=copy.path / directory, env=environment(copy)) as tree:
                 tail = bytearray()
                 reading = asyncio.create_task(_read(tree, tail), name="output of Stryker.NET")
                 ending = asyncio.create_task(_end_of(tree, reading), name="end of Stryker.NET")
@@ -88,20 +86,24 @@ class Run:
         return await asyncio.to_thread(Report.read, files[0], self.root)
 
     def _failure(self, code: int) -> str:
-        said = COLOURS.sub("", (bytes(self._tail).decode("utf-8", "replace") + "\n" + self._tree.errors))
+        said = bytes(self._tail).decode("utf-8", "replace") + "\n" + self._tree.errors
         if any(words in said for words in SAYS_RESTORE):
             return f"the local tools of this project are not restored: run `{RESTORE}` in it"
         if any(words in said for words in SAYS_ABSENT):
             return f"`dotnet stryker` is not to be found: run `{INSTALL}`"
-        excerpt = _excerpt(said).replace(f"{self.root}{os.sep}", "")
+        told = excerpt(said, self.root)
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
-            return f"Stryker.NET was killed ({name}) before it had a report, perhaps for want of memory: {excerpt}"
+            return f"Stryker.NET was killed ({name}) before it had a report, perhaps for want of memory: {told}"
         if code == SUCCESS:
-            return (
-                f"Stryker.NET ended without a report: {excerpt}; run `dotnet stryker` by hand to see all that it says"
-            )
-        return f"Stryker.NET failed (exit code {code}): {excerpt}; run `dotnet stryker` by hand to see all that it says"
+            return f"Stryker.NET ended without a report: {told}; {BY_HAND}"
+        return f"Stryker.NET failed (exit code {code}): {told}; {BY_HAND}"
+
+
+def environment(copy: PrivateCopy) -> dict[str, str]:
+    """What Stryker.NET is to find in its environment when it works in `copy`."""
+    path = os.pathsep.join([str(copy.shims), os.environ.get("PATH", ""), str(Path.home() / GLOBAL_TOOLS)])
+    return {**ENVIRONMENT, "PATH": path}
 
 
 async def _read(tree: ProcessTree, tail: bytearray) -> None:
@@ -116,12 +118,13 @@ async def _end_of(tree: ProcessTree, reading: asyncio.Task[None]) -> int:
     return code
 
 
-def _excerpt(said: str) -> str:
-    """The lines that tell what went wrong."""
+def excerpt(said: str, root: Path) -> str:
+    """The lines that tell what went wrong, with paths below `root` relative to it."""
+    said = COLOURS.sub("", said).replace(f"{root}{os.sep}", "")
     lines = list(dict.fromkeys(line.strip() for line in said.partition(SAYS_WHY_BELOW)[2].splitlines()))
     told = [line for line in lines if line and not line.startswith(("at ", "[/]"))][:4]
     if not told:
         lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
         told = next(filter(None, ([line for line in lines if kind.search(line)] for kind in TELLING)), ["no word"])[-4:]
-    excerpt = " | ".join(told)
-    return excerpt if len(excerpt) <= SHOWN else f"{excerpt[:SHOWN]}…"
+    joined = " | ".join(told)
+    return joined if len(joined) <= SHOWN else f"{joined[:SHOWN]}…"

@@ -11,7 +11,7 @@ from functools import partial
 
 from msp_bridge.adapter import Mutant, Project, Result, ToolError
 
-from . import patterns
+from . import patterns, served
 from .assumptions import CAN_STREAM
 from .base import Base
 from .bench import Bench
@@ -20,6 +20,7 @@ from .discovery import Found
 from .plan import Plan
 from .run import Run
 from .session import Session
+from .warm import Warm
 
 log = logging.getLogger(__name__)
 
@@ -31,18 +32,19 @@ class Testing:
 
     def __init__(self, project: Project) -> None:
         self._bench = Bench(project)
+        self._warm = Warm()
         self._orders = itertools.count()
 
     async def test(self, plan: Plan, found: Found, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """See `Adapter.test`. `found` is every mutant that there is now."""
         order = next(self._orders)
-        present = {mutant: mutant for path in {m.path for m in mutants} for mutant in found.get(path, ())}
+        present = {mutant: mutant for path in {m.path for m in mutants} for mutant in found.files.get(path, ())}
         existing = [present[mutant] for mutant in dict.fromkeys(mutants) if mutant in present]
         for base in plan.bases:
             due = dict.fromkeys(mutant for mutant in existing if patterns.base_of(mutant) == base.directory)
             finished = False
             while due and not finished:
-                work = partial(self._run, plan, found, base, tuple(due))
+                work = partial(self._ask if found.served else self._run, plan, found, base, tuple(due))
                 async with self._bench.visit(order, work) as visit:
                     async with contextlib.aclosing(visit.results()) as results:
                         async for result in results:
@@ -51,8 +53,26 @@ class Testing:
                     finished = visit.finished
 
     async def aclose(self) -> None:
-        """Let others have the copy."""
+        """End the server, and let others have the copy."""
+        await self._warm.aclose()
         await self._bench.aclose()
+
+    async def _ask(
+        self, plan: Plan, found: Found, base: Base, due: Sequence[Mutant], copy: PrivateCopy
+    ) -> AsyncGenerator[Result, None]:
+        """`_run`, by the tool's own server."""
+        await asyncio.to_thread(copy.prepare)
+        wanted = served.Wanted.of(due, base.directory)
+        async with self._warm.server(copy, base.directory, plan.server(base, copy)) as server:
+            async with contextlib.aclosing(server.test(wanted.request)) as entries:
+                async for entry in entries:
+                    result = wanted.result(entry)
+                    if result is not None:
+                        yield result
+            if wanted.none_told and copy.content == found.content:
+                raise server.failed("it answered without a single result")
+        for mutant in wanted.left:
+            log.warning("Stryker.NET told nothing of %s:%s", mutant.path, mutant.location.start.line)
 
     async def _run(
         self, plan: Plan, found: Found, base: Base, due: Sequence[Mutant], copy: PrivateCopy
@@ -60,7 +80,7 @@ class Testing:
         """Each of `due` once, unless it is no longer there."""
         await asyncio.to_thread(copy.prepare)
         output = await asyncio.to_thread(copy.output)
-        known = {mutant.path: len(found[mutant.path]) for mutant in due}
+        known = {mutant.path: len(found.files[mutant.path]) for mutant in due}
         chosen = patterns.testing(due, known, copy.path, plan.configuration(base))
         command = plan.command(base, copy, output, chosen, live=CAN_STREAM)
         session = Session(base.directory, dict.fromkeys(due))

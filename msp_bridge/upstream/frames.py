@@ -13,8 +13,8 @@ from msp_bridge.processes import ProcessTree
 
 log = logging.getLogger(__name__)
 
-HEADER = re.compile(rb"Content-Length: (\d{1,9})\r\n\r\n")
-LONGEST_HEADER = 64  # bytes
+HEADER = re.compile(rb"Content-Length: (\d{1,9})\r\n(?:Content-Type: [^\r\n]{1,100}\r\n)?\r\n")
+LONGEST_HEADER = 192  # bytes
 LONGEST_BODY = 64 * 1024 * 1024
 REMEMBERED = 16 * 1024  # bytes of noise
 Message = dict[str, Any]

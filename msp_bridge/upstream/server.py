@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -20,13 +21,19 @@ class UpstreamServer:
 
     Requests: one at a time, for such servers run concurrent ones against each other.
     Back-pressure: the tool is read only while somebody awaits the next message.
-    Cancelling: closing a conversation leaves the tool in the middle of it: end the tree.
+    Cancelling: closing a conversation leaves the tool in the middle of it. Then `cancel`, or end the tree.
     """
 
     def __init__(self, tree: ProcessTree, tool: str) -> None:
         self._tree, self._tool = tree, tool
         self.frames = Frames(tree, tool)
         self._last = 0
+        self._busy = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request has had no answer yet. Then the tool can't be asked for anything else."""
+        return self._busy
 
     async def ask(self, method: str, params: dict[str, Any]) -> Any:
         """The result. Raises Refused, and ToolError when the tool ends without an answer."""
@@ -38,16 +45,41 @@ class UpstreamServer:
 
     async def conversation(self, method: str, params: dict[str, Any]) -> AsyncGenerator[Message, None]:
         """All that the tool says until its answer, which is the last. Raises Refused and ToolError."""
+        if self._busy:
+            raise RuntimeError(f"{self._tool} is asked for {method} while it is busy")
         self._last += 1
-        id = self._last
-        await self._tree.write(framed({"id": id, "method": method, "params": params}))
+        self._busy = True
+        await self._tree.write(framed({"id": self._last, "method": method, "params": params}))
         async with contextlib.aclosing(self.frames.all()) as messages:
             async for message in messages:
-                if message.get("id") == id and "error" in message:
-                    raise Refused(str(message["error"].get("message")))
+                if self._answers(message) and "error" in message:
+                    raise Refused(_reason(message["error"]))
                 yield message
-                if message.get("id") == id:
+                if not self._busy:
                     return
         await self._tree.exited()
         said = self._tree.errors.strip()[-500:] or f"exit code {self._tree.returncode}"
         raise ToolError(f"{self._tool} ended unexpectedly ({said}): try again, or run `msp-bridge doctor`")
+
+    async def cancel(self, seconds: float) -> bool:
+        """Have the tool give up what a closed conversation was about. False: it didn't in that time, end the tree."""
+        try:
+            async with asyncio.timeout(seconds):
+                if self._busy:
+                    await self._tree.write(framed({"method": "$/cancelRequest", "params": {"id": self._last}}))
+                while self._busy and (message := await self.frames.next()) is not None:
+                    self._answers(message)
+        except (TimeoutError, ToolError):
+            return False
+        return not self._busy
+
+    def _answers(self, message: Message) -> bool:
+        """Whether it is the answer, with which the tool is free again."""
+        if message.get("id") != self._last or "method" in message:
+            return False
+        self._busy = False
+        return True
+
+
+def _reason(error: Any) -> str:
+    return str(error.get("message") if isinstance(error, dict) else error)

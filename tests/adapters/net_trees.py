@@ -18,6 +18,21 @@ from msp_bridge.testing import Running, TreeState
 
 TESTS = Path(__file__).parent.parent
 SDK = TESTS / "scripted" / "dotnet"
+BRIDGE = """
+import asyncio, sys
+from pathlib import Path
+from msp_bridge.adapter import Project, Scope
+from msp_bridge.adapters.stryker_net import StrykerNet
+
+async def main() -> None:
+    root = Path(sys.argv[1])
+    adapter = StrykerNet(Project(root=root, cache=root.parent / "cache"))
+    while True:
+        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
+            print(result.status.value, flush=True)
+
+asyncio.run(main())
+"""
 
 
 @frozen
@@ -26,10 +41,14 @@ class Scripted:
 
     directory: Path
     monkeypatch: Any
+    serves: bool = False  # has a mutation server of its own
 
     def say(self, **script: Any) -> None:
-        """From now on."""
-        self.monkeypatch.setenv("SCRIPTED_STRYKER", json.dumps({"log": str(self.directory / "log"), **script}))
+        """From now on. A server that runs already hears it with its next request."""
+        again = self.directory / "script.json"
+        text = json.dumps({"log": str(self.directory / "log"), "again": str(again), "serves": self.serves, **script})
+        again.write_text(text, "utf-8")
+        self.monkeypatch.setenv("SCRIPTED_STRYKER", text)
 
     @property
     def gate(self) -> Path:
@@ -42,8 +61,22 @@ class Scripted:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The arguments and directories of its runs so far."""
-        log = self.directory / "log"
+        """The arguments and directories of its runs so far; a server is one."""
+        return self._logged("log")
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """What its servers were asked so far, each with the server's `pid`."""
+        return self._logged("log.requests")
+
+    @property
+    def asked(self) -> int:
+        """How often it was asked whether it has a server."""
+        log = self.directory / "log.asked"
+        return len(log.read_text("utf-8").splitlines()) if log.exists() else 0
+
+    def _logged(self, name: str) -> list[dict[str, Any]]:
+        log = self.directory / name
         return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
 
     def patterns(self, run: int = -1) -> list[str]:
@@ -51,12 +84,12 @@ class Scripted:
         return [words[at + 1] for at, word in enumerate(words) if word == "-m"]
 
 
-def scripted_dotnet(directory: Path, monkeypatch: Any) -> Scripted:
+def scripted_dotnet(directory: Path, monkeypatch: Any, *, serves: bool = False) -> Scripted:
     """First on PATH, and no other .NET anywhere."""
     monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), os.environ["PATH"]]))
     monkeypatch.setenv("HOME", str(directory / "home"))
     (directory / "home").mkdir()
-    scripted = Scripted(directory, monkeypatch)
+    scripted = Scripted(directory, monkeypatch, serves)
     monkeypatch.setenv("SCRIPTED_BROWSER", str(scripted.browser))
     scripted.say()
     return scripted

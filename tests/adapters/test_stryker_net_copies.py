@@ -13,28 +13,13 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net.bench import Visit
-from net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 from msp_bridge.testing import Running, TreeState
 
 SUMS = "src/Calc/Calc.cs"
 TESTED = ("a - b", "g - h", "i - j")
-BRIDGE = """
-import asyncio, sys
-from pathlib import Path
-from msp_bridge.adapter import Project, Scope
-from msp_bridge.adapters.stryker_net import StrykerNet
-
-async def main() -> None:
-    root = Path(sys.argv[1])
-    adapter = StrykerNet(Project(root=root, cache=root.parent / "cache"))
-    while True:
-        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
-            print(result.status.value, flush=True)
-
-asyncio.run(main())
-"""
 
 
 @pytest.fixture

@@ -142,7 +142,7 @@ async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
     async with adapter_on(root, settings={"command": command}) as adapter:
         assert await discovered(adapter)
     async with adapter_on(root, settings={"comand": command}) as adapter:
-        with pytest.raises(ConfigurationError, match="there is only `command`"):
+        with pytest.raises(ConfigurationError, match="there are `command` and `serve`"):
             await discovered(adapter)
 
 
