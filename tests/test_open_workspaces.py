@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -117,6 +118,24 @@ async def test_closing_ends_all_of_them_once(workspaces: OpenWorkspaces, closed:
     await workspaces.aclose()
     await workspaces.aclose()
     assert closed == seen
+
+
+async def test_a_tool_that_was_set_up_meanwhile_is_found_at_the_next_check(tmp_path: Path, closed: list[Any]) -> None:
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / "package.json").write_text("{}")
+    (tmp_path / "scripted.json").write_text(json.dumps({"mutations": []}))
+    workspaces = OpenWorkspaces(tmp_path, Configuration(adapters=("scripted", "stryker-js")))
+    (tmp_path / "package.json").write_text('{"devDependencies": {"@stryker-mutator/core": "^9"}}')
+    async with contextlib.aclosing(workspaces):
+        before = await opened(workspaces)
+        await workspaces.check(None)
+        assert await opened(workspaces) is before
+        (tmp_path / "web" / "package.json").write_text('{"devDependencies": {"@stryker-mutator/core": "^9"}}')
+        await workspaces.check(None)
+        after = await opened(workspaces)
+        assert [tool.label for tool in before.tools] == ["scripted", "stryker-js"]
+        assert [tool.label for tool in after.tools] == ["scripted", "stryker-js", "stryker-js in web/"]
+        assert closed == [before]
 
 
 class SlowClosing:

@@ -153,6 +153,33 @@ class TestSurvey:
         tree.write("web/msp-bridge.toml", "adapter = 'scripted'\n")
         assert self.found(tree) == ["scripted in web/"]
 
+    def test_what_is_chosen_for_a_folder_takes_nothing_from_it_in_the_folders_below(self, tree: Tree) -> None:
+        tree.project("web/")
+        tree.write("web/part/scripted.txt")
+        tree.project("web/part/", files="*.js")
+        tree.write("web/part/a.py", "1")
+        tree.write("msp-bridge.toml", "[folders.web]\nadapter = 'scripted'\n[folders.'web/part']\njobs = 1\n")
+        assert self.found(tree) == ["scripted in web/", "scripted in web/part/"]
+        owner = Router(tree.survey().places()).owner("web/part/a.py")
+        assert owner is not None
+        assert owner.folder == "web/"
+
+    def test_a_folders_own_file_speaks_of_those_in_it_as_when_it_is_opened_alone(self, tree: Tree) -> None:
+        for folder in ("web/", "web/gen/", "web/gen/deep/"):
+            tree.project(folder)
+        tree.write("web/msp-bridge.toml", "[folders.gen]\nadapter = []\n")
+        assert self.found(tree) == ["scripted in web/"]
+        assert Router(tree.survey().places()).owner("web/gen/a.py") is None
+        tree.write("web/msp-bridge.toml", "adapter = []\n")
+        with pytest.raises(ConfigurationError, match="no mutation testing tool"):
+            tree.survey().places()
+
+    def test_folders_are_relative_to_the_root_wherever_the_file_lies(self, tree: Tree) -> None:
+        for folder in ("web/", "api/"):
+            tree.project(folder)
+        file = tree.write("conf/msp-bridge.toml", "[folders.web]\nadapter = []\n")
+        assert self.found(tree, named=str(file)) == ["scripted in api/"]
+
     def test_a_tool_that_a_folder_asks_for_and_has_not_is_that_folders_fault(self, tree: Tree) -> None:
         tree.project("")
         tree.write("msp-bridge.toml", "[folders.web]\nadapter = 'scripted'\n")
@@ -162,6 +189,18 @@ class TestSurvey:
     def test_what_is_asked_for_by_name_may_be_in_any_folder(self, tree: Tree) -> None:
         tree.project("web/")
         assert self.found(tree, Configuration(adapters=("scripted",))) == ["scripted in web/"]
+
+    @pytest.mark.parametrize("options", [None, Configuration(adapters=("scripted",))], ids=["file", "command line"])
+    def test_a_choice_for_all_keeps_no_file_from_the_tool_around_it(
+        self, tree: Tree, options: Configuration | None
+    ) -> None:
+        tree.project("")
+        chosen = "" if options else "adapter = 'scripted'\n"
+        tree.write("msp-bridge.toml", f"{chosen}[folders.src]\njobs = 1\n")
+        tree.write("src/a.py")
+        owner = Router(tree.survey(options).places()).owner("src/a.py")
+        assert owner is not None
+        assert owner.label == "scripted"
 
     def test_a_wrong_configuration_is_a_fault_of_its_folder_alone(self, tree: Tree) -> None:
         for folder in ("", "web/", "api/"):
@@ -454,6 +493,38 @@ class TestSideBySide:
             with pytest.raises(LookupError):
                 await anext(merged)
         assert closed == ["waiting"]
+
+    async def test_a_cancel_while_one_ends_leaves_no_other_open(self) -> None:
+        closed: list[str] = []
+        ending, may_end = asyncio.Event(), asyncio.Event()
+
+        async def paused() -> AsyncGenerator[str, None]:
+            try:
+                yield "taken"
+                yield "never asked for"
+            finally:
+                closed.append("paused")
+
+        async def slow_to_end() -> AsyncGenerator[str, None]:
+            try:
+                await asyncio.Event().wait()
+                yield ""
+            finally:
+                ending.set()
+                await may_end.wait()
+                closed.append("slow to end")
+
+        async def one_is_enough() -> None:
+            async with contextlib.aclosing(side_by_side([paused(), slow_to_end()])) as merged:
+                await anext(merged)
+
+        task = asyncio.create_task(one_is_enough())
+        await ending.wait()
+        task.cancel()
+        may_end.set()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert sorted(closed) == ["paused", "slow to end"]
 
     async def test_none_at_all_is_at_its_end(self) -> None:
         async with contextlib.aclosing(side_by_side([])) as merged:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from msp_bridge.adapter import Project
@@ -35,7 +35,7 @@ class Builds:
         directory = slot.path.parent / "target"
         try:
             yield directory
-            await asyncio.to_thread(_limit, directory)
+            await _in_thread(_limit, directory)
         finally:
             self._idle.append(slot)
 
@@ -45,17 +45,24 @@ class Builds:
             await asyncio.to_thread(self._idle.pop().close)
 
     async def _claim(self) -> ShadowWorkspace:
-        claiming = asyncio.create_task(
-            asyncio.to_thread(ShadowWorkspace.claim, self._project.cache, self._project.root, "build"),
-            name="claiming a directory for builds",
-        )
+        claimed: list[ShadowWorkspace] = []
+
+        def claim() -> None:
+            claimed.append(ShadowWorkspace.claim(self._project.cache, self._project.root, "build"))
+
         try:
-            await ended(claiming)
+            await _in_thread(claim)
         except asyncio.CancelledError:
-            if claiming.exception() is None:
-                self._idle.append(claiming.result())
+            self._idle += claimed
             raise
-        return claiming.result()
+        return claimed[0]
+
+
+async def _in_thread(function: Callable[..., None], *arguments: object) -> None:
+    """Returns when it is done, also when cancelled: a directory must not change under the next run."""
+    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work on a directory for builds")
+    await ended(task)
+    task.result()
 
 
 def _limit(directory: Path) -> None:

@@ -27,7 +27,7 @@ class Discovery:
         self._turn = asyncio.Lock()
 
     async def mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
-        """The mutants of each of `files`, in the report's order; raises `ToolError`."""
+        """The mutants of each of `files` that is still there, in the report's order; raises `ToolError`."""
         async with self._turn:
             return await self._mutants(files)
 
@@ -44,7 +44,8 @@ class Discovery:
                 if mutant.path in found:
                     found[mutant.path].append(mutant)
             self._known |= {path: (states[path], tuple(mutants)) for path, mutants in found.items()}
-        return {path: self._known[path][1] for path in files}
+        current = (path for path in files if path in self._known and self._known[path][0] == states[path])
+        return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile
 
     async def _report(self, files: Sequence[str]) -> list[Mutant]:
         run = Run(self._tool, self._tool.discover, files, (), self._project.jobs, self._project.root)

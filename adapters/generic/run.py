@@ -138,10 +138,11 @@ class _Appearing:
 
 async def _looks(tree: ProcessTree, said: bytearray) -> AsyncGenerator[None, None]:
     """A look every now and then, until the tool closes its stdout, whose tail goes to `said`."""
-    reading = asyncio.create_task(tree.read(), name="stdout of a tool")
+    now = asyncio.get_running_loop().time
+    reading, due = asyncio.create_task(tree.read(), name="stdout of a tool"), now() + CALM
     try:
         while True:
-            await asyncio.wait([reading], timeout=CALM)
+            await asyncio.wait([reading], timeout=max(0, due - now()))
             if reading.done():
                 data = reading.result()
                 if not data:
@@ -149,8 +150,9 @@ async def _looks(tree: ProcessTree, said: bytearray) -> AsyncGenerator[None, Non
                 said += data
                 del said[: -4 * TAIL]
                 reading = asyncio.create_task(tree.read(), name="stdout of a tool")
-            else:
+            if now() >= due:  # also when the tool says something all the time
                 yield
+                due = now() + CALM
     finally:
         await cancel_all([reading])
 

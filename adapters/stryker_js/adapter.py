@@ -96,7 +96,7 @@ class StrykerJs:
     async def _toolchain(self) -> Toolchain:
         """Looked up anew for each request, for projects are installed while they are open; Node only if need be."""
         installation = Installation.find(self._project.root)
-        if self._known is None or self._known[0] != installation:
+        if self._known is None or self._known[0] != installation or not self._known[1].node.program.exists():
             node = await find_node(self._project.root, installation, Settings.of(self._project).node)
             self._known = installation, Toolchain(node, installation)
         return self._known[1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
@@ -126,11 +127,13 @@ class Benches:
             await bench.reset()
             raise
         finally:
-            await bench.clear()
-            self._busy.discard(bench)
-            self._idle.append(bench)
-            if len(self._idle) > IDLE:
-                await self._idle.pop(0).aclose()
+            try:
+                await bench.clear()
+            finally:
+                self._busy.discard(bench)
+                self._idle.append(bench)
+                if len(self._idle) > IDLE:
+                    await _finished(self._idle.pop(0).aclose())
 
     async def aclose(self) -> None:
         """End all of them."""
@@ -141,7 +144,12 @@ class Benches:
 
 async def _in_thread(work: Callable[[], None]) -> None:
     """A cancel waits until it is done, so that nobody else begins meanwhile."""
-    working = asyncio.create_task(asyncio.to_thread(work), name="work on a private copy")
+    await _finished(asyncio.to_thread(work))
+
+
+async def _finished(work: Coroutine[Any, Any, None]) -> None:
+    """A cancel waits until all of it is done."""
+    working = asyncio.create_task(work, name="work on a private copy")
     await ended(working)
     working.result()
 

@@ -37,8 +37,7 @@ class CommandLine:
 
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""
-        mutate = None if paths is None else [_pattern(path) for path in paths]
-        self._launch.want(Wanted(left_out=left_out, mutate=mutate, options=ONLY_FIND, plugin=True))
+        self._launch.want(Wanted(left_out=left_out, files=paths, options=ONLY_FIND, plugin=True))
         async with self._running(MSP_BRIDGE_DISCOVER="1") as conversation:
             async with contextlib.aclosing(_told(conversation, "msp-bridge/plan")) as plans:
                 async for plan in plans:  # the first says all

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from msp_bridge.adapter import BridgeError, Status
+from msp_bridge.adapter import BridgeError, Status, ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.upstream import Frames, Message, framed
 
@@ -55,7 +56,8 @@ class Conversation:
     async def taken(self, raw: Raw) -> None:
         """Whoever wanted the result has it: the next mutant may start in its place."""
         if raw["status"] in STARTED:
-            await self.tree.write(NEXT)
+            with contextlib.suppress(ToolError):  # StrykerJS has ended, but what it said last is still to be read
+                await self.tree.write(NEXT)
 
     async def failed(self, message: str) -> BridgeError:
         """The error to raise when StrykerJS gives `message` as the reason why it can't go on."""

@@ -7,9 +7,10 @@ copy. `node_modules` there is a directory of links, so that what is made in it s
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -17,7 +18,7 @@ from attrs import define, field
 
 from msp_bridge.adapter import Project
 from msp_bridge.shadow import ShadowWorkspace
-from msp_bridge.shadow.slot import erase
+from msp_bridge.shadow.slot import erase, unwritable
 
 from . import plug_n_play
 from .places import Places
@@ -26,10 +27,10 @@ COPIES = 16  # how many runs, of all bridges, may go on in one project
 SANDBOX = ".stryker-tmp"
 MODULES = "node_modules"
 UNSEARCHED = {MODULES, SANDBOX, ".git", ".hg", ".svn"}
-WRITTEN = re.compile(r"\.(cache|vite|vite-temp|vitest|tmp|stryker-tmp)$")  # what tools make in node_modules
+KEPT = {".bin", ".pnpm", ".store", ".prisma"}  # hidden in node_modules and installed; what else is so, tools make
 # what each installation writes
 INSTALLED = (".package-lock.json", ".modules.yaml", ".yarn-state.yml", ".yarn-integrity")
-RESERVED = re.compile(r"copy-|manifest\.|msp-bridge-|\.git$|.*\.lock$")  # means something beside a copy
+RESERVED = re.compile(r"copy-|manifest\.|msp-bridge-|\.git$|node_modules$|.*\.lock$")  # not to be linked beside a copy
 WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
 
 
@@ -39,6 +40,7 @@ class Copy:
 
     source: Path  # links resolved
     _shadow: ShadowWorkspace
+    _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
     _modules: dict[str, tuple[object, ...]] = field(factory=dict)  # directory of modules to what is installed in it
 
     @classmethod
@@ -49,11 +51,7 @@ class Copy:
         home = project.cache.joinpath("copies", *["above"] * max(0, len(above) - 2))
         shadow = ShadowWorkspace.claim(home, project.root, limit=COPIES)
         shadow.overlaid.update(plug_n_play.MAPS)
-        place = shadow.path.parent
-        for directory, left in zip(above, (source, *above), strict=False):
-            _link_all(directory, {left.name, shadow.path.name}, place)
-            place = place.parent
-        return cls(source, shadow)
+        return cls(source, shadow, above)
 
     @property
     def path(self) -> Path:
@@ -81,25 +79,48 @@ class Copy:
         return tuple(sorted(self._modules.items()))
 
     def refresh(self) -> None:
-        """Make it equal to the project. No run may be going on."""
+        """Make it equal to the project. No run may be going on. Raises ToolError."""
         self.clear()
         self._shadow.refresh()
-        plug_n_play.write_maps(self.source, self.path)
-        self._modules = {}
-        for relative in _modules_below(self.source):
-            modules = self.source / relative
-            names = _link(modules, self._shadow.path / relative)
-            self._modules[relative] = (names, *(_stamp(modules / name) for name in INSTALLED))
+        try:
+            plug_n_play.write_maps(self.source, self.path)
+            self._link_above()
+            self._link_modules()
+        except OSError as error:
+            raise unwritable(self._shadow.path, error) from error
 
     def clear(self) -> None:
-        """Delete what runs that were ended have left. None may be going on."""
+        """Delete what runs that were ended have left. None may be going on. Raises ToolError."""
         sandbox = self._shadow.path / SANDBOX
-        if os.path.lexists(sandbox):
-            erase(str(sandbox))
+        try:
+            if os.path.lexists(sandbox):
+                erase(str(sandbox))
+        except OSError as error:
+            raise unwritable(sandbox, error) from error
 
     def close(self) -> None:
         """Let other processes claim it."""
         self._shadow.close()
+
+    def _link_above(self) -> None:
+        for directory, left, place in zip(self._above, (self.source, *self._above), self._beside, strict=False):
+            _link_all(directory, {left.name, self._shadow.path.name}, place)
+
+    def _link_modules(self) -> None:
+        below = {self.source / relative: self._shadow.path / relative for relative in _modules_below(self.source)}
+        above = {
+            directory / MODULES: place / MODULES for directory, place in zip(self._above, self._beside, strict=True)
+        }
+        self._modules = {}
+        for modules, place in {**below, **above}.items():
+            if modules.is_dir():
+                names = _link(modules, place)
+                self._modules[str(modules)] = (names, *(_stamp(modules / name) for name in INSTALLED))
+
+    @property
+    def _beside(self) -> Sequence[Path]:
+        """What stands for each directory above."""
+        return self._shadow.path.parents[: len(self._above)]
 
 
 def _workspace_above(source: Path) -> tuple[Path, ...]:
@@ -121,16 +142,32 @@ def _modules_below(source: Path) -> Iterator[str]:
 
 
 def _link(modules: Path, place: Path) -> tuple[str, ...]:
-    """Make `place` a directory of links to what is in `modules`, but for what tools make there; the names."""
-    names = {name for name in os.listdir(modules) if not WRITTEN.match(name)}
+    """Make `place` a directory of links to what is in `modules`, but for what tools make there; the names.
+
+    Other copies may share `place`, and do the same meanwhile.
+    """
+    with os.scandir(modules) as entries:
+        names = {entry.name for entry in entries if entry.name in KEPT or not _is_hidden_directory(entry)}
+    if place.is_symlink():  # what is written there must never reach the user's files
+        place.unlink()
     place.mkdir(parents=True, exist_ok=True)
-    present = {entry.name: entry.is_symlink() for entry in os.scandir(place)}
+    with os.scandir(place) as entries:
+        present = {entry.name: entry.is_symlink() for entry in entries}
     for name in present.keys() - names:
         if present[name]:
-            (place / name).unlink()
+            (place / name).unlink(missing_ok=True)
     for name in names - present.keys():
-        (place / name).symlink_to(modules / name)
+        _make_link(place / name, modules / name)
     return tuple(sorted(names))
+
+
+def _is_hidden_directory(entry: os.DirEntry[str]) -> bool:
+    return entry.name.startswith(".") and entry.is_dir()
+
+
+def _make_link(link: Path, target: Path) -> None:
+    with contextlib.suppress(FileExistsError):
+        link.symlink_to(target)
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
@@ -144,9 +181,9 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 def _link_all(directory: Path, left_out: set[str], place: Path) -> None:
     """Links in `place` to what is in `directory`, where packages, tsconfig.base.json and the like are looked up.
 
-    But for names that we, or whoever keeps the copies, would write to: that must never reach the user's files.
+    But for what we, whoever keeps the copies, or a tool would write to: that must never reach the user's files.
     """
-    for name in os.listdir(directory):
-        link = place / name
-        if name not in left_out and not RESERVED.match(name) and not os.path.lexists(link):
-            link.symlink_to(directory / name)
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name not in left_out and not RESERVED.match(entry.name) and not _is_hidden_directory(entry):
+                _make_link(place / entry.name, directory / entry.name)

@@ -74,6 +74,7 @@ class Wanted:
     concurrency: int = 1
     left_out: Sequence[str] = ()  # patterns of files that aren't to be mutated
     mutate: Sequence[str] | None = None  # instead of the project's own patterns
+    files: Sequence[str] | None = None  # of those that the patterns match, mutate only these
     only: Sequence[Mutant] | None = None  # leave out all others, also those within the ranges that were given
     options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
     plugin: bool = False  # whether to load ours
@@ -85,6 +86,7 @@ class Wanted:
             "concurrency": self.concurrency,
             "left_out": list(self.left_out),
             "mutate": None if self.mutate is None else list(self.mutate),
+            "files": None if self.files is None else list(self.files),
             "only": None if self.only is None else [_key(mutant) for mutant in self.only],
             "options": dict(self.options),
             "plugin": str(PLUGIN) if self.plugin else None,

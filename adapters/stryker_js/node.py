@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +19,9 @@ from .configuration import read_json
 from .installation import Installation, Version, numbers, upwards
 from .settings import TABLE
 
+log = logging.getLogger(__name__)
+
+PATIENCE = 30.0  # s for an answer: a version manager's stand-in may want to download something first
 PINS = (".nvmrc", ".node-version", ".tool-versions")
 KEPT = (  # where version managers keep their Nodes: a variable for their home, the usual home, what is below it
     ("NVM_DIR", "~/.nvm", "versions/node/*/bin/node"),
@@ -35,10 +41,16 @@ class Node:
 
     @classmethod
     async def ask(cls, program: Path) -> Node:
-        """Run it once; raises ToolError when it is no Node."""
-        async with ProcessTree.running([program, "--version"], cwd=program.parent) as tree:
-            said = b"".join([line async for line in tree.lines()]).decode("utf-8", "replace")
-            await tree.exited()
+        """Run it once; raises ToolError when it is no Node, or doesn't answer."""
+        try:
+            async with (
+                asyncio.timeout(PATIENCE),
+                ProcessTree.running([program, "--version"], cwd=program.parent) as tree,
+                contextlib.aclosing(tree.lines()) as lines,
+            ):
+                said = b"".join([line async for line in lines]).decode("utf-8", "replace")
+        except TimeoutError:
+            raise ToolError(f"{program} doesn't answer: correct the setting `node` of {TABLE!r}, or PATH") from None
         if not said.startswith("v") or not numbers(said):
             raise ToolError(f"{program} is no Node: correct the setting `node` of {TABLE!r}, or PATH")
         return cls(program, said.strip())
@@ -61,14 +73,18 @@ async def find_node(root: Path, installation: Installation, named: Path | None) 
         return node
     unfit: Node | None = None
     for program in _candidates(root):
-        node = await Node.ask(program)
+        try:
+            node = await Node.ask(program)
+        except ToolError as error:  # as a version manager's stand-in that knows no version to run here
+            log.warning("%s", error)
+            continue
         if node.runs(installation.engine):
             return node
         unfit = unfit or node
     if unfit is None:
         raise ToolError(
-            f"there is no Node on PATH: install Node {installation.engine}, or name it with the setting `node` "
-            f"of {TABLE!r}"
+            f"there is no Node that works on PATH: install Node {installation.engine}, or name it with the setting "
+            f"`node` of {TABLE!r}"
         )
     major = numbers(installation.engine)[0]
     remedy = f"install one (`nvm install {major}`), or name it with the setting `node` of {TABLE!r}"

@@ -68,13 +68,18 @@ class SocketStream:
         """Some bytes, or b"" at the end, which is also what a broken connection is."""
         try:
             return await self._reader.read(CHUNK)
-        except ConnectionError:
+        except OSError:  # not only ConnectionError: a time-out, an unreachable host, a broken record of TLS
             return b""
 
     async def write(self, data: bytes) -> None:
         """Returns when no more than asyncio's 64 KiB wait for the peer."""
         self._writer.write(data)
-        await self._writer.drain()
+        try:
+            await self._writer.drain()
+        except ConnectionError:
+            raise
+        except OSError as error:  # why the connection broke, as a time-out
+            raise ConnectionError(str(error)) from error
 
     async def aclose(self) -> None:
         """What the peer hasn't taken within the time that a live one needs is dropped."""
@@ -82,7 +87,7 @@ class SocketStream:
         try:
             async with asyncio.timeout(1.0):
                 await self._writer.wait_closed()
-        except (ConnectionError, TimeoutError):
+        except OSError:  # TimeoutError is one, too
             self._writer.transport.abort()
 
 

@@ -52,15 +52,16 @@ def load_configuration(root: Path, named: str | None, adapters: Collection[str])
     Raises ConfigurationError.
     """
     if named is None:
-        return _load_own(root / OWN_FILE, adapters) or _load_pyproject(root / PYPROJECT, adapters) or Configuration()
+        own = _load_own(root / OWN_FILE, adapters, root)
+        return own or _load_pyproject(root / PYPROJECT, adapters, root) or Configuration()
     file = Path(os.path.abspath(root / named))
     if not os.path.isfile(file):  # unlike Path.is_file, it takes any name
         raise ConfigurationError(
             f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
         )
     if file.name == OWN_FILE:
-        return _load_own(file, adapters) or Configuration()
-    own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters)
+        return _load_own(file, adapters, root) or Configuration()
+    own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters, root)
     return evolve(own or Configuration(), tool_file=file)
 
 
@@ -96,19 +97,19 @@ def _is_own(root: Path, path: str) -> bool:
     )
 
 
-def _load_own(file: Path, adapters: Collection[str]) -> Configuration | None:
+def _load_own(file: Path, adapters: Collection[str], root: Path) -> Configuration | None:
     table = _read(file)
-    return None if table is None else _configuration(table, file.name, file.parent, adapters)
+    return None if table is None else _configuration(table, file.name, file.parent, adapters, root)
 
 
-def _load_pyproject(file: Path, adapters: Collection[str]) -> Configuration | None:
+def _load_pyproject(file: Path, adapters: Collection[str], root: Path) -> Configuration | None:
     tools = (_read(file) or {}).get("tool", {})
     if not isinstance(tools, dict):
         raise ConfigurationError(f"[tool] of {file.name} must be a table")
     table = tools.get("msp-bridge")
     if table is None:
         return None
-    return _configuration(table, f"[tool.msp-bridge] of {file.name}", file.parent, adapters)
+    return _configuration(table, f"[tool.msp-bridge] of {file.name}", file.parent, adapters, root)
 
 
 def _read(file: Path) -> dict[str, Any] | None:
@@ -120,7 +121,8 @@ def _read(file: Path) -> dict[str, Any] | None:
         raise ConfigurationError(f"can't read {file}: {error}") from None
 
 
-def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]) -> Configuration:
+def _configuration(table: Any, where: str, base: Path, adapters: Collection[str], root: Path) -> Configuration:
+    """`python` is relative to `base`, where the file is; folders to `root`, the directory that it is about."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
     own = {"adapter", "python", "jobs", "folders"}
@@ -133,23 +135,25 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
         jobs=_jobs(table, where),
         settings={name: _table(table, name, where) for name in table if name in adapters},
-        folders=_folders(table, where, base, adapters),
+        folders=_folders(table, where, root, adapters),
     )
 
 
 def _folders(
-    table: Mapping[str, Any], where: str, base: Path, adapters: Collection[str]
+    table: Mapping[str, Any], where: str, root: Path, adapters: Collection[str]
 ) -> Mapping[str, Configuration]:
     folders = {}
     for name, inner in (_table(table, "folders", where) if "folders" in table else {}).items():
         within, folder = f"{where}, folders.{name!r}", os.path.normpath(name)
         if os.path.isabs(folder) or folder.split(os.sep)[0] in (os.curdir, os.pardir):
-            raise ConfigurationError(f"{within}: name a folder below {base}, relative to it")
-        if not os.path.isdir(base / folder):
-            raise ConfigurationError(f"{within}: there is no such folder in {base}; correct the name, or leave it out")
+            raise ConfigurationError(f"{within}: name a folder below {root}, relative to it")
+        if not os.path.isdir(root / folder):
+            raise ConfigurationError(f"{within}: there is no such folder in {root}; correct the name, or leave it out")
         if isinstance(inner, dict) and "folders" in inner:
             raise ConfigurationError(f"{within}: write the folders in it as 'folders.\"{name}/…\"', not one in another")
-        folders[f"{folder.replace(os.sep, '/')}/"] = _configuration(inner, within, base / folder, adapters)
+        folders[f"{folder.replace(os.sep, '/')}/"] = _configuration(
+            inner, within, root / folder, adapters, root / folder
+        )
     return folders
 
 

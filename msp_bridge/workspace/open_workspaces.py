@@ -30,7 +30,7 @@ class OpenWorkspaces:
     `named` is the file that the server was started with; clients may name those of the project.
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
-    when there are other folders where projects may be: looking for those takes its time in a large tree.
+    when other tools are set up, or in other folders: looking for those takes its time in a large tree.
     Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
     """
 
@@ -71,20 +71,18 @@ class OpenWorkspaces:
 
     def _entry(self, named: str | None, survey: bool) -> _Entry:
         entry = self._entries.get(named)
-        if entry is None or not self._is_current(entry, named, survey):
+        if entry is None or survey or not self._is_current(entry, named):
             workspace = Workspace.open(self._root, self._options, named)
-            if entry is not None:
-                self._outdated.append(entry)
-            entry = _Entry(workspace, fingerprint(self._root, named, workspace.folders))
+            if entry is None or not self._is_current(entry, named) or not workspace.is_like(entry.workspace):
+                if entry is not None:
+                    self._outdated.append(entry)
+                entry = _Entry(workspace, fingerprint(self._root, named, workspace.folders))
         self._entries.pop(named, None)
         self._entries[named] = entry  # at the end: the most recently used
         return entry
 
-    def _is_current(self, entry: _Entry, named: str | None, survey: bool) -> bool:
-        folders = entry.workspace.folders
-        if entry.fingerprint != fingerprint(self._root, named, folders):
-            return False
-        return not survey or Workspace.survey(self._root, self._options, named).folders == folders
+    def _is_current(self, entry: _Entry, named: str | None) -> bool:
+        return entry.fingerprint == fingerprint(self._root, named, entry.workspace.folders)
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]

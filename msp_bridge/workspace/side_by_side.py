@@ -37,8 +37,10 @@ async def side_by_side(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGener
                 yield item
                 ask(source)
     finally:
-        await cancel_all(list(asked))
-        await ended(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
+        try:
+            await cancel_all(list(asked))
+        finally:  # also when that was cancelled meanwhile
+            await ended(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
 
 
 async def _next(source: AsyncGenerator[T, None]) -> T:

@@ -43,14 +43,16 @@ class Survey:
         self.shares = Shares(self.configuration.jobs or _cores())
         self.broken: dict[str, BridgeError] = {}  # plugins that can't be loaded, and that nobody asked for
         self._file_taken = False
+        self._said: dict[str, Configuration] = {}  # by folder
 
     @cached_property
     def folders(self) -> tuple[str, ...]:
         """The folders where a tool may be at home, the root first, and those that the configuration speaks of."""
         adapters = [self._loaded(name) for name in self._chosen(self.configuration)]
         patterns = {pattern for adapter in adapters if adapter is not None for pattern in adapter.markers}
-        found = folders_with(os.fspath(self._root), sorted(patterns))
-        return tuple(dict.fromkeys(["", *self.configuration.folders, *found]))
+        found = list(folders_with(os.fspath(self._root), sorted(patterns)))
+        named = [f"{folder}{name}" for folder in found for name in self._said_in(folder).folders]
+        return tuple(dict.fromkeys(["", *self.configuration.folders, *found, *named]))
 
     def places(self) -> list[Place]:
         """The folders that have tools, those that can't be had (`Faulty`), or are kept from every tool.
@@ -66,7 +68,7 @@ class Survey:
 
         Raises ConfigurationError when the folder's configuration is wrong.
         """
-        configuration = self._configuration_of(folder)
+        configuration, _ = self._holds_in(folder)
         python = _interpreter(self._root / folder, self._root, configuration)
         for name in self._chosen(configuration):
             yield name, self._project(name, folder, configuration, python)
@@ -86,20 +88,20 @@ class Survey:
 
     def _place(self, folder: str) -> Place:
         try:
-            configuration = self._configuration_of(folder)
-            tools = tuple(Tool(adapter, folder) for adapter in self._found(folder, configuration))
+            _, chosen_here = self._holds_in(folder)
+            tools = tuple(Tool(adapter, folder) for adapter in self._found(folder, chosen_here))
         except BridgeError as error:
             if not folder:
                 raise
             return Place(folder, (Tool(Faulty(str(error)), folder),))
-        return Place(folder, tools, exclusive=bool(folder) and configuration.adapters is not None)
+        return Place(folder, tools, exclusive=chosen_here)
 
-    def _found(self, folder: str, configuration: Configuration) -> Iterator[Adapter]:
+    def _found(self, folder: str, chosen_here: bool) -> Iterator[Adapter]:
         for name, project in self.projects(folder):
             adapter = self.detect(name, project)
             if adapter is not None:
                 yield adapter
-            elif folder and configuration.adapters is not self.configuration.adapters:  # it was said of this folder
+            elif chosen_here:
                 raise ConfigurationError(_not_set_up(name, project.root))
 
     def _loaded(self, name: str) -> type[Adapter] | None:
@@ -115,17 +117,42 @@ class Survey:
             self.broken[name] = error
             return None
 
-    def _configuration_of(self, folder: str) -> Configuration:
+    def _holds_in(self, folder: str) -> tuple[Configuration, bool]:
+        """What holds in `folder`, and whether its adapters were chosen for it in particular, below the root.
+
+        Raises ConfigurationError when its own file is wrong.
+        """
+        if not folder:
+            return self.configuration, False
+        here, around = Configuration(), self.configuration.adapters
+        for about, said in self._said_around(folder):
+            if about == folder:
+                here = said.over(here)
+            elif folder.startswith(about) and said.adapters is not None:
+                around = said.adapters
+        here = load_configuration(self._root / folder, None, self.known).over(here)
+        chosen_here = here.adapters is not None and self._options.adapters is None
+        return self._options.over(here.over(Configuration(adapters=around))), chosen_here
+
+    def _said_around(self, folder: str) -> Iterator[tuple[str, Configuration]]:
+        """What files around `folder` say, of which folder; the outermost file first, in each the outermost folder."""
+        parts = folder.split("/")[:-2]
+        for place in ("", *(f"{'/'.join(parts[: depth + 1])}/" for depth in range(len(parts)))):
+            said = self._said_in(place)
+            if place:
+                yield place, said
+            yield from ((f"{place}{name}", inner) for name, inner in sorted(said.folders.items()))
+
+    def _said_in(self, folder: str) -> Configuration:
+        """What the folder's own file says; nothing when that is wrong, which is told where the folder is looked at."""
         if not folder:
             return self.configuration
-        told = Configuration(adapters=self.configuration.adapters)
-        for around, configuration in sorted(self.configuration.folders.items(), key=lambda item: len(item[0])):
-            if folder == around:
-                told = configuration.over(told)
-            elif folder.startswith(around) and configuration.adapters is not None:
-                told = evolve(told, adapters=configuration.adapters)
-        own = load_configuration(self._root / folder, None, self.known)
-        return self._options.over(own.over(told))
+        if folder not in self._said:
+            try:
+                self._said[folder] = load_configuration(self._root / folder, None, self.known)
+            except ConfigurationError:
+                self._said[folder] = Configuration()
+        return self._said[folder]
 
     def _chosen(self, configuration: Configuration) -> tuple[str, ...]:
         return tuple(self.known) if configuration.adapters is None else configuration.adapters

@@ -61,6 +61,13 @@ class Workspace:
         """All that are set up, the root's first."""
         return self._router.tools
 
+    def is_like(self, other: Workspace) -> bool:
+        """Whether the same tools are set up in the same folders."""
+        return (self.folders, [tool.label for tool in self.tools]) == (
+            other.folders,
+            [tool.label for tool in other.tools],
+        )
+
     async def discover(self, selection: Selection) -> AsyncGenerator[Mutant, None]:
         """Every selected mutant once, file by file; several tools' files in any order."""
         selection = selection.within(self.root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,27 @@ async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypat
     async with adapter_on(root) as adapter:
         await results_of(adapter, (await discovered(adapter))[:1])
     assert kept_builds(root) == {}
+
+
+async def test_builds_are_kept_from_the_next_run_until_a_cancelled_one_has_deleted_them(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleting, may_delete, deleted = asyncio.Event(), threading.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slowly(_: Path) -> None:
+        loop.call_soon_threadsafe(deleting.set)
+        may_delete.wait()
+        deleted.set()
+
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.builds._limit", slowly)
+    async with adapter_on(root) as adapter:
+        request = asyncio.create_task(results_of(adapter, (await discovered(adapter))[:1]))
+        await deleting.wait()
+        request.cancel()
+        loop.call_later(0.05, may_delete.set)
+        await asyncio.wait([request])
+        assert deleted.is_set()
 
 
 async def test_tests_that_fail_only_with_kept_builds_are_run_without(root: Path) -> None:

@@ -123,9 +123,10 @@ def span(start: int, end: int) -> dict[str, Any]:
     return {"start": {"line": 1, "column": start}, "end": {"line": 1, "column": end}}
 
 
-async def test_a_result_comes_while_the_tool_still_runs(scripted: Scripted) -> None:
+@pytest.mark.parametrize("waiting", ["await", "chat until"])
+async def test_a_result_comes_while_the_tool_still_runs(scripted: Scripted, waiting: str) -> None:
     write = {"write": ["{0}", report("Killed", "Pending")]}
-    scripted.script("test", write, {"await": "gate"}, {"write": ["{0}", report("Killed", "Survived")]})
+    scripted.script("test", write, {waiting: "gate"}, {"write": ["{0}", report("Killed", "Survived")]})
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         first, second = await discovered(adapter)
         async with contextlib.aclosing(adapter.test([first, second])) as results:
@@ -280,6 +281,25 @@ async def test_mutants_are_discovered_anew_when_a_file_or_the_configuration_chan
         await discovered(adapter)
         await discovered(adapter)
     assert len(scripted.runs()) == 2
+
+
+async def test_a_file_that_vanishes_while_others_are_looked_at_has_no_mutants(scripted: Scripted) -> None:
+    scripted.script("discover", {"touch": "begun"}, {"await": "gate"}, {"write": ["{0}", report()]})
+    table = scripted.table()
+    table["tool"]["discover"].remove("{files}")
+    adapter = Generic.detect(Project(root=scripted.root, cache=scripted.root.parent / "cache", settings=table))
+    assert adapter is not None
+    async with contextlib.aclosing(adapter):  # without a look at the tree, which changes here
+        one = asyncio.create_task(discovered(adapter, "a.txt"))
+        while not (scripted.directory / "begun").exists():
+            await asyncio.sleep(0.01)
+        (scripted.root / "b.txt").write_text("one two\n")
+        other = asyncio.create_task(discovered(adapter, "b.txt"))
+        await asyncio.sleep(0.1)  # so that it waits for the first; the result is the same if it doesn't yet
+        (scripted.root / "b.txt").unlink()
+        (scripted.directory / "gate").touch()
+        assert len(await one) == 2
+        assert await other == []
 
 
 async def test_files_are_named_to_the_tool_and_only_those_in_question(scripted: Scripted) -> None:

@@ -56,6 +56,16 @@ async def test_files_may_have_any_name(modules: Path, tmp_path: Path) -> None:
         (root / "new.txt").unlink()
 
 
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_a_file_that_the_configuration_leaves_out_has_no_mutants_though_it_is_named(
+    modules: Path, tmp_path: Path
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter, "test/price.spec.js") == []
+        assert {mutant.path for mutant in await discovered(adapter, "lib/price.js")} == {"lib/price.js"}
+
+
 async def test_columns_count_utf_16_units(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
+from msp_bridge.adapters.stryker_js.copy import Copy
 from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of, scripted_core
 
 from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
+from msp_bridge.testing import Running
 
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
@@ -215,3 +220,58 @@ async def test_a_directory_that_node_cannot_name_is_told(tmp_path: Path) -> None
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError, match="is no UTF-8 text: rename the directory"):
             await discovered(adapter)
+
+
+ENDS_AT_ONCE = """
+const body = (message) => Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
+const send = (message) => {
+  process.stdout.write(`Content-Length: ${body(message).length}\\r\\n\\r\\n${body(message)}`);
+};
+const mutants = [1, 2, 3].map((line) => ({
+  fileName: process.cwd() + '/lib/price.js', mutatorName: 'Any', replacement: 'x', status: 'Killed',
+  location: { start: { line, column: 0 }, end: { line, column: 1 } },
+}));
+if (process.env.MSP_BRIDGE_DISCOVER) send({ method: 'msp-bridge/plan', params: { mutants } });
+else for (const mutant of mutants) send({ method: 'msp-bridge/tested', params: mutant });
+"""
+
+
+async def test_the_last_results_are_taken_though_the_command_line_has_ended(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", ENDS_AT_ONCE, "8.7.0")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        running = Running()
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            first = await anext(results)
+            assert await running.settled(0) == []
+            assert [first.mutant, *[result.mutant async for result in results]] == mutants
+
+
+async def test_a_bench_is_given_back_when_its_request_is_cancelled_while_it_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", ANSWER)
+    clear, clearing, may_clear = Copy.clear, asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def slowly(copy: Copy) -> None:
+        loop.call_soon_threadsafe(clearing.set)
+        may_clear.wait()
+        clear(copy)
+
+    async with adapter_on(root) as adapter:
+        await discovered(adapter)
+        monkeypatch.setattr(Copy, "refresh", lambda _: None)
+        monkeypatch.setattr(Copy, "clear", slowly)
+        for _ in range(3):
+            clearing.clear()
+            may_clear.clear()
+            request = asyncio.create_task(discovered(adapter))
+            await clearing.wait()
+            request.cancel()
+            may_clear.set()
+            await asyncio.wait([request])
+            assert request.cancelled()
+    assert [lock.name for lock in (root.parent / "cache").rglob("copy-*.lock")] == ["copy-0.lock"]

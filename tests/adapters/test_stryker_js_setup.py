@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
+from msp_bridge.adapters.stryker_js.copy import Copy
 from stryker_js_trees import (
     CORE9,
     TESTS,
@@ -288,3 +290,55 @@ async def test_a_project_may_be_reached_through_a_link(tmp_path: Path) -> None:
         mutants = await discovered(adapter, "lib/price.js")
         (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
     assert result.status is Status.KILLED
+
+
+async def test_what_is_written_beside_the_packages_above_stays_beside_the_copy(tmp_path: Path) -> None:
+    workspace = tmp_path / "repository"
+    root = hoisted(workspace)
+    (workspace / ".nx").mkdir()
+    (workspace / "node_modules").unlink()
+    (workspace / "node_modules" / ".vue-global-types").mkdir(parents=True)
+    for package in CORE9.iterdir():
+        (workspace / "node_modules" / package.name).symlink_to(package)
+    writes = "import { mkdirSync, writeFileSync } from 'node:fs';\n"
+    for name in (".nx", "node_modules/.vue-global-types"):
+        place = f"../../../../{name}"  # the sandbox is in .stryker-tmp of the copy, that in packages
+        writes += f"mkdirSync('{place}', {{ recursive: true }}); writeFileSync('{place}/written', '');\n"
+    spec = next((root / "test").rglob("*.spec.js"))
+    spec.write_text(writes + spec.read_text())
+    async with adapter_on(root, cache=tmp_path / "cache", nested=True) as adapter:
+        mutants = [mutant for mutant in await discovered(adapter) if mutant.path == "lib/price.js"]
+        (result,) = await results_of(adapter, mutants[:1])
+    assert result.status in (Status.KILLED, Status.SURVIVED)
+    assert list(workspace.rglob("written")) == []
+    assert list((tmp_path / "cache").rglob("written")) != []
+
+
+def test_benches_of_one_project_are_linked_side_by_side(tmp_path: Path) -> None:
+    workspace = tmp_path / "repository"
+    root = workspace / "packages" / "group" / "part"
+    root.mkdir(parents=True)
+    (workspace / "package.json").write_text("{}")
+    (workspace / "node_modules").mkdir()
+    for number in range(100):
+        (workspace / f"{number}.json").write_text("{}")
+        (workspace / "node_modules" / f"package{number}").mkdir()
+    copies = [Copy.claim(project_at(root, cache=tmp_path / "cache")) for _ in range(4)]
+    with ThreadPoolExecutor(len(copies)) as threads:
+        list(threads.map(Copy.refresh, copies))
+    for copy in copies:
+        assert len(list((copy.path.parents[2] / "node_modules").iterdir())) == 100
+        copy.close()
+
+
+async def test_a_node_that_does_not_work_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", "")
+    shim = fake_node(tmp_path / "shims" / "node", "")
+    shim.write_text("#!/bin/sh\necho 'No version is set for command node' >&2\nexit 126\n")
+    monkeypatch.setenv("PATH", f"{shim.parent}:/bin:/usr/bin")
+    monkeypatch.setenv("ASDF_DATA_DIR", str(tmp_path / "asdf"))
+    fake_node(tmp_path / "asdf/installs/nodejs/22.3.0/bin/node", "v22.3.0")
+    async with adapter_on(root) as adapter:
+        (_, node, *_) = await findings_of(adapter)
+    assert node.text == f"v22.3.0 ({tmp_path}/asdf/installs/nodejs/22.3.0/bin/node)"

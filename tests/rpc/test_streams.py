@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -293,3 +294,14 @@ async def test_a_reset_socket_is_the_end_for_the_reader_and_an_error_for_the_wri
             assert await stream.read() == b""
             with pytest.raises(ConnectionError):
                 await forever(stream)
+
+
+@pytest.mark.parametrize("reason", [errno.ETIMEDOUT, errno.EHOSTUNREACH])
+async def test_a_peer_whose_machine_has_gone_is_a_peer_that_has_left(reason: int) -> None:
+    async with sockets() as (stream, _, writer):
+        protocol = writer.transport.get_protocol()
+        assert protocol is not None
+        protocol.connection_lost(OSError(reason, os.strerror(reason)))  # as when nobody answers the keep-alive probes
+        assert await stream.read() == b""
+        with pytest.raises(ConnectionError):
+            await stream.write(b"x")

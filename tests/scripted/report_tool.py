@@ -4,6 +4,7 @@ DIRECTORY/SCRIPT.json is a list of steps, each an object with one key; `{0}`, `{
 
     {"write": [PATH, TEXT or JSON]}   a file, as text or as JSON
     {"await": NAME}                   waits until DIRECTORY/NAME is there
+    {"chat until": NAME}              the same, with a line to stdout at each look
     {"touch": NAME}                   makes DIRECTORY/NAME
     {"out": TEXT}, {"err": TEXT}      a line to stdout, to stderr
     {"exit": CODE}                    ends
@@ -37,6 +38,10 @@ def do(directory: Path, step: dict[str, Any], arguments: list[str]) -> None:
         path.write_text(value[1] if isinstance(value[1], str) else json.dumps(value[1]), encoding="utf-8")
     elif action == "await":
         while not (directory / value).exists():
+            time.sleep(LOOK)
+    elif action == "chat until":
+        while not (directory / value).exists():
+            print("waiting", flush=True)
             time.sleep(LOOK)
     elif action == "touch":
         (directory / value).touch()

@@ -1,8 +1,8 @@
-// What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, and leave
-// out mutants that lie within the range of another one.
+// What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, leave out
+// mutants that lie within the range of another one, and, before 9.3, limit the files to some of those that it would mutate.
 //
-// All but the last is seen where StrykerJS gives work to its processes, `Pool.schedule`, the same from 6.0 to 10; the last,
-// where it plans, `MutantTestPlanner.makePlan`. If they are gone one day, results lack these fields, StrykerJS runs ahead of
+// All but the last two is seen where StrykerJS gives work to its processes, `Pool.schedule`, the same from 6.0 to 10; those,
+// where it plans, `MutantTestPlanner.makePlan`, and where it takes the files, `ProjectReader.resolveFileDescriptions`. If they are gone one day, results lack these fields, StrykerJS runs ahead of
 // those who read them, and tests mutants that nobody asked for. No result is another one for it.
 
 import path from 'node:path';
@@ -104,8 +104,24 @@ function key({ fileName, mutatorName, location: { start, end }, replacement }) {
 }
 
 export async function observe(internal, wanted) {
+  await observeReader(internal, wanted);
   await observePlan(internal, wanted);
   await observePool(internal, wanted);
+}
+
+// `stryker run` has no way to name files without mutating also those that the project's patterns leave out, as tests.
+async function observeReader(internal, wanted) {
+  const { ProjectReader } = await internal('fs/project-reader.js').catch(() => ({}));
+  const resolve = ProjectReader?.prototype?.resolveFileDescriptions;
+  if (typeof resolve !== 'function') return;
+  ProjectReader.prototype.resolveFileDescriptions = function (...input) {
+    const { files } = wanted();
+    const descriptions = resolve.apply(this, input);
+    if (!files) return descriptions;
+    const asked = new Set(files.map((file) => path.resolve(file)));
+    const limited = ([file, description]) => [file, asked.has(path.resolve(file)) ? description : { ...description, mutate: false }];
+    return Object.fromEntries(Object.entries(descriptions).map(limited));
+  };
 }
 
 async function observePlan(internal, wanted) {
