@@ -46,7 +46,7 @@ class Project:
     settings: Mapping[str, Any] = field(factory=dict)  # the adapter's own table in the bridge's configuration
     python: Path | None = None  # the project's interpreter, when the user named it or one was found
     _jobs: int | Callable[[], int] = 1
-    nested: bool = False  # below the directory that the user opened
+    nested: bool = False  # below the directory that the user opened, and nobody chose the tool for it by name
 
     @property
     def jobs(self) -> int:

@@ -191,6 +191,27 @@ def test_an_interpreter_that_is_not_there_is_told(tmp_path: Path) -> None:
         detect(tmp_path, configuration, installed())
 
 
+def test_a_directory_is_an_environment_and_no_other_is_taken_for_it(tmp_path: Path) -> None:
+    (tmp_path / "scripted.json").write_text('{"mutations": []}')
+    for name in (".venv", "other"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "pyvenv.cfg").touch()
+        (tmp_path / name / "bin" / "python").touch(0o755)
+    options = Configuration(adapters=("scripted",), python=tmp_path / "other")
+    (adapter,) = detect(tmp_path, options, installed())
+    assert adapter._project.python == tmp_path / "other" / "bin" / "python"  # type: ignore[attr-defined]
+    with pytest.raises(ConfigurationError, match="there is no interpreter"):
+        detect(tmp_path, Configuration(adapters=("scripted",), python=tmp_path), installed())
+
+
+def test_who_is_in_a_directory_of_a_project_is_told_its_root(tmp_path: Path) -> None:
+    (tmp_path / "scripted.json").write_text('{"mutations": []}')
+    below = tmp_path / "src" / "shop"
+    below.mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=f"; if {tmp_path} is the project, add `--root {tmp_path}`$"):
+        detect(below, Configuration(), {"scripted": installed()["scripted"]})
+
+
 @pytest.mark.parametrize("value", ["no_such_module:Adapter", "json:NoSuchClass"])
 def test_a_broken_plugin_is_told_by_its_name(tmp_path: Path, value: str) -> None:
     broken = {"broken": EntryPoint("broken", value, GROUP)}

@@ -382,6 +382,33 @@ class TestFaults:
         ]
 
 
+class TestDoctor:
+    """What `msp-bridge doctor` says of it."""
+
+    async def found(self, tree: Tree, options: Configuration | None = None) -> list[tuple[bool, str, str]]:
+        async with contextlib.aclosing(diagnose(tree.root, options or Configuration(), None)) as findings:
+            return [(finding.good, finding.subject, finding.text) async for finding in findings]
+
+    async def test_a_folder_whose_chosen_tool_is_missing_is_shown(self, tree: Tree) -> None:
+        tree.project("api/")
+        (tree.root / "web").mkdir()
+        tree.write("msp-bridge.toml", "adapter = 'scripted'\n[folders.web]\nadapter = 'scripted'\n")
+        found = await self.found(tree)
+        assert (True, "project", str(tree.root / "web/")) in found
+        assert (False, "scripted", f"there is no scripted.json in {tree.root / 'web'}") in found
+
+    async def test_all_tools_switched_off_is_no_good(self, tree: Tree) -> None:
+        tree.project("")
+        tree.write("msp-bridge.toml", "adapter = []\n")
+        assert (False, "msp-bridge", "`adapter` is empty: no tool is used") in await self.found(tree)
+
+    async def test_options_are_not_taken_for_a_file_that_says_nothing(self, tree: Tree) -> None:
+        tree.project("")
+        tree.write("pyproject.toml", "[project]\nname = 'x'\n")
+        found = await self.found(tree, Configuration(adapters=("scripted",)))
+        assert (True, "msp-bridge", "configuration of the command line") in found
+
+
 class TestShares:
     """One bound on what runs at once."""
 

@@ -45,6 +45,6 @@ async def diagnose(
 
 
 def wrong(subject: str, error: BridgeError) -> Finding:
-    """The error as a finding; what is to be done stands behind its last colon."""
-    text, _, remedy = str(error).rpartition(": ")
-    return Finding(False, subject, text or remedy, remedy.removeprefix("run ").strip("`") if text else None)
+    """The error as a finding, with the command to run, if its text ends in one."""
+    text, _, remedy = str(error).partition(": run ")
+    return Finding(False, subject, text, remedy.strip("`") or None)

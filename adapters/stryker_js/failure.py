@@ -14,6 +14,8 @@ UNREADABLE = (
     ),  # a link in circles
 )
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
+MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
+UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
 BAD_LINK = re.compile(r"(?:EISDIR|ELOOP|ENOENT): [^\n]*copyfile '(?P<path>[^'\n]+)'")
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
 LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
@@ -37,6 +39,14 @@ def failure(message: str, why: str, logged: str) -> BridgeError:
     for unreadable in UNREADABLE:
         if broken := unreadable.search(said):
             return BrokenFile(broken["file"], broken["fault"])
+    if missing := MISSING.search(said):
+        if unloadable := UNLOADABLE.search(COLOURS.sub("", logged)):
+            why = f"{unloadable['plugin']} can't be loaded ({unloadable['why'].strip()})"
+            return ConfigurationError(f"{why}: install versions of it and of what it needs that fit each other")
+        return ConfigurationError(
+            f"StrykerJS finds no {missing['kind']} {missing['name']!r}: install its plugin "
+            f"(@stryker-mutator/{missing['name']}-runner, for a test runner), or correct StrykerJS's configuration"
+        )
     if link := BAD_LINK.search(said):
         return ConfigurationError(
             f"StrykerJS can't copy {link['path']}, a link to a directory or to nowhere: "
@@ -68,5 +78,6 @@ def errors(logged: str) -> str:
 
 
 def _short(text: str) -> str:
-    text = STACK.sub("", text).strip()
+    lines = [line.rstrip() for line in STACK.sub("", text).strip().splitlines()]
+    text = "\n".join(dict.fromkeys(filter(None, lines)))
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} …"

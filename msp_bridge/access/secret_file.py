@@ -28,7 +28,9 @@ class SecretFile:
                 self._refuse_openness(os.fstat(file.fileno()).st_mode)
                 return file.read(MAX_SIZE).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"{self.option}: can't read {self.path}: {error}") from None
+            raise ConfigurationError(
+                f"{self.option}: can't read {self.path}: {getattr(error, 'strerror', None) or error}"
+            ) from None
 
     def _refuse_openness(self, mode: int) -> None:
         if not stat.S_ISREG(mode):

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from msp_bridge.cli.counts import counted
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.targets import selection_of
 from msp_bridge.dialects.msp import Msp
@@ -70,5 +71,6 @@ def _print_table(mutants: list[Mutant]) -> None:
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console.width = UNBOUNDED
-    console.print(table)
-    console.print(f"{len(mutants)} mutants in {len({mutant.path for mutant in mutants})} files")
+    if mutants:
+        console.print(table)
+    console.print(counted(mutants))

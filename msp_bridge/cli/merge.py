@@ -45,7 +45,8 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     Console(highlight=False, markup=False).print(summary(score))
     outputs.write(Path.cwd(), report)
     if pending := score.counts[Status.PENDING]:
-        click.echo(f"msp-bridge: {pending} mutants are Pending: a run was interrupted before it tested them", err=True)
+        are, their = ("mutant is", "its") if pending == 1 else ("mutants are", "their")
+        click.echo(f"msp-bridge: {pending} {are} Pending: a run was interrupted before {their} turn", err=True)
     if not outputs.reached(score):
         context.exit(BELOW_THRESHOLD)
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from msp_bridge.cli.browser import check_installed, live_page
 from msp_bridge.cli.changes import Changes
+from msp_bridge.cli.counts import counted
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.outputs import Outputs, Report, output_options
 from msp_bridge.cli.targets import selection_of
@@ -63,15 +64,16 @@ def command(
     With --since main, only what you have changed since you left main is tested: your commits, what is not yet
     committed, and new files.
 
-    Exit codes: 0 done; 1 the mutation score is below the threshold, or nothing could be tested, with the reason on
-    stderr; 2 the command line is wrong; 130 interrupted. A report of a run that was interrupted has the mutants that
-    were not tested as Pending.
+    Exit codes: 0 done; 1 the mutation score is below the threshold, or something could not be tested, with the reason
+    on stderr; 2 the command line is wrong; 130 interrupted. A report of a run that was interrupted has the mutants
+    that were not tested as Pending.
     """
     options, outputs = Options.of(values), Outputs.of(values)
     options.start_logging("warning")
     if live:
         check_installed()
-    run = Run(options, Wanted(selection_of(options.root, paths), since, shard), live)
+    named = ", ".join(map(click.format_filename, paths))
+    run = Run(options, Wanted(selection_of(options.root, paths), since, shard, named), live)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so CI systems stop a job
     try:
         asyncio.run(run.run(Console(highlight=False, markup=False)))
@@ -92,6 +94,17 @@ class Wanted:
     selection: Selection
     since: str | None
     shard: Shard | None
+    paths: str  # as the user wrote them
+
+    @property
+    def nothing(self) -> str:
+        """What to say when there are none."""
+        where = "" if self.shard is None else f" in part {self.shard.number}/{self.shard.of}"
+        if self.since is not None:
+            where += f" on lines that have changed since {self.since}"
+        if self.paths:
+            where += f" in {self.paths}"
+        return f"no mutants{where}" if where else "no mutants; `msp-bridge doctor` says where they were looked for"
 
 
 @define
@@ -118,8 +131,7 @@ class Run:
             tools = ", ".join(tool.label for tool in workspace.tools)
             with console.status(Text(f"{tools}: looking for mutants")):
                 mutants = await self._mutants(workspace)
-            files = len({mutant.path for mutant in mutants})
-            console.print(f"{tools}: {len(mutants)} mutants in {files} files")
+            console.print(f"{tools}: {counted(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
             if mutants:

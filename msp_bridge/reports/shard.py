@@ -63,9 +63,13 @@ def incomplete(configs: Iterable[Mapping[str, Any]]) -> str | None:
     of = shards[0][0].of
     present = {shard.number for shard, _ in shards}
     missing = (f"{number}/{of}" for number in range(1, of + 1) if number not in present)
-    if named := list(islice(missing, MAX_NAMED)):
-        return f"the report of shard {', '.join(named)} is missing"
-    return None
+    match list(islice(missing, MAX_NAMED)):
+        case []:
+            return None
+        case [one]:
+            return f"the report of shard {one} is missing"
+        case several:
+            return f"the reports of shards {', '.join(several)} are missing"
 
 
 def _shard_of(config: Mapping[str, Any]) -> tuple[Shard, str] | None:

@@ -132,7 +132,9 @@ def unwritable(directory: Path, error: OSError) -> ToolError:
         return ToolError(
             f"no room for a private copy: free some space in {directory}, or set MSP_BRIDGE_CACHE elsewhere"
         )
-    return ToolError(f"no private copy can be made in {directory}: {error}; set MSP_BRIDGE_CACHE elsewhere")
+    return ToolError(
+        f"no private copy can be made in {directory}: {error.strerror or error}; set MSP_BRIDGE_CACHE elsewhere"
+    )
 
 
 def erase(path: str) -> None:

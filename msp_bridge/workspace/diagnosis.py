@@ -21,7 +21,7 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
     except BridgeError as error:
         yield Finding(False, "msp-bridge", str(error))
         return
-    yield Finding(True, "msp-bridge", _source(root, named, survey.configuration))
+    yield Finding(True, "msp-bridge", _source(root, named, survey.configuration, options))
     diagnosis, shown = _Diagnosis(survey), ""
     for folder in survey.folders:
         async with contextlib.aclosing(diagnosis.of(folder)) as findings:
@@ -32,6 +32,8 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
                 yield finding
     for name, fault in survey.broken.items():
         yield Finding(False, name, str(fault))
+    if survey.configuration.adapters == () and not diagnosis.found:
+        yield Finding(False, "msp-bridge", "`adapter` is empty: no tool is used", "name one, or leave `adapter` out")
     needed = survey.configuration.adapters is not None or not diagnosis.found  # else what isn't here isn't wrong
     for finding in diagnosis.absent:
         yield finding if needed else Finding(True, finding.subject, f"not used: {finding.text}")
@@ -58,9 +60,13 @@ class _Diagnosis:
         for name, project in projects:
             try:
                 adapter = self._survey.detect(name, project)
+                if adapter is None and name not in self._survey.broken:
+                    absent = load(self._survey.known[name]).absent(project)
+                    if not folder:
+                        self._absent[name] = absent
+                    elif self._survey.chosen_for(folder):
+                        yield absent
                 if adapter is None:
-                    if not folder and name not in self._survey.broken:
-                        self._absent[name] = load(self._survey.known[name]).absent(project)
                     continue
                 self.found.add(name)
                 async with contextlib.aclosing(adapter), contextlib.aclosing(adapter.diagnose()) as findings:
@@ -70,10 +76,12 @@ class _Diagnosis:
                 yield Finding(False, name, str(error))
 
 
-def _source(root: Path, named: str | None, configuration: Configuration) -> str:
+def _source(root: Path, named: str | None, configuration: Configuration, options: Configuration) -> str:
     if configuration == Configuration():
         return "no configuration, and none needed"
+    if configuration == options:
+        return "configuration of the command line"
     if named is not None:
         return f"configuration of {named}"
     files = [name for name in (OWN_FILE, PYPROJECT) if (root / name).is_file()]
-    return f"configuration of {files[0]}" if files else "configuration of the command line"
+    return f"configuration of {files[0]}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping
+from fnmatch import translate
 from functools import cached_property
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -18,7 +20,7 @@ from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration
 from msp_bridge.workspace.faulty import Faulty
 from msp_bridge.workspace.folders import folders_with
-from msp_bridge.workspace.interpreter import find_interpreter
+from msp_bridge.workspace.interpreter import BIN, PYTHON, find_interpreter
 from msp_bridge.workspace.router import Place
 from msp_bridge.workspace.shares import Shares
 from msp_bridge.workspace.tool import Tool, label
@@ -48,11 +50,15 @@ class Survey:
     @cached_property
     def folders(self) -> tuple[str, ...]:
         """The folders where a tool may be at home, the root first, and those that the configuration speaks of."""
-        adapters = [self._loaded(name) for name in self._chosen(self.configuration)]
-        patterns = {pattern for adapter in adapters if adapter is not None for pattern in adapter.markers}
-        found = list(folders_with(os.fspath(self._root), sorted(patterns)))
+        found = list(folders_with(os.fspath(self._root), self._patterns))
         named = [f"{folder}{name}" for folder in found for name in self._said_in(folder).folders]
         return tuple(dict.fromkeys(["", *self.configuration.folders, *found, *named]))
+
+    @cached_property
+    def _patterns(self) -> list[str]:
+        """Of the names of files that a folder has where a tool may be at home."""
+        adapters = [self._loaded(name) for name in self._chosen(self.configuration)]
+        return sorted({pattern for adapter in adapters if adapter is not None for pattern in adapter.markers})
 
     def places(self) -> list[Place]:
         """The folders that have tools, those that can't be had (`Faulty`), or are kept from every tool.
@@ -68,10 +74,11 @@ class Survey:
 
         Raises ConfigurationError when the folder's configuration is wrong.
         """
-        configuration, _ = self._holds_in(folder)
+        configuration, chosen_here = self._holds_in(folder)
         python = _interpreter(self._root / folder, self._root, configuration)
         for name in self._chosen(configuration):
-            yield name, self._project(name, folder, configuration, python)
+            project = self._project(name, folder, configuration, python)
+            yield name, evolve(project, nested=bool(folder) and not chosen_here)
 
     def detect(self, name: str, project: Project) -> Adapter | None:
         """The adapter `name`, if its tool is set up in `project`. Raises BridgeError."""
@@ -86,9 +93,14 @@ class Survey:
             return adapter
         return adapter_class.detect(evolve(project, config_file=None))  # the file is another tool's
 
+    def chosen_for(self, folder: str) -> bool:
+        """Whether adapters were chosen for a folder below the root in particular. Raises ConfigurationError."""
+        _, chosen_here = self._holds_in(folder)
+        return chosen_here
+
     def _place(self, folder: str) -> Place:
         try:
-            _, chosen_here = self._holds_in(folder)
+            chosen_here = self.chosen_for(folder)
             tools = tuple(Tool(adapter, folder) for adapter in self._found(folder, chosen_here))
         except BridgeError as error:
             if not folder:
@@ -167,7 +179,6 @@ class Survey:
             settings=configuration.settings.get(name, {}),
             python=python,
             jobs=lambda: min(self.shares.of(key), most or self.shares.total),
-            nested=bool(folder),
         )
 
     def _folder_of(self, file: Path) -> str:
@@ -185,11 +196,24 @@ class Survey:
             names = ", ".join(self.known) or "none"
             raise ConfigurationError(
                 f"no mutation testing tool is set up in {self._root} (looked for: {names}): "
-                "`msp-bridge doctor` says what each of them needs"
+                f"`msp-bridge doctor` says what each of them needs{self._advice}"
             )
         file = self.configuration.tool_file
         if file is not None and file.name != PYPROJECT and not self._file_taken:  # pyproject.toml may be ours alone
             raise ConfigurationError(f"no tool that is set up here takes {file}: name another file, or leave it out")
+
+    @property
+    def _advice(self) -> str:
+        """Where the project may have its root instead: people run commands in any of its directories."""
+        marked = re.compile("|".join(map(translate, self._patterns)) or r"(?!)").match
+        for above in self._root.parents:
+            try:
+                names = os.listdir(above)
+            except OSError:
+                break
+            if any(map(marked, names)):
+                return f"; if {above} is the project, add `--root {above}`"
+        return ""
 
 
 def _not_set_up(name: str, root: Path) -> str:
@@ -201,7 +225,7 @@ def _interpreter(root: Path, opened: Path, configuration: Configuration) -> Path
     if named is None:
         return find_interpreter(root, opened=opened)
     if named.is_dir():  # an environment, as one would say it
-        return find_interpreter(root, {"VIRTUAL_ENV": os.fspath(named)})
+        named = named / BIN / PYTHON
     if not os.access(named, os.X_OK):
         raise ConfigurationError(f"there is no interpreter {named}; correct the setting `python`")
     return named

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_js.copy import Copy
+from msp_bridge.adapters.stryker_js.failure import failure
 from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of, scripted_core
 
 from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
@@ -275,3 +276,20 @@ async def test_a_bench_is_given_back_when_its_request_is_cancelled_while_it_is_c
             await asyncio.wait([request])
             assert request.cancelled()
     assert [lock.name for lock in (root.parent / "cache").rglob("copy-*.lock")] == ["copy-0.lock"]
+
+
+async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    configure(root, testRunner="jest")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(
+            ConfigurationError, match=r"no TestRunner 'jest': install its plugin \(@stryker-mutator/jest-runner"
+        ):
+            await results_of(adapter, mutants[:1])
+
+
+def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason() -> None:
+    logged = '12:00:00 (7) WARN PluginLoader Error during loading "@stryker-mutator/mocha-runner" plugin:\n  no such export\n'
+    error = failure('Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', "", logged)
+    assert str(error).startswith("@stryker-mutator/mocha-runner can't be loaded (no such export): install versions")

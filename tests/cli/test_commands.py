@@ -74,11 +74,37 @@ def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("paths", "count"), [(["b.py"], 1), (["a.py:2"], 1), (["a.py:1-2"], 3), (["."], 4), (["a.py", "b.py"], 4)]
+    ("paths", "count"),
+    [
+        (["b.py"], "1 mutant in 1 file"),
+        (["a.py:2"], "1 mutant in 1 file"),
+        (["a.py:1-2"], "3 mutants in 1 file"),
+        (["."], "4 mutants in 2 files"),
+        (["a.py", "b.py"], "4 mutants in 2 files"),
+    ],
 )
-def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], count: int) -> None:
+def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], count: str) -> None:
     script(project)
-    assert f"scripted: {count} mutants in" in bridge(project, "run", *paths).stdout
+    assert bridge(project, "run", *paths).stdout.startswith(f"scripted: {count}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["a.py:77"], " in a.py:77"),
+        (["--shard", "9/9"], " in part 9/9"),
+        (["a.py:77", "--shard", "1/2"], " in part 1/2 in a.py:77"),
+    ],
+)
+def test_run_says_where_there_are_no_mutants(project: Path, arguments: list[str], where: str) -> None:
+    script(project)
+    done = bridge(project, "run", *arguments)
+    assert (done.returncode, done.stdout) == (0, f"scripted: no mutants{where}\n")
+
+
+def test_run_without_any_mutant_names_the_doctor(project: Path) -> None:
+    script(project, mutations=[])
+    assert bridge(project, "run").stdout.endswith(": no mutants; `msp-bridge doctor` says where they were looked for\n")
 
 
 @pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
@@ -167,7 +193,7 @@ def test_discover_lists_mutants(project: Path) -> None:
     done = bridge(project, "discover", "a.py")
     assert done.returncode == 0, done.stderr
     assert "a.py:1:7" in done.stdout
-    assert done.stdout.rstrip().endswith("3 mutants in 1 files")
+    assert done.stdout.rstrip().endswith("3 mutants in 1 file")
 
 
 def test_discover_prints_what_the_protocol_answers(project: Path) -> None:

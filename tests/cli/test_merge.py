@@ -74,7 +74,7 @@ def test_mutants_that_were_not_tested_are_told(reports: Path) -> None:
     (reports / "3.json").write_text(report("c.py", "Pending"))
     done = merge(reports, "1.json", "3.json")
     assert done.returncode == 0
-    assert done.stderr == "msp-bridge: 1 mutants are Pending: a run was interrupted before it tested them\n"
+    assert done.stderr == "msp-bridge: 1 mutant is Pending: a run was interrupted before its turn\n"
 
 
 @pytest.mark.parametrize(

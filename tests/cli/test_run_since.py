@@ -136,7 +136,7 @@ def test_a_file_may_have_any_name(project: Path, name: str) -> None:
     commit(project)
     (project / name).write_text(TEXT.replace("b = 1", "b = 21"))
     done = bridge(project, "run", "--since", "HEAD")
-    assert "scripted: 1 mutants in 1 files" in done.stdout
+    assert "scripted: 1 mutant in 1 file" in done.stdout
 
 
 def test_the_users_settings_of_git_change_nothing(

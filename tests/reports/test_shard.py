@@ -50,7 +50,7 @@ def test_all_shards_are_complete_and_so_are_reports_of_none() -> None:
 
 def test_a_missing_shard_is_named() -> None:
     reason = incomplete([Shard(2, 4).config(MUTANTS), Shard(4, 4).config(MUTANTS)])
-    assert reason == "the report of shard 1/4, 3/4 is missing"
+    assert reason == "the reports of shards 1/4, 3/4 are missing"
 
 
 def test_shards_of_other_mutants_are_not_taken_for_the_rest() -> None:
