@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -21,6 +21,13 @@ async def ended(task: asyncio.Future[T]) -> None:
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio doesn't warn that nobody did
         raise cancelled
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile."""
+    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
+    await ended(task)
+    return task.result()
 
 
 async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:

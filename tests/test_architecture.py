@@ -31,7 +31,7 @@ MAY = {  # what each room may import of ours, besides itself
     "adapter": {"errors", "model", "scope"},
     "batches": {"ended"},
     "processes": {"ended", "errors"},
-    "shadow": {"errors", "not_source"},
+    "shadow": {"ended", "errors", "not_source"},
     "dialects": {"model", "rpc", "workspace.selection"},
     "workspace": {"adapter", "ended", "errors", "model", "not_source", "scope"},
     "reports": {"model", "source", "scope", "version"},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
-from msp_bridge.ended import cancel_all, ended
+from msp_bridge.ended import cancel_all, ended, in_thread
 
 
 async def fail() -> None:
@@ -54,3 +55,24 @@ async def test_cancelling_all_waits_for_their_clean_up() -> None:
     assert sorted(cleaned) == [0, 1, 2]
     assert all(task.cancelled() for task in tasks)
     await cancel_all([])
+
+
+async def test_what_a_thread_does_is_finished_also_when_it_is_cancelled() -> None:
+    begun, may_end, done = threading.Event(), threading.Event(), []
+
+    def work(name: str) -> str:
+        begun.set()
+        may_end.wait(60)
+        done.append(name)
+        return name
+
+    task = asyncio.create_task(in_thread(work, "it"))
+    await asyncio.to_thread(begun.wait, 60)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["it"]
+    assert await in_thread(work, "again") == "again"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import multiprocessing
 import os
 import socket
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from msp_bridge.errors import ConfigurationError, ToolError
-from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.shadow import Copies, ShadowWorkspace
 
 
 @pytest.fixture
@@ -412,3 +416,48 @@ def test_whether_a_copy_is_current_is_told_without_writing(tmp_path: Path) -> No
     assert not (shadow.path / "b.py").exists()
     shadow.refresh()
     assert shadow.is_current()
+
+
+async def test_each_run_has_a_copy_of_its_own_and_the_next_run_gets_it_again(source: Path, tmp_path: Path) -> None:
+    copies = Copies(tmp_path / "cache", source)
+    async with contextlib.aclosing(copies):
+        async with copies.taken() as one, copies.taken() as other:
+            assert one.path != other.path
+        async with copies.taken() as again:
+            assert again in (one, other)
+        with pytest.raises(LookupError):
+            async with copies.taken() as failed:
+                raise LookupError
+        async with copies.taken() as again:
+            assert again is failed
+    elsewhere = Copies(tmp_path / "cache", source)
+    async with contextlib.aclosing(elsewhere), elsewhere.taken() as free:
+        assert free.path in (one.path, other.path)
+
+
+async def test_a_cancel_while_a_copy_is_claimed_loses_it_not(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    claim = ShadowWorkspace.claim
+
+    def slowly(*arguments: Any) -> ShadowWorkspace:
+        begun.set()
+        may_end.wait(60)
+        return claim(*arguments)
+
+    monkeypatch.setattr(ShadowWorkspace, "claim", slowly)
+    copies = Copies(tmp_path / "cache", source)
+
+    async def take() -> Path:
+        async with copies.taken() as copy:
+            return copy.path
+
+    async with contextlib.aclosing(copies):
+        taking = asyncio.create_task(take())
+        await asyncio.to_thread(begun.wait, 60)
+        taking.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await taking
+        assert (await take()).parent.name == "copy-0"

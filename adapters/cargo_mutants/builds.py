@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from msp_bridge.adapter import Project
-from msp_bridge.ended import ended
-from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.ended import in_thread
+from msp_bridge.shadow import Copies
 
 MOST = 4 << 30  # bytes: a directory that has grown beyond is deleted
 
@@ -24,45 +23,20 @@ class Builds:
     """
 
     def __init__(self, project: Project) -> None:
-        self._project = project
-        self._idle: list[ShadowWorkspace] = []
+        self._places = Copies(project.cache, project.root, "build")  # nothing is copied: cargo-mutants does that itself
         self.suit = True  # whether the project's tests pass with build results elsewhere than in `target`
 
     @contextlib.asynccontextmanager
     async def taken(self) -> AsyncIterator[Path]:
         """A directory; raises `ToolError` when all are in use, or none can be made."""
-        slot = self._idle.pop() if self._idle else await self._claim()
-        directory = slot.path.parent / "target"
-        try:
+        async with self._places.taken() as place:
+            directory = place.path.parent / "target"
             yield directory
-            await _in_thread(_limit, directory)
-        finally:
-            self._idle.append(slot)
+            await in_thread(_limit, directory)
 
     async def aclose(self) -> None:
         """Let other bridges have them."""
-        while self._idle:
-            await asyncio.to_thread(self._idle.pop().close)
-
-    async def _claim(self) -> ShadowWorkspace:
-        claimed: list[ShadowWorkspace] = []
-
-        def claim() -> None:
-            claimed.append(ShadowWorkspace.claim(self._project.cache, self._project.root, "build"))
-
-        try:
-            await _in_thread(claim)
-        except asyncio.CancelledError:
-            self._idle += claimed
-            raise
-        return claimed[0]
-
-
-async def _in_thread(function: Callable[..., None], *arguments: object) -> None:
-    """Returns when it is done, also when cancelled: a directory must not change under the next run."""
-    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work on a directory for builds")
-    await ended(task)
-    task.result()
+        await self._places.aclose()
 
 
 def _limit(directory: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, ToolError
+from msp_bridge.shadow import identity
 
 from .configuration import Configuration
 from .module import Module
@@ -101,7 +102,7 @@ class Discovery:
             raise ToolError(f"cosmic-ray's mutants of {request['path']} can't be listed: {error}") from error
 
     async def _started(self) -> Script:
-        directory = _identity(self._project.root)
+        directory = identity(self._project.root)
         if self._script is not None and self._stands_in != directory:
             await self._script.end()
         if self._script is None or self._script.ended:
@@ -126,15 +127,6 @@ class Discovery:
         async with self._turn:
             if self._script is not None:
                 await self._script.end()
-
-
-def _identity(directory: Path) -> tuple[int, int] | None:
-    """Changes when another directory takes the place of this one: a script stays in the one that it was started in."""
-    try:
-        status = directory.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _fault(version: str) -> str | None:

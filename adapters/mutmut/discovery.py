@@ -11,6 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Scope, ToolError
+from msp_bridge.shadow import identity
 from msp_bridge.source import BOM, SourceText
 
 from .channel import Answer, Channel, ChannelClosed
@@ -122,7 +123,7 @@ class Discovery:
     async def _opened(self) -> Channel:
         """Raises ToolError."""
         async with self._lock:
-            directory = _identity(self._root)
+            directory = identity(self._root)
             if self._channel is None or self._channel.closed or self._stands_in != directory:
                 if self._channel is not None:
                     await self._channel.close()
@@ -130,15 +131,6 @@ class Discovery:
                 options = {"config_file": self._config_file}
                 self._channel = await Channel.open(self._python, "discovery", options, cwd=self._root, env=self._env)
             return self._channel
-
-
-def _identity(directory: Path) -> tuple[int, int] | None:
-    """Changes when another directory takes the place of this one: a process stays in the one that it was started in."""
-    try:
-        status = directory.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def _stamp(file: Path) -> Stamp:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import Project, ToolError
-from msp_bridge.ended import ended
+from msp_bridge.ended import ended, in_thread
 
 from .command_line import CommandLine
 from .configuration import config_file
@@ -61,7 +61,7 @@ class Bench:
         if self._claim.exception() is not None:
             claim, self._claim = self._claim, None
             claim.result()
-        await _in_thread(self.copy.refresh)
+        await in_thread(self.copy.refresh)
         self._launch = Launch(toolchain.node, toolchain.installation, self.copy.places, self._config())
         if self._read != (read := self._reads()):
             await self.reset()
@@ -84,7 +84,7 @@ class Bench:
     async def clear(self) -> None:
         """Delete what runs have left."""
         if self._claim is not None and self._claim.done() and self._claim.exception() is None:
-            await _in_thread(self.copy.clear)
+            await in_thread(self.copy.clear)
 
     async def aclose(self) -> None:
         """End whatever runs, and let others have the copy."""
@@ -140,11 +140,6 @@ class Benches:
         for bench in [*self._idle, *self._busy]:
             await bench.aclose()
         self._idle.clear()
-
-
-async def _in_thread(work: Callable[[], None]) -> None:
-    """A cancel waits until it is done, so that nobody else begins meanwhile."""
-    await _finished(asyncio.to_thread(work))
 
 
 async def _finished(work: Coroutine[Any, Any, None]) -> None:

@@ -17,8 +17,7 @@ from typing import Self
 from attrs import define, field
 
 from msp_bridge.adapter import Project
-from msp_bridge.shadow import ShadowWorkspace
-from msp_bridge.shadow.slot import erase, unwritable
+from msp_bridge.shadow import ShadowWorkspace, erase, unwritable
 
 from . import plug_n_play
 from .places import Places

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msp_bridge.shadow.slot import unwritable
+from msp_bridge.shadow.copies import Copies
+from msp_bridge.shadow.slot import erase, unwritable
+from msp_bridge.shadow.tree import identity
 from msp_bridge.shadow.workspace import ShadowWorkspace
 
-__all__ = ["ShadowWorkspace", "unwritable"]
+__all__ = ["Copies", "ShadowWorkspace", "erase", "identity", "unwritable"]

@@ -8,6 +8,7 @@ import enum
 import os
 import stat
 from collections.abc import Callable, Collection
+from pathlib import Path
 
 from attrs import frozen
 
@@ -151,3 +152,12 @@ def excluded(prefix: str, name: str) -> bool:
 def within(path: str, directory: str) -> bool:
     """Whether `path` is `directory` or below it; both are real paths."""
     return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def identity(directory: Path) -> tuple[int, int] | None:
+    """Changes when another directory takes the place of this one: a process stays in the one that it was started in."""
+    try:
+        status = directory.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

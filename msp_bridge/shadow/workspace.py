@@ -18,7 +18,7 @@ from msp_bridge.errors import ConfigurationError
 from msp_bridge.shadow.manifest import Manifest
 from msp_bridge.shadow.refresh import Refresh
 from msp_bridge.shadow.slot import Slot, erase, unwritable
-from msp_bridge.shadow.tree import Entry, SourceTree, within
+from msp_bridge.shadow.tree import Entry, SourceTree, identity, within
 
 logger = logging.getLogger(__name__)
 
@@ -80,11 +80,7 @@ class ShadowWorkspace:
     @property
     def identity(self) -> tuple[int, int] | None:
         """Changes when the copy had to be made anew: a process stays in the directory that it was started in."""
-        try:
-            status = self.path.stat()
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
+        return identity(self.path)
 
     def refresh(self) -> frozenset[str]:
         """Make the copy equal to the source again.
