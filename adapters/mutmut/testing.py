@@ -163,8 +163,11 @@ class Testing:
                 self._stands_in = copy.identity
                 self._host = host = await self._start(copy)
             await host.prepare(changed, copy.content)
-        except BaseException:  # cancelled, perhaps in the middle of a run of the whole suite
+        except BaseException as error:  # cancelled, perhaps in the middle of a run of the whole suite
             await self._end_host()
+            root = self._project.root
+            if isinstance(error, ToolError) and not root.is_dir():  # whatever it says, this is why
+                raise ToolError(f"{root} is gone: open the project where it is now") from error
             raise
         self._prepared, self._looked = True, looked
         return host

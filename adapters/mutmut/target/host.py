@@ -73,7 +73,9 @@ class Host:
                 answer = {"error": str(error)}
             except OSError as error:
                 self._nursery.end()
-                answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
+                answer = {"error": str(error)}
+                if error.errno is not None:  # else it comes from no system call: mutmut and pytest raise such, too
+                    answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
         elif self._judge is not None:
             self._judge.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})
