@@ -1,9 +1,10 @@
 // What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, leave out
 // mutants that lie within the range of another one, and, before 9.3, limit the files to some of those that it would mutate.
 //
-// All but the last two is seen where StrykerJS gives work to its processes, `Pool.schedule`, the same from 6.0 to 10; those,
-// where it plans, `MutantTestPlanner.makePlan`, and where it takes the files, `ProjectReader.resolveFileDescriptions`. If they are gone one day, results lack these fields, StrykerJS runs ahead of
-// those who read them, and tests mutants that nobody asked for. No result is another one for it.
+// The last two are done where it plans (`MutantTestPlanner.makePlan`) and where it takes the files
+// (`ProjectReader.resolveFileDescriptions`); all else where it gives work to its processes (`Pool.schedule`, the same from
+// 6.0 to 10). If they are gone one day, results lack these fields, StrykerJS runs ahead of those who read them, and tests
+// mutants that nobody asked for. No result is another one for it.
 
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
