@@ -63,11 +63,11 @@ class Server:
         await self._tree.end()
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
-        async with contextlib.aclosing(self._conversation_about(method, params)) as messages:
-            async for message in messages:
-                if "result" in message:
-                    return message["result"]
-        raise AssertionError("a conversation ends with a result or an error")
+        self._conversation.begin()
+        try:
+            return await self._upstream.ask(method, params)
+        except Refused as refused:
+            raise await self._conversation.failed(str(refused)) from None
 
     async def _conversation_about(self, method: str, params: dict[str, Any]) -> AsyncGenerator[Message, None]:
         """All that comes until the answer, which is the last. Raises BridgeError."""
