@@ -204,8 +204,8 @@ async def test_an_interrupted_run_lets_its_live_page_go(project: Path, tmp_path:
         async for event in response.content:
             if event.startswith(b"event: "):
                 names.append(event.decode().split()[1])
-            if names == ["mutant-tested"]:
-                running.send_signal(signal.SIGINT)
+                if names == ["mutant-tested"]:
+                    running.send_signal(signal.SIGINT)  # once: a second one would not wait for the page
             if names[-1:] == ["finished"]:
                 break
     await running.communicate()
