@@ -112,6 +112,18 @@ def test_what_tools_and_tests_did_to_the_copy_is_undone(source: Path, shadow: Sh
     assert stat.S_IMODE((shadow.path / "tests").stat().st_mode) & 0o700 == 0o700
 
 
+def test_what_is_written_to_the_copy_at_once_is_undone_though_the_source_is_as_young(
+    source: Path, shadow: ShadowWorkspace
+) -> None:
+    edited, copy = source / "src/pkg/a.py", shadow.path / "src/pkg/a.py"
+    for number in range(30):
+        edited.write_text(f"x = {number:02}\n")
+        shadow.refresh()
+        copy.write_text("y = 00\n")
+        shadow.refresh()
+        assert copy.read_bytes() == edited.read_bytes()
+
+
 def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: Path, shadow: ShadowWorkspace) -> None:
     shadow.refresh()
     before = contents(source)
@@ -157,24 +169,43 @@ def test_overlaid_paths_are_left_alone_and_still_reported(source: Path, shadow: 
     assert contents(shadow.path) == contents(source)
 
 
-def test_version_control_environments_caches_and_sockets_stay_out(source: Path, shadow: ShadowWorkspace) -> None:
+def test_version_control_environments_caches_and_sockets_stay_out(
+    source: Path, shadow: ShadowWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = contents(source)
-    for name in (".git", "deep/.git", "venv", "node_modules", "src/__pycache__", ".mypy_cache", "mutants"):
+    for name in (".git", "deep/.git", "venv", "node_modules", "src/__pycache__", ".mypy_cache"):
         (source / name).mkdir(parents=True)
         (source / name / "file").write_text("")
     for name, marker in (("env3", "pyvenv.cfg"), ("target", "CACHEDIR.TAG")):
         (source / name).mkdir()
         (source / name / marker).write_text("")
-    (source / "src/mutants").mkdir()
-    (source / "src/mutants/__init__.py").write_text("")
     (source / ".#a.py").symlink_to("somebody@somewhere.1")
     os.mkfifo(source / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
-        os.chdir(source)
+        monkeypatch.chdir(source)  # a socket's path must be short
         listening.bind("socket")
         shadow.refresh()
     copied = contents(shadow.path)
-    assert copied == expected | {"deep": "/", "src/mutants": "/", "src/mutants/__init__.py": b""}
+    assert copied == expected | {"deep": "/"}
+
+
+def test_what_a_tool_makes_at_the_root_stays_out_where_that_is_said(source: Path, tmp_path: Path) -> None:
+    expected = contents(source)
+    for name in ("mutants", "src/mutants"):
+        (source / name).mkdir()
+        (source / name / "mine.py").write_text("")
+    usual, without = (tmp_path / "cache" / name / "project" for name in ("usual", "without"))
+    ShadowWorkspace(source, usual).refresh()
+    assert contents(usual) == contents(source)
+    shadow = ShadowWorkspace(source, without, left_out=frozenset({"mutants"}))
+    assert "mutants/mine.py" not in shadow.refresh()
+    (without / "mutants").mkdir()
+    (without / "mutants" / "made by the tool").touch()
+    (source / "mutants" / "mine.py").write_text("changed")
+    assert shadow.is_current()
+    assert shadow.refresh() == frozenset()
+    nested = {"src/mutants": "/", "src/mutants/mine.py": b""}
+    assert contents(without) == expected | nested | {"mutants": "/", "mutants/made by the tool": b""}
 
 
 def test_links_within_the_tree_lead_to_the_copy(source: Path, shadow: ShadowWorkspace) -> None:

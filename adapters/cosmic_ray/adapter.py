@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Project, Result, Scope
+from msp_bridge.counts import counted
 
 from .command import TestCommand
 from .configuration import Configuration, find
@@ -28,6 +29,7 @@ class CosmicRay:
 
     name: ClassVar[str] = "cosmic-ray"
     markers: ClassVar[tuple[str, ...]] = ("*.toml",)
+    sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -105,9 +107,8 @@ class CosmicRay:
             text, _, remedy = str(error).rpartition(": ")
             yield Finding(False, "configuration", text, remedy)
             return
-        yield Finding(
-            bool(modules), "configuration", f"{configuration.file}: {len(modules)} modules", _no_modules(modules)
-        )
+        text = f"{configuration.file}: {counted(len(modules), 'module')}"
+        yield Finding(bool(modules), "configuration", text, _no_modules(modules))
         if configuration.distributor != "local":
             yield Finding(True, "distributor", _distributor_word(configuration))
 

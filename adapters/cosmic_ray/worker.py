@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 COPIES = 8  # for each job: how many bridges may work on one project
 MARGIN = 60.0  # s that a worker may take beyond the tests' own limit
+MADE_BY_MUTMUT = frozenset({"mutants"})  # many a project has both; deeper down it may be somebody's package
 Files = Mapping[str, tuple[str | None, bytes]]  # path to the digest it must have (None: any), and the content instead
 
 
@@ -46,7 +47,8 @@ class Worker:
             self._claim = None  # it failed when nobody waited for it any more
         if self._claim is None:  # when it is cancelled, the copy is claimed all the same, and found here the next time
             limit = COPIES * self._project.jobs
-            claiming = asyncio.to_thread(ShadowWorkspace.claim, self._project.cache, self._project.root, limit=limit)
+            home, root = self._project.cache, self._project.root
+            claiming = asyncio.to_thread(ShadowWorkspace.claim, home, root, left_out=MADE_BY_MUTMUT, limit=limit)
             self._claim = asyncio.create_task(claiming, name="claiming a private copy")
         try:
             copy = await asyncio.shield(self._claim)

@@ -12,6 +12,8 @@ from msp_bridge.shadow import ShadowWorkspace, unwritable
 
 BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
+MADE = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
+
 
 @define(eq=False)
 class PrivateCopy:
@@ -26,7 +28,7 @@ class PrivateCopy:
     @classmethod
     def claim(cls, home: Path, root: Path) -> PrivateCopy:
         """One that no other process uses, below `home`."""
-        return cls(ShadowWorkspace.claim(home.resolve(), root))
+        return cls(ShadowWorkspace.claim(home.resolve(), root, left_out=MADE))
 
     @property
     def path(self) -> Path:

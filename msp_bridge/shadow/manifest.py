@@ -31,6 +31,14 @@ class Record:
         """
         return self.source == entry.stamp and max(self.source[0], self.source[1]) + GRANULARITY < self.seen
 
+    @property
+    def is_young(self) -> bool:
+        """Whether the copy may have been written since without a change of its stamp, for it has a time so recent.
+
+        Once the source has been looked at again, which is when the copy is, too, it isn't young any more.
+        """
+        return self.copy is not None and self.copy[0] + GRANULARITY >= self.seen
+
 
 @define
 class Manifest:

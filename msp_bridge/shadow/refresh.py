@@ -27,6 +27,11 @@ class Owner(Protocol):
         """The directory of the copy."""
         ...
 
+    @property
+    def left_out(self) -> frozenset[str]:
+        """Names that belong to no tree when they stand at its root."""
+        ...
+
     def is_overlaid(self, path: str) -> bool:
         """Whether `path` is left alone."""
         ...
@@ -57,8 +62,9 @@ class Refresh:
 
     def run(self) -> None:
         """Do it; raises `OSError` when the copy can't be written."""
-        self.source = source = SourceTree(self.root, self.shadow.complain).entries()
-        copy = CopyTree(os.fspath(self.shadow.path)).entries(source.keys())
+        left_out = self.shadow.left_out
+        self.source = source = SourceTree(self.root, self.shadow.complain, left_out).entries()
+        copy = CopyTree(os.fspath(self.shadow.path), left_out).entries(source.keys())
         self._clear(source, copy)
         for path, entry in source.items():
             self._bring(path, entry, copy.get(path))
@@ -140,8 +146,10 @@ class Refresh:
 
     def _intact(self, path: str, there: Entry, old: Record) -> bool:
         """Whether the copy is as it was made, or was written and put back, its time included."""
-        if old.copy is None or old.copy == there.stamp:
-            return old.copy is not None
+        if old.copy is None:
+            return False
+        if old.copy == there.stamp and not old.is_young:
+            return True
         same = (old.copy[0], old.copy[2], old.copy[4]) == (there.stamp[0], there.stamp[2], there.stamp[4])
         return same and digest_of(self._target(path)) == old.digest
 

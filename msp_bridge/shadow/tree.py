@@ -14,7 +14,6 @@ from attrs import frozen
 
 from msp_bridge.not_source import NOT_SOURCE, TELLTALES
 
-EXCLUDED_AT_THE_ROOT = frozenset({"mutants"})  # mutmut's; deeper down it may be somebody's package
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
 
 Stamp = tuple[int, int, int, int, int]
@@ -62,6 +61,7 @@ class SourceTree:
 
     root: str  # a real path
     complain: Callable[[str, str], None]  # told of a path that is left out, and why
+    left_out: Collection[str] = ()  # names, at the root alone
 
     def entries(self) -> dict[str, Entry]:
         """Path (relative, with `/`) to entry, a directory before what is in it."""
@@ -84,7 +84,7 @@ class SourceTree:
 
     def _names(self, prefix: str) -> list[str]:
         try:
-            return [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name)]
+            return [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name, self.left_out)]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -121,6 +121,7 @@ class CopyTree:
     """The copy: ours to mend, and perhaps full of what tests left in it."""
 
     root: str
+    left_out: Collection[str] = ()  # names, at the root alone
 
     def entries(self, known: Collection[str]) -> dict[str, Entry]:
         """Path to entry, a directory before what is in it; `known` are the paths of the source."""
@@ -128,7 +129,7 @@ class CopyTree:
         pending = [""]
         while pending:
             prefix = pending.pop()
-            names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name)]
+            names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name, self.left_out)]
             if prefix and prefix[:-1] not in known and not TELLTALES.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
@@ -144,9 +145,12 @@ class CopyTree:
         return found
 
 
-def excluded(prefix: str, name: str) -> bool:
-    """Whether what is called `name`, in the directory `prefix` (with a `/` at its end), never belongs to a tree."""
-    return name in NOT_SOURCE or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in EXCLUDED_AT_THE_ROOT)
+def excluded(prefix: str, name: str, left_out: Collection[str]) -> bool:
+    """Whether what is called `name`, in the directory `prefix` (with a `/` at its end), never belongs to a tree.
+
+    `left_out` are names at the root.
+    """
+    return name in NOT_SOURCE or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in left_out)
 
 
 def within(path: str, directory: str) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import time
 from pathlib import Path
 from threading import Lock
 from typing import Self
@@ -23,7 +22,6 @@ from msp_bridge.shadow.tree import Entry, SourceTree, identity, within
 logger = logging.getLogger(__name__)
 
 IN_VAIN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})  # a new copy would meet them, too
-TICK = 0.02  # seconds: longer than a kernel's file clock stands still
 
 
 @define(eq=False)
@@ -32,10 +30,10 @@ class ShadowWorkspace:
 
     A call waits for the one before it, also for one that nobody waits for any more because its task was cancelled.
 
-    What is copied: every file but version control, virtual environments, `node_modules`, caches and mutmut's
-    `mutants`; `tree.SourceTree` says what becomes of links. Nothing in the copy leads back to the user's tree, so no
-    environment is linked either: call its interpreter by its absolute path. Files get their times and permissions,
-    and the right for us to write them. Files that can't be read are left out, with a warning in the log.
+    What is copied: every file but version control, virtual environments, `node_modules`, caches, and at the root what
+    `left_out` names; `tree.SourceTree` says what becomes of links. Nothing in the copy leads back to the user's tree,
+    so no environment is linked either: call its interpreter by its absolute path. Files get their times and
+    permissions, and the right for us to write them. Files that can't be read are left out, with a warning in the log.
 
     What is overlaid: paths (relative, with `/`; a directory with a `/` at its end) that belong to whoever uses the
     copy. `refresh` still reports their changes in the source, but neither writes nor deletes them. Whatever else was
@@ -47,6 +45,9 @@ class ShadowWorkspace:
     source: Path
     path: Path  # the directory of the copy; its parent is ours too
     overlaid: set[str] = field(factory=set)
+    left_out: frozenset[str] = (
+        frozenset()
+    )  # what the tool itself makes in the root of a project; it may in the copy, too
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh
@@ -55,7 +56,15 @@ class ShadowWorkspace:
 
     @classmethod
     def claim(
-        cls, home: Path, source: Path, name: str = "copy", *, limit: int = 16, days: float = 14, size: int = 8 << 30
+        cls,
+        home: Path,
+        source: Path,
+        name: str = "copy",
+        *,
+        left_out: frozenset[str] = frozenset(),
+        limit: int = 16,
+        days: float = 14,
+        size: int = 8 << 30,
     ) -> Self:
         """The first copy below `home` that no other process uses: `home/<name>-<number>/<the source's name>`.
 
@@ -64,7 +73,7 @@ class ShadowWorkspace:
         """
         slot = Slot.claim(home, name, limit)
         Slot.sweep(home, days=days, size=size)
-        return cls(source, slot.directory / (source.name or "root"), slot=slot)
+        return cls(source, slot.directory / (source.name or "root"), left_out=left_out, slot=slot)
 
     def close(self) -> None:
         """Let other processes claim the copy; idempotent."""
@@ -96,7 +105,10 @@ class ShadowWorkspace:
 
         Unlike `refresh` it writes nothing, so tests may be running in the copy.
         """
-        return bool(self._seen) and SourceTree(os.path.realpath(self.source), self.complain).entries() == self._seen
+        return bool(self._seen) and self._look() == self._seen
+
+    def _look(self) -> dict[str, Entry]:
+        return SourceTree(os.path.realpath(self.source), self.complain, self.left_out).entries()
 
     def _refresh(self) -> frozenset[str]:
         root = os.path.realpath(self.source)
@@ -129,7 +141,6 @@ class ShadowWorkspace:
         refresh.run()
         if refresh.wrote:
             refresh.manifest.save(self._manifest_file)
-            time.sleep(TICK)  # whatever is written from now on has a later stamp than what we wrote
         if self._slot is not None:
             self._slot.note_size(refresh.manifest.size)
         self._manifest, self._seen = refresh.manifest, refresh.source
