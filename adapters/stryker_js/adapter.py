@@ -26,6 +26,7 @@ class StrykerJs:
 
     name: ClassVar[str] = "stryker-js"
     markers: ClassVar[tuple[str, ...]] = ("package.json", *NAMES)
+    sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in MUTABLE if ending not in (".html", ".htm"))
 
     def __init__(self, project: Project) -> None:
         self._project = project

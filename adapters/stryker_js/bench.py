@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 from collections.abc import AsyncIterator, Coroutine
@@ -12,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.adapter import Project, ToolError
+from msp_bridge.adapter import BridgeError, Project, ToolError
 from msp_bridge.ended import ended, in_thread
 
 from .command_line import CommandLine
@@ -22,6 +23,9 @@ from .installation import Installation
 from .launch import Launch
 from .node import Node
 from .server import Server
+from .settings import Settings
+
+log = logging.getLogger(__name__)
 
 IDLE = 2  # warm benches that wait for the next request
 SCHEMA = re.compile(rb'"\$schema"\s*:\s*"[^"]*"')
@@ -61,8 +65,14 @@ class Bench:
         if self._claim.exception() is not None:
             claim, self._claim = self._claim, None
             claim.result()
+        before = self.copy.state
+        if not self._run_is_open:
+            await in_thread(self.copy.clear)
         await in_thread(self.copy.refresh)
-        self._launch = Launch(toolchain.node, toolchain.installation, self.copy.places, self._config())
+        if self._run_is_open and self.copy.state != before:
+            await self._close_run()
+        warm = Settings.of(self._project).warm
+        self._launch = Launch(toolchain.node, toolchain.installation, self.copy.places, self._config(), warm)
         if self._read != (read := self._reads()):
             await self.reset()
             self._read = read
@@ -82,8 +92,9 @@ class Bench:
             await tool.end()
 
     async def clear(self) -> None:
-        """Delete what runs have left."""
-        if self._claim is not None and self._claim.done() and self._claim.exception() is None:
+        """Delete what runs have left that have ended."""
+        claimed = self._claim is not None and self._claim.done() and self._claim.exception() is None
+        if claimed and not self._run_is_open:
             await in_thread(self.copy.clear)
 
     async def aclose(self) -> None:
@@ -92,7 +103,23 @@ class Bench:
         if self._claim is not None:
             await asyncio.wait([self._claim])
             if self._claim.exception() is None:
-                await asyncio.to_thread(self.copy.close)
+                try:
+                    await self.clear()
+                finally:
+                    await asyncio.to_thread(self.copy.close)
+
+    @property
+    def _run_is_open(self) -> bool:
+        return self._tool is not None and self._tool.run_is_open and not self._tool.ended
+
+    async def _close_run(self) -> None:
+        assert self._tool is not None
+        try:
+            await self._tool.close_run()
+        except BridgeError:  # its results are known: what is wrong with its end is no matter of the next request
+            log.warning("StrykerJS is started anew", exc_info=True)
+            await self.reset()
+        await self.clear()
 
     def _config(self) -> Path | None:
         file = config_file(self._project)

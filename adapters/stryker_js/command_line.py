@@ -35,6 +35,14 @@ class CommandLine:
         """A process that ends is nothing unusual here."""
         return False
 
+    @property
+    def run_is_open(self) -> bool:
+        """Nor does a run stay open."""
+        return False
+
+    async def close_run(self) -> None:
+        """There is none."""
+
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""
         self._launch.want(Wanted(left_out=left_out, files=paths, options=ONLY_FIND, plugin=True))

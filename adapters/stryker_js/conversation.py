@@ -15,7 +15,10 @@ from .failure import errors, failure
 from .mutants import Raw
 from .places import Places
 
-NEXT = framed({"method": "msp-bridge/next", "params": {}})  # one more mutant may start: see target/observer.mjs
+# What target/observer.mjs is told:
+NEXT = framed({"method": "msp-bridge/next", "params": {}})  # one more mutant may start
+AGAIN = framed({"method": "msp-bridge/again", "params": {}})  # the run that waits shall test what is wanted now
+OVER = framed({"method": "msp-bridge/over", "params": {}})  # it shall end
 STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
 LOOKS, LOOK = 40, 0.05  # s; the log comes by another pipe than the answer
 
@@ -31,7 +34,12 @@ class Conversation:
 
     def begin(self) -> None:
         """A new run."""
-        self._names, self._why, self._logged_before = {}, "", self._logged
+        self._names = {}
+        self.resume()
+
+    def resume(self) -> None:
+        """The same run, which tests other mutants now."""
+        self._why, self._logged_before = "", self._logged
 
     def takes(self, message: Message) -> bool:
         """Whether the message was for us alone."""

@@ -30,9 +30,8 @@ class Discovery:
 
         Files that can't be parsed are left out, with a line in the log; StrykerJS alone would give up.
         """
-        state = (bench.copy.digest, bench.copy.installed)
-        if state != self._state:
-            self._state, self._known = state, {}
+        if self._state != bench.copy.state:
+            self._state, self._known = bench.copy.state, {}
         paths = self._files(scope)
         if paths == frozenset():
             return []

@@ -33,6 +33,7 @@ class Launch:
     installation: Installation
     places: Places
     config: Path | None  # the project's own file: in the copy, if it is one of the project's
+    warm: float  # s that a run stays ready for more when it is done
 
     async def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> ProcessTree:
         """Start `stryker` with these arguments in the copy, with a stdin."""
@@ -78,6 +79,7 @@ class Wanted:
     only: Sequence[Mutant] | None = None  # leave out all others, also those within the ranges that were given
     options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
     plugin: bool = False  # whether to load ours
+    warm: float = 0  # s that the run may wait for more to test when it is done
 
     @property
     def content(self) -> dict[str, Any]:
@@ -90,6 +92,7 @@ class Wanted:
             "only": None if self.only is None else [_key(mutant) for mutant in self.only],
             "options": dict(self.options),
             "plugin": str(PLUGIN) if self.plugin else None,
+            "warm": round(1000 * self.warm),
         }
 
 

@@ -44,8 +44,19 @@ class Target:
 class Chosen:
     """What to test: the mutants, and where they are."""
 
+    mutants: Sequence[Mutant]
     targets: Sequence[Target]
-    only: Sequence[Mutant] | None  # None: all that lie there
+    whole: bool  # whether they are all that there are in their files
+
+    @property
+    def only(self) -> Sequence[Mutant] | None:
+        """What to limit a run of the targets to, if need be."""
+        return None if self.whole else self.mutants
+
+    @property
+    def paths(self) -> Sequence[str]:
+        """Their files."""
+        return [target.path for target in self.targets]
 
     @classmethod
     def of(cls, mutants: Collection[Mutant], known: Iterable[Mutant]) -> Self:
@@ -56,7 +67,7 @@ class Chosen:
         for mutant in mutants:
             by_path.setdefault(mutant.path, []).append(mutant)
         targets = [Target(path, None if path in whole else _outermost(some)) for path, some in by_path.items()]
-        return cls(targets, None if len(whole) == len(by_path) else tuple(mutants))
+        return cls(tuple(mutants), targets, len(whole) == len(by_path))
 
 
 def mutant_of(path: str, raw: Raw, *, base: int = 1) -> Mutant:

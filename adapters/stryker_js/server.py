@@ -6,22 +6,43 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from msp_bridge.model import Location
+from attrs import evolve, frozen
+
 from msp_bridge.processes import ProcessTree
 from msp_bridge.upstream import Message, Refused, UpstreamServer
 
-from .conversation import Conversation
+from .conversation import AGAIN, OVER, Conversation
 from .launch import CONFIGURATION, TOOL, Launch, Wanted
-from .mutants import Chosen, Found, Target, Tested, escaped, mutant_of
+from .mutants import Chosen, Found, Tested, escaped, mutant_of
+
+ENOUGH = 5000  # mutants of one run: StrykerJS keeps something of each until the run ends
+
+
+@frozen
+class OpenRun:
+    """A run that has given all its results and waits for more to test, its processes started and its first run done."""
+
+    paths: frozenset[str]  # whose mutants it can test
+    workers: int
+    tested: int = 0
+
+    def suits(self, chosen: Chosen, jobs: int) -> bool:
+        """Whether it can test these as well as a new one."""
+        return self.tested < ENOUGH and jobs <= self.workers and self.paths.issuperset(chosen.paths)
 
 
 class Server:
-    """StrykerJS 9.3 and later. After a failure or a cancel: `end`."""
+    """StrykerJS 9.3 and later. After a failure or a cancel: `end`.
+
+    After each run it is ready to test other mutants of the same files without starting anything anew, until something
+    else is asked for, `close_run`, or the launch's `warm` seconds are over. The files mustn't change meanwhile.
+    """
 
     def __init__(self, launch: Launch, tree: ProcessTree) -> None:
         self._launch, self._tree = launch, tree
         self._upstream = UpstreamServer(tree, TOOL)
         self._conversation = Conversation(tree, self._upstream.frames, launch.places)
+        self._run: OpenRun | None = None
 
     @classmethod
     async def start(cls, launch: Launch) -> Server:
@@ -39,8 +60,14 @@ class Server:
         """Whether the process is gone."""
         return self._tree.returncode is not None
 
+    @property
+    def run_is_open(self) -> bool:
+        """Whether processes of the last run may be there still."""
+        return self._run is not None
+
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""
+        await self.close_run()
         self._launch.want(Wanted(left_out=left_out))
         params = {} if paths is None else {"files": [{"path": escaped(path)} for path in paths]}
         files = (await self._ask("discover", params))["files"]
@@ -48,19 +75,53 @@ class Server:
 
     async def test(self, chosen: Chosen, jobs: int) -> AsyncGenerator[Tested, None]:
         """The result of each chosen mutant, and perhaps of others, as soon as it is known. Raises BridgeError."""
-        self._launch.want(Wanted(concurrency=jobs, only=chosen.only))
-        files = [file for target in chosen.targets for file in _files(target)]
-        async with contextlib.aclosing(self._conversation_about("mutationTest", {"files": files})) as messages:
+        run = await self._resumed(chosen, jobs) or await self._begun(chosen, jobs)
+        async with contextlib.aclosing(self._rest()) as messages:
             async for message in messages:
                 if message.get("method") == "reportMutationTestProgress":
                     for path, file in message["params"]["files"].items():
                         for raw in file["mutants"]:
                             yield mutant_of(path, raw), self._conversation.understood(raw)
                             await self._conversation.taken(raw)
+                elif message.get("method") == "msp-bridge/waiting":
+                    self._run = evolve(run, tested=run.tested + len(chosen.mutants))
+                    return
+
+    async def close_run(self) -> None:
+        """Nothing of the last run is there when this returns. Raises BridgeError."""
+        if self._run is not None:
+            self._run = None
+            await self._tree.write(OVER)
+            async with contextlib.aclosing(self._rest()) as messages:
+                async for _ in messages:
+                    pass
 
     async def end(self) -> None:
         """End every process; idempotent."""
         await self._tree.end()
+
+    async def _begun(self, chosen: Chosen, jobs: int) -> OpenRun:
+        """A new run of all that is in the files, limited to what is chosen."""
+        await self.close_run()
+        self._launch.want(Wanted(concurrency=jobs, only=chosen.only, warm=self._launch.warm))
+        self._conversation.begin()
+        await self._upstream.begin("mutationTest", {"files": [{"path": escaped(path)} for path in chosen.paths]})
+        return OpenRun(frozenset(chosen.paths), jobs)
+
+    async def _resumed(self, chosen: Chosen, jobs: int) -> OpenRun | None:
+        """The last run, if it goes on with these."""
+        run = self._run
+        if run is None or not run.suits(chosen, jobs):
+            return None
+        self._run = None
+        self._launch.want(Wanted(concurrency=jobs, only=chosen.mutants, warm=self._launch.warm))
+        self._conversation.resume()
+        await self._tree.write(AGAIN)
+        async with contextlib.aclosing(self._rest()) as messages:
+            async for message in messages:
+                if message.get("method") == "msp-bridge/resumed":
+                    return run
+        return None  # it had ended a moment ago
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         self._conversation.begin()
@@ -69,27 +130,12 @@ class Server:
         except Refused as refused:
             raise await self._conversation.failed(str(refused)) from None
 
-    async def _conversation_about(self, method: str, params: dict[str, Any]) -> AsyncGenerator[Message, None]:
-        """All that comes until the answer, which is the last. Raises BridgeError."""
-        self._conversation.begin()
+    async def _rest(self) -> AsyncGenerator[Message, None]:
+        """What comes until the answer, which is the last. Raises BridgeError."""
         try:
-            async with contextlib.aclosing(self._upstream.conversation(method, params)) as messages:
+            async with contextlib.aclosing(self._upstream.rest()) as messages:
                 async for message in messages:
                     if not self._conversation.takes(message):
                         yield message
         except Refused as refused:
             raise await self._conversation.failed(str(refused)) from None
-
-
-def _files(target: Target) -> list[dict[str, Any]]:
-    path = escaped(target.path)
-    if target.locations is None:
-        return [{"path": path}]
-    return [{"path": path, "range": _range(location)} for location in target.locations]
-
-
-def _range(location: Location) -> dict[str, dict[str, int]]:
-    return {
-        "start": {"line": location.start.line, "column": location.start.column},
-        "end": {"line": location.end.line, "column": location.end.column},
-    }

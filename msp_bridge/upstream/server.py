@@ -45,11 +45,24 @@ class UpstreamServer:
 
     async def conversation(self, method: str, params: dict[str, Any]) -> AsyncGenerator[Message, None]:
         """All that the tool says until its answer, which is the last. Raises Refused and ToolError."""
+        await self.begin(method, params)
+        async with contextlib.aclosing(self.rest()) as messages:
+            async for message in messages:
+                yield message
+
+    async def begin(self, method: str, params: dict[str, Any]) -> None:
+        """Ask; `rest` has what the tool says to it. Raises ToolError when the tool has ended."""
         if self._busy:
             raise RuntimeError(f"{self._tool} is asked for {method} while it is busy")
         self._last += 1
         self._busy = True
         await self._tree.write(framed({"id": self._last, "method": method, "params": params}))
+
+    async def rest(self) -> AsyncGenerator[Message, None]:
+        """What the tool has yet to say until its answer, which is the last; may be left and called again.
+
+        Raises Refused and ToolError.
+        """
         async with contextlib.aclosing(self.frames.all()) as messages:
             async for message in messages:
                 if self._answers(message) and "error" in message:

@@ -1,16 +1,22 @@
-// What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, leave out
-// mutants that lie within the range of another one, and, before 9.3, limit the files to some of those that it would mutate.
+// What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, test just
+// these mutants, go on with others when it is done, and, before 9.3, limit the files to some of those that it would mutate.
 //
-// The last two are done where it plans (`MutantTestPlanner.makePlan`) and where it takes the files
-// (`ProjectReader.resolveFileDescriptions`); all else where it gives work to its processes (`Pool.schedule`, the same from
-// 6.0 to 10). If they are gone one day, results lack these fields, StrykerJS runs ahead of those who read them, and tests
-// mutants that nobody asked for. No result is another one for it.
+// The last three are done where it plans (`MutantTestPlanner.makePlan`), where it runs (`MutationTestExecutor.execute`) and
+// where it takes the files (`ProjectReader.resolveFileDescriptions`); all else where it gives work to its processes
+// (`Pool.schedule`, the same from 6.0 to 10). If they are gone one day, results lack these fields, StrykerJS runs ahead of
+// those who read them, tests mutants that nobody asked for, and starts anew each time. No result is another one for it.
 
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 
 let allowed = 0; // how many mutants may be started
 let waiting = [];
+
+// Those that run, and for all workers but one the next; fewer when others need the cores.
+function begin(concurrency, workers) {
+  allowed = concurrency < workers ? concurrency : 2 * concurrency - 1;
+  waiting = [];
+}
 
 function allow(count) {
   allowed += count;
@@ -28,18 +34,41 @@ function turn() {
   return new Promise((resolve) => waiting.push(resolve));
 }
 
-// On stdin, among StrykerJS's own messages, each of these lets one more mutant start.
-const WORD = 'msp-bridge/next';
+let decide; // whether the run that waits goes on
+
+// Whether it shall; if nobody says so in time, it shan't.
+function again(milliseconds) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds, false);
+    decide = (goesOn) => {
+      clearTimeout(timer);
+      resolve(goesOn);
+    };
+  });
+}
+
+// On stdin, among StrykerJS's own messages: one more mutant may start; the run that waits goes on, or is over.
+const WORDS = /msp-bridge\/(next|again|over)/g;
+const LONGEST = 'msp-bridge/again'.length;
 let listening = false;
 let rest = '';
+
+function hear(word) {
+  if (word === 'next') allow(1);
+  else decide?.(word === 'again');
+}
 
 function listen() {
   if (listening) return;
   listening = true;
   process.stdin.on('data', (data) => {
-    const parts = (rest + data.toString('latin1')).split(WORD);
-    rest = parts[parts.length - 1].slice(1 - WORD.length);
-    allow(parts.length - 1);
+    const text = rest + data.toString('latin1');
+    let end = Math.max(0, text.length - LONGEST + 1);
+    for (const word of text.matchAll(WORDS)) {
+      hear(word[1]);
+      end = Math.max(end, word.index + word[0].length);
+    }
+    rest = text.slice(end);
   });
   process.stdin.unref?.(); // the command line must be able to end
 }
@@ -107,6 +136,8 @@ function key({ fileName, mutatorName, location: { start, end }, replacement }) {
 export async function observe(internal, wanted) {
   await observeReader(internal, wanted);
   await observePlan(internal, wanted);
+  await observeRun(internal, wanted);
+  await spareChecker(internal);
   await observePool(internal, wanted);
 }
 
@@ -135,6 +166,39 @@ async function observePlan(internal, wanted) {
   };
 }
 
+// When it is done, a run waits for a while: then its processes can go on with other mutants of the same files, as they
+// would have in the course of it. With checkers it can't, for they are gone as soon as they have seen all mutants.
+async function observeRun(internal, wanted) {
+  const { MutationTestExecutor } = await internal('process/4-mutation-test-executor.js').catch(() => ({}));
+  const execute = MutationTestExecutor?.prototype?.execute;
+  if (typeof execute !== 'function') return;
+  MutationTestExecutor.prototype.execute = async function () {
+    const { concurrency: workers, warm } = wanted();
+    for (;;) {
+      const results = await execute.call(this);
+      if (!warm || this.options.checkers.length > 0) return results;
+      const goesOn = again(warm);
+      frame({ method: 'msp-bridge/waiting', params: {} });
+      if (!(await goesOn)) return results;
+      begin(wanted().concurrency, workers);
+      frame({ method: 'msp-bridge/resumed', params: {} });
+    }
+  };
+}
+
+// A project without checkers gets a process for them all the same, for which everything waits:
+// https://github.com/stryker-mutator/stryker-js/blob/master/packages/core/src/checker/checker-factory.ts
+async function spareChecker(internal) {
+  const { ChildProcessProxy } = await internal('child-proxy/child-process-proxy.js').catch(() => ({}));
+  const create = ChildProcessProxy?.create;
+  if (typeof create !== 'function') return;
+  ChildProcessProxy.create = function (...input) {
+    const [module, , options] = input;
+    if (!String(module).endsWith('/checker-worker.js') || options.checkers.length > 0) return create.apply(this, input);
+    return { proxy: { async init() {} }, async dispose() {} };
+  };
+}
+
 async function observePool(internal, wanted) {
   const { Pool } = await internal('concurrent/pool.js').catch(() => ({}));
   const schedule = Pool?.prototype?.schedule;
@@ -144,8 +208,7 @@ async function observePool(internal, wanted) {
       if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input);
       if (input === 0 && typeof resource.dryRun === 'function') {
         listen();
-        allowed = 2 * wanted().concurrency - 1; // a new run: those that run, and for all workers but one the next
-        waiting = [];
+        begin(wanted().concurrency, wanted().concurrency);
         return dryRun(resource, task, input, frame);
       }
       return task(resource, input);
