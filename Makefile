@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is yours to say.
 PROGRAMS := chromium emacs-nox fish neovim vim zsh
-LOCKS := core8 core9 core10 yarn  # of StrykerJS and what it runs with, in tests/npm
+LOCKS := core8 core9 core10 yarn pnpm  # of StrykerJS and what it runs with, in tests/npm
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test docker-test lint bench fuzz soak lock clean
@@ -56,7 +56,7 @@ lock:
 	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
 clean:
-	rm -rf $(VENV) build *.egg-info tests/npm/*/node_modules tests/npm/pnp/.yarn tests/npm/pnp/.pnp.*
+	rm -rf $(VENV) build *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.*
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("msp-bridge needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -67,7 +67,7 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --editable . mutmut pytest
 	@touch $@
 
-$(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock)
+$(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock tests/npm/*/pnpm-lock.yaml)
 	$(INSTALL) --group test
 	@command -v npm > /dev/null || { echo "the tests drive real tools: install Node.js 20 or newer, with npm" >&2; exit 1; }
 	for lock in $(LOCKS); do \
@@ -75,6 +75,8 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 	done
 	YARN_NPM_REGISTRY_SERVER=$$(npm config get registry | sed 's,/$$,,') \
 		node tests/npm/yarn/node_modules/@yarnpkg/cli-dist/bin/yarn.js --cwd tests/npm/pnp install --immutable > /dev/null
+	node tests/npm/pnpm/node_modules/pnpm/bin/pnpm.cjs --dir tests/npm/pnpm-workspace install --frozen-lockfile \
+		--ignore-scripts --store-dir $(CURDIR)/tests/npm/pnpm/node_modules/.store --loglevel error
 	@touch $@
 
 $(VENV)/.programs: $(BIN)/python

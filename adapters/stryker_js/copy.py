@@ -2,14 +2,13 @@
 
 StrykerJS tests in a sandbox below the directory that it runs in, but it, its plugins and the tests write beside that,
 too: reports, the file of incremental mode, `node_modules/.vite`; with `inPlace` it edits the sources. So it is run in a
-copy. `node_modules` there is a directory of links, so that what is made in it stays there.
+copy. `node_modules` there is a directory of links, so that what is made in it stays there. Of a workspace, the packages
+that the project depends on are copied, too: what they write beside themselves stays in their copies.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -20,16 +19,15 @@ from msp_bridge.adapter import Project
 from msp_bridge.shadow import ShadowWorkspace, erase, unwritable
 
 from . import plug_n_play
+from .links import MODULES, link_beside, link_modules, make_link
+from .members import members_of
 from .places import Places
 
 COPIES = 16  # how many runs, of all bridges, may go on in one project
 SANDBOX = ".stryker-tmp"
-MODULES = "node_modules"
 UNSEARCHED = {MODULES, SANDBOX, ".git", ".hg", ".svn"}
-KEPT = {".bin", ".pnpm", ".store", ".prisma"}  # hidden in node_modules and installed; what else is so, tools make
 # what each installation writes
 INSTALLED = (".package-lock.json", ".modules.yaml", ".yarn-state.yml", ".yarn-integrity")
-RESERVED = re.compile(r"copy-|manifest\.|msp-bridge-|\.git$|node_modules$|.*\.lock$")  # not to be linked beside a copy
 WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
 
 
@@ -40,16 +38,19 @@ class Copy:
     source: Path  # links resolved
     _shadow: ShadowWorkspace
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
+    _members: dict[Path, ShadowWorkspace] = field(factory=dict)  # of the workspace; ours with the copy
     _modules: dict[str, tuple[object, ...]] = field(factory=dict)  # directory of modules to what is installed in it
+    _mapped: object = None  # what Yarn's maps in the copies were made of
 
     @classmethod
     def claim(cls, project: Project) -> Self:
         """A copy that no other process uses; raises ToolError."""
         source = project.root.resolve()
         above = _workspace_above(source)
-        home = project.cache.joinpath("copies", *["above"] * max(0, len(above) - 2))
-        shadow = ShadowWorkspace.claim(home, project.root, limit=COPIES)
-        shadow.overlaid.update(plug_n_play.MAPS)
+        shadow = ShadowWorkspace.claim(project.cache / "copies", project.root, limit=COPIES)
+        if above:
+            shadow.path = shadow.path.parent.joinpath("workspace", source.relative_to(above[-1]))
+        shadow.overlaid.update(plug_n_play.OURS)
         return cls(source, shadow, above)
 
     @property
@@ -60,7 +61,8 @@ class Copy:
     @property
     def places(self) -> Places:
         """Which file of the copy is which of the project's."""
-        return Places(self.path, self.source)
+        (source, copy), *members = self._moved.items()
+        return Places(copy, source, tuple(members))
 
     @property
     def digest(self) -> str:
@@ -75,16 +77,23 @@ class Copy:
     @property
     def installed(self) -> tuple[object, ...]:
         """Equal as long as the same packages are installed."""
-        return tuple(sorted(self._modules.items()))
+        return tuple(sorted(self._modules.items())), *(shadow.digest for shadow in self._members.values())
+
+    @property
+    def state(self) -> object:
+        """Equal as long as content and packages are the same."""
+        return self.digest, self.installed
 
     def refresh(self) -> None:
         """Make it equal to the project. No run may be going on. Raises ToolError."""
-        self.clear()
         self._shadow.refresh()
+        self._members = {member: self._copy_of(member) for member in members_of(self.source, self._above)}
         try:
-            plug_n_play.write_maps(self.source, self.path)
-            self._link_above()
-            self._link_modules()
+            for member in self._members.values():
+                member.refresh()
+            self._leave_out_nameless()
+            self._link_around()
+            self._write_maps()
         except OSError as error:
             raise unwritable(self._shadow.path, error) from error
 
@@ -101,25 +110,74 @@ class Copy:
         """Let other processes claim it."""
         self._shadow.close()
 
-    def _link_above(self) -> None:
-        for directory, left, place in zip(self._above, (self.source, *self._above), self._beside, strict=False):
-            _link_all(directory, {left.name, self._shadow.path.name}, place)
+    def _leave_out_nameless(self) -> None:
+        """What Node can't name would end StrykerJS, which reads every file."""
+        for path in _nameless_below(self.source):
+            self._shadow.complain(path, "Node.js can't name it, for its name is no UTF-8 text")
+            if os.path.lexists(self._shadow.path / path):  # else it went with its directory
+                erase(str(self._shadow.path / path))
 
-    def _link_modules(self) -> None:
-        below = {self.source / relative: self._shadow.path / relative for relative in _modules_below(self.source)}
-        above = {
-            directory / MODULES: place / MODULES for directory, place in zip(self._above, self._beside, strict=True)
-        }
+    def _copy_of(self, member: Path) -> ShadowWorkspace:
+        if member in self._members:
+            return self._members[member]
+        relative = member.relative_to(self._above[-1])
+        home = self._top.with_name("members") / "+".join(relative.parts)
+        return ShadowWorkspace(member, home / relative, overlaid={*plug_n_play.OURS})
+
+    def _link_around(self) -> None:
+        moved = self._moved
+        for directory, left, place in zip(self._above, (self.source, *self._above), self._beside, strict=False):
+            link_beside(directory, left.name, place, moved)
         self._modules = {}
-        for modules, place in {**below, **above}.items():
+        for modules, place in self._places_of_modules():
             if modules.is_dir():
-                names = _link(modules, place)
+                names = link_modules(modules, place, moved)
                 self._modules[str(modules)] = (names, *(_stamp(modules / name) for name in INSTALLED))
+        for member, shadow in self._members.items():
+            self._link_around_member(member, shadow.path)
+
+    def _write_maps(self) -> None:
+        root = plug_n_play.root_of((self.source, *self._above))
+        if root is None:
+            return
+        moved = self._moved
+        self._modules[str(root)] = tuple(_stamp(root / name) for name in plug_n_play.OURS)
+        if self._mapped != (self._modules[str(root)], moved) or not all(map(plug_n_play.is_used, moved.values())):
+            for copy in moved.values():
+                plug_n_play.write_maps(root, copy, moved)
+            self._mapped = self._modules[str(root)], moved
+
+    def _link_around_member(self, member: Path, copy: Path) -> None:
+        """Around the copy of a member is what is around ours."""
+        for directory, left, place in zip(member.parents, (copy, *copy.parents), copy.parents, strict=False):
+            ours = self._top / directory.relative_to(self._above[-1])
+            link_beside(ours, left.name, place, {})
+            if (ours / MODULES).is_dir():
+                make_link(place / MODULES, ours / MODULES)
+            if directory == self._above[-1]:
+                break
+
+    def _places_of_modules(self) -> Iterator[tuple[Path, Path]]:
+        """Every `node_modules` around and in what is copied, and where it is to be."""
+        for source, copy in self._moved.items():
+            yield from ((source / relative, copy / relative) for relative in _modules_below(source))
+        yield from ((above / MODULES, place / MODULES) for above, place in zip(self._above, self._beside, strict=True))
+
+    @property
+    def _moved(self) -> dict[Path, Path]:
+        """What is copied, and where to, links resolved."""
+        members = {member: Path(os.path.realpath(shadow.path)) for member, shadow in self._members.items()}
+        return {self.source: self.path, **members}
 
     @property
     def _beside(self) -> Sequence[Path]:
         """What stands for each directory above."""
         return self._shadow.path.parents[: len(self._above)]
+
+    @property
+    def _top(self) -> Path:
+        """What stands for the root of the workspace."""
+        return self._beside[-1]
 
 
 def _workspace_above(source: Path) -> tuple[Path, ...]:
@@ -134,39 +192,24 @@ def _workspace_above(source: Path) -> tuple[Path, ...]:
 
 def _modules_below(source: Path) -> Iterator[str]:
     """Every `node_modules` that isn't in another one, relative, with `/`."""
-    for directory, names, _ in os.walk(source):
+    for directory, names, _ in _walk(source):
         if MODULES in names:
             yield (Path(directory).relative_to(source) / MODULES).as_posix()
+
+
+def _nameless_below(source: Path) -> Iterator[str]:
+    """Every file and directory whose name is no UTF-8 text, relative, with `/`."""
+    for directory, names, files in _walk(source):
+        for name in (*names, *files):
+            if not name.isascii() and name != os.fsencode(name).decode("utf-8", "replace"):
+                yield (Path(directory).relative_to(source) / name).as_posix()
+
+
+def _walk(source: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, without what is installed and what tools keep."""
+    for directory, names, files in os.walk(source):
+        yield directory, names, files
         names[:] = [name for name in names if name not in UNSEARCHED]
-
-
-def _link(modules: Path, place: Path) -> tuple[str, ...]:
-    """Make `place` a directory of links to what is in `modules`, but for what tools make there; the names.
-
-    Other copies may share `place`, and do the same meanwhile.
-    """
-    with os.scandir(modules) as entries:
-        names = {entry.name for entry in entries if entry.name in KEPT or not _is_hidden_directory(entry)}
-    if place.is_symlink():  # what is written there must never reach the user's files
-        place.unlink()
-    place.mkdir(parents=True, exist_ok=True)
-    with os.scandir(place) as entries:
-        present = {entry.name: entry.is_symlink() for entry in entries}
-    for name in present.keys() - names:
-        if present[name]:
-            (place / name).unlink(missing_ok=True)
-    for name in names - present.keys():
-        _make_link(place / name, modules / name)
-    return tuple(sorted(names))
-
-
-def _is_hidden_directory(entry: os.DirEntry[str]) -> bool:
-    return entry.name.startswith(".") and entry.is_dir()
-
-
-def _make_link(link: Path, target: Path) -> None:
-    with contextlib.suppress(FileExistsError):
-        link.symlink_to(target)
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
@@ -175,14 +218,3 @@ def _stamp(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_mtime_ns, status.st_size
-
-
-def _link_all(directory: Path, left_out: set[str], place: Path) -> None:
-    """Links in `place` to what is in `directory`, where packages, tsconfig.base.json and the like are looked up.
-
-    But for what we, whoever keeps the copies, or a tool would write to: that must never reach the user's files.
-    """
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.name not in left_out and not RESERVED.match(entry.name) and not _is_hidden_directory(entry):
-                _make_link(place / entry.name, directory / entry.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from msp_bridge.adapter import BridgeError, Finding, Project, Scope
+from msp_bridge.counts import counted_mutants
 
 from .bench import Toolchain
 from .configuration import config_file
@@ -38,9 +39,8 @@ async def diagnose(
     except BridgeError as error:
         yield wrong("mutants", error)
         return
-    files = len({one.mutant.path for one in found})
     ignored = sum(one.ignored is not None for one in found)
-    text = f"{len(found)} mutants in {files} files" + (f", {ignored} of them ignored" if ignored else "")
+    text = counted_mutants(one.mutant for one in found) + (f", {ignored} of them ignored" if ignored else "")
     yield Finding(bool(found), "mutants", text, None if found else NOTHING)
 
 

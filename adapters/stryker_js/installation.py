@@ -107,14 +107,8 @@ def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:
         core = directory / "node_modules" / CORE
         if package := read_json(core / "package.json"):
             return core.resolve(), package
-        if plug_n_play.is_used(directory):
-            if directory != root:
-                raise ToolError(
-                    f"{root} is part of a workspace with Yarn's Plug'n'Play, which can't be used from a part: "
-                    f"open {directory}, or set `nodeLinker: node-modules` in .yarnrc.yml and run `yarn install`"
-                )
-            if found := plug_n_play.core_of(directory):
-                return found
+        if plug_n_play.is_used(directory) and (found := plug_n_play.core_of(directory)):
+            return found
     raise ToolError(f"StrykerJS is not installed for {root}: run `{install_command(root, CORE)}`")
 
 

@@ -48,7 +48,7 @@ class Node:
                 ProcessTree.running([program, "--version"], cwd=program.parent) as tree,
                 contextlib.aclosing(tree.lines()) as lines,
             ):
-                said = b"".join([line async for line in lines]).decode("utf-8", "replace")
+                said = (await anext(lines, b"")).decode("utf-8", "replace")  # no more: it may go on for ever
         except TimeoutError:
             raise ToolError(f"{program} doesn't answer: correct the setting `node` of {TABLE!r}, or PATH") from None
         if not said.startswith("v") or not numbers(said):

@@ -15,10 +15,14 @@ class Places:
 
     copy: Path
     root: Path
+    members: tuple[tuple[Path, Path], ...] = ()  # of other packages of the workspace: the user's, the copy
 
     def told(self, text: str) -> str:
-        """`text` with the user's paths in place of those in the copy, and in sandboxes in it."""
-        return self._in_copy.sub(lambda _: str(self.root), text)
+        """`text` with the user's paths in place of those in the copies, and in sandboxes in it."""
+        text = self._in_copy.sub(lambda _: str(self.root), text)
+        for root, copy in self.members:
+            text = text.replace(str(copy), str(root))
+        return text
 
     @cached_property
     def _in_copy(self) -> re.Pattern[str]:

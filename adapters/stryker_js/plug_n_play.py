@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import posixpath
 import re
 import zipfile
 from collections.abc import Iterable
@@ -12,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from .configuration import CORE, read_json
+from .links import Moved, stands_for
 
 MAP = ".pnp.cjs"
 MAPS = (MAP, ".pnp.data.json")  # the second when `pnpEnableInlining` is off
 LOADER = ".pnp.loader.mjs"
-LOCATION = re.compile(r'("packageLocation": ?")((?:\.\./|\./\.yarn/)[^"]*)')
+OURS = (*MAPS, LOADER)  # what `write_maps` writes
+LOCATION = re.compile(r'("packageLocation": ?")(\.{1,2}/[^"]*)')
+MEMBER = re.compile(r'\["([^"]+)", ?\[[\s\\]*\["(?:virtual:[^"]+#)?workspace:([^"]+)"')
+VIRTUAL = re.compile(r"(?P<base>.+)/(?P<instance>__virtual__/[^/]+)/(?P<up>\d+)/(?P<rest>.+)")  # for each set of peers
 CORE_LOCATION = re.compile(
     r'\["' + re.escape(CORE) + r'", ?\[[\s\\]*\["npm:[^"]+", ?\{[\s\\]*"packageLocation": ?"(?P<location>[^"]+)"'
 )
@@ -25,6 +28,11 @@ CORE_LOCATION = re.compile(
 def is_used(root: Path) -> bool:
     """Whether the packages of the project at `root` are installed so."""
     return (root / MAP).is_file()
+
+
+def root_of(directories: Iterable[Path]) -> Path | None:
+    """The first where packages are installed so."""
+    return next(filter(is_used, directories), None)
 
 
 def core_of(root: Path) -> tuple[Path, dict[str, Any]] | None:
@@ -37,10 +45,28 @@ def core_of(root: Path) -> tuple[Path, dict[str, Any]] | None:
     return None
 
 
-def relocated(text: str, root: Path, copy: Path) -> str:
-    """A map of packages for `copy`: what isn't part of the project stays where it is."""
-    way = Path(os.path.relpath(root, copy)).as_posix()
-    return LOCATION.sub(lambda found: f"{found[1]}{posixpath.normpath(f'{way}/{found[2]}')}/", text)
+def members_of(root: Path) -> dict[str, Path]:
+    """The packages of the workspace at `root`, by their names."""
+    found = (match for name in MAPS for match in MEMBER.finditer(_text(root / name)))
+    return {match[1]: Path(os.path.normpath(root / match[2])) for match in found}
+
+
+def relocated(text: str, root: Path, place: Path, moved: Moved) -> str:
+    """The map of the packages of `root` for the directory `place`: what isn't `moved` stays where it is."""
+
+    def there(found: re.Match[str]) -> str:
+        way = Path(os.path.relpath(_moved(Path(os.path.normpath(root / found[2])), moved), place)).as_posix()
+        return found[1] + {".": "./"}.get(way, f"{way}/" if way.startswith("..") else f"./{way}/")
+
+    return LOCATION.sub(there, text)
+
+
+def _moved(package: Path, moved: Moved) -> Path:
+    if virtual := VIRTUAL.fullmatch(package.as_posix()):
+        real = Path(os.path.normpath(f"{virtual['base']}/{'../' * int(virtual['up'])}{virtual['rest']}"))
+        there = _moved(real, moved)
+        return package if there == real else there.parent / virtual["instance"] / "0" / there.name
+    return stands_for(package, moved)
 
 
 def node_options(copy: Path) -> str:
@@ -51,14 +77,14 @@ def node_options(copy: Path) -> str:
     return " ".join([*options, os.environ.get("NODE_OPTIONS", "")]).strip()
 
 
-def write_maps(root: Path, copy: Path, names: Iterable[str] = MAPS) -> None:
-    """Put the project's maps into the copy."""
-    for name in names:
+def write_maps(root: Path, place: Path, moved: Moved) -> None:
+    """Put the maps of `root` where packages in `place` find them."""
+    for name in OURS:
         if (root / name).is_file():
-            text = relocated(_text(root / name), root, copy)
-            if not (copy / name).is_file() or _text(copy / name) != text:
-                (copy / name).unlink(missing_ok=True)
-                (copy / name).write_text(text, "utf-8")
+            text = relocated(_text(root / name), root, place, moved)
+            if not (place / name).is_file() or _text(place / name) != text:
+                (place / name).unlink(missing_ok=True)
+                (place / name).write_text(text, "utf-8")
 
 
 def _package(directory: Path) -> dict[str, Any]:

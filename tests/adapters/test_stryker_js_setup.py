@@ -114,7 +114,9 @@ async def test_the_named_configuration_file_is_the_one_that_counts(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes'; it has: node"),
+        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes'; it has: node, warm"),
+        ({"warm": "long"}, "`warm` of 'stryker-js' must be a number of seconds, not 'long'"),
+        ({"warm": -1}, "must be a number of seconds, not -1"),
         ({"node": 22}, "must be the path of a program, not 22"),
         ({"node": "no/such/node"}, "there is no program .*no/such/node; correct the setting `node`"),
     ],
@@ -261,7 +263,7 @@ async def test_packages_may_be_in_yarns_archives(tmp_path: Path) -> None:
     for name in ("package.json", "yarn.lock", ".pnp.loader.mjs"):
         shutil.copy(installed / name, root)
     text = (installed / ".pnp.cjs").read_text()
-    (root / ".pnp.cjs").write_text(plug_n_play.relocated(text, installed, root))  # the archives stay where they are
+    (root / ".pnp.cjs").write_text(plug_n_play.relocated(text, installed, root, {}))  # the archives stay where they are
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter, "lib/price.js")
         (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "sum + discount"])
@@ -270,14 +272,6 @@ async def test_packages_may_be_in_yarns_archives(tmp_path: Path) -> None:
     assert result.duration is not None, "StrykerJS is watched in archives, too"
     assert stryker.text.startswith("9.6.1 in ")
     assert packages.text == "installed with yarn (`yarn add -D <package>`)"
-
-
-async def test_a_part_of_a_workspace_in_yarns_archives_is_told_what_to_do(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path / "workspace", None)
-    (tmp_path / "workspace" / ".pnp.cjs").write_text("")
-    async with adapter_on(root, nested=True, cache=tmp_path / "cache") as adapter:
-        with pytest.raises(ToolError, match=f"open {tmp_path}/workspace, or set `nodeLinker: node-modules`"):
-            await discovered(adapter)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a link needs a right there")
