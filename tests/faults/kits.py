@@ -5,6 +5,7 @@ A further tool is one more Kit in KITS: its project, the mutator that turns `+` 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -48,12 +49,18 @@ class Kit:
     red: str  # a test that always fails
     endless: tuple[str, str]  # a test that never ends, and a test module that can't be imported for ever
     importing: str  # a test of the function `steady` of all modules beside the source that have these `names`
+    literal: Callable[[object], str] = ascii  # a list of names in the tests' language
     statuses: Mapping[str, str] = field(factory=dict)  # where the tool's own answer to a harm isn't `Killed`
     configuration: str = ""  # the file that sets the tool up
     patience: tuple[str, ...] = ()  # constants that say how many seconds a tool may take to answer for the first time
     limit: tuple[str, str] = ("", "")  # what of the configuration says how long all tests may take, and less
     links: Mapping[str, Path] = field(factory=dict)  # what is installed, and where it is
     limit_constant: str = ""  # where the configuration doesn't say
+    timeless: str = "the tests (take|have not ended within) 3.* s,? without any mutant"  # what is told of `endless`
+    nameless: str = ""  # what is told of a project in a directory whose name is no UTF-8 text, if it can't be tested
+    unnameable: tuple[str, ...] = ()  # what a source's name can't have, for the tool
+    linkless: str = ""  # what is told of links that the tool can't copy, as a pattern
+    unlinked: Mapping[str, str] = field(factory=dict)  # files that then say what to leave out
 
     def lay_out(self, root: Path, *harms: str) -> Path:
         """The project at `root`, with a function and a test for each of `harms`."""
@@ -180,13 +187,16 @@ def javascript_texts(harms: Sequence[str]) -> dict[str, str]:
     return {"lib/ops.js": "\n".join(functions), "test/ops.spec.js": "\n".join([JAVASCRIPT_IMPORTS, *tests])}
 
 
+STRYKER_CONFIG = (
+    '{"testRunner": "mocha", "coverageAnalysis": "perTest", "timeoutMS": 2000, "mutate": ["lib/**/*.js"], '
+    '"plugins": ["@stryker-mutator/mocha-runner"]}'
+)
 STRYKER_JS = Kit(
     "stryker-js",
     {
         "package.json": '{"type": "module", "devDependencies": {"@stryker-mutator/core": "*"}}',
         ".mocharc.json": '{"spec": ["test/**/*.js"]}',
-        "stryker.config.json": '{"testRunner": "mocha", "coverageAnalysis": "perTest", "timeoutMS": 2000, '
-        '"mutate": ["lib/**/*.js"], "plugins": ["@stryker-mutator/mocha-runner"]}',
+        "stryker.config.json": STRYKER_CONFIG,
     },
     source="lib/ops.js",
     tests="test/ops.spec.js",
@@ -202,8 +212,18 @@ STRYKER_JS = Kit(
     "  assert(steady(5, 3) == 8);\n}});\n",
     statuses={"hang": "Timeout", "stop": "Timeout", "leave": "RuntimeError", "kill_self": "RuntimeError"},
     configuration="stryker.config.json",
+    timeless=r"the tests took too long \(see dryRunTimeoutMinutes\)",
+    patience=("msp_bridge.adapters.stryker_js.node.PATIENCE",),
+    limit=('"timeoutMS"', '"dryRunTimeoutMinutes": 0.02, "timeoutMS"'),
     links={"node_modules": Path(__file__).parents[1] / "npm/core9/node_modules"},
+    literal=json.dumps,
+    nameless="is no UTF-8 text: rename the directory",
+    unnameable=("\udcff", "\\"),  # the second is a separator to StrykerJS
+    linkless=r"can't copy \S+, a link to a directory or to nowhere: add it to `ignorePatterns`",
+    unlinked={
+        "stryker.config.json": STRYKER_CONFIG[:-1]
+        + ', "ignorePatterns": ["loop", "here", "out", "lib/self", "lib/root", "lib/never.js"]}'
+    },
 )
-KITS = [MUTMUT, COSMIC_RAY]
-ALL_KITS = [MUTMUT, COSMIC_RAY, STRYKER_JS]  # for the trials that take them all: StrykerJS takes its time to start
+KITS = [MUTMUT, COSMIC_RAY, STRYKER_JS]
 PYTHON_KITS = [MUTMUT, COSMIC_RAY]  # whose tool is a package of the project's interpreter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from faulty_servers import Served, served
-from kits import KITS, MUTMUT, Kit, with_files
+from kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
 from msp_client import Client, ReaderWriter, Refused
 from places import bound, mounted, remount
 from servers import launched
@@ -92,8 +92,10 @@ DAMAGES = {
 }
 
 
-@each_kit
-@pytest.mark.parametrize("damage", DAMAGES)
+DAMAGED = [(damage, kit) for damage in DAMAGES for kit in (PYTHON_KITS if damage == "bytecode" else KITS)]
+
+
+@pytest.mark.parametrize(("damage", "kit"), DAMAGED, ids=lambda value: getattr(value, "adapter", value))
 async def test_a_damaged_cache_is_made_anew(damage: str, kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     tree = TreeState.of(root)

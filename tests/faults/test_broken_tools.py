@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from environments import environment, mend, program
 from faulty_servers import served
-from kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, Kit
+from kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, STRYKER_JS, Kit
 
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import Running, TreeState
@@ -87,7 +87,7 @@ def hurry(kit: Kit, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         monkeypatch.setattr(constant, 2.0)
 
 
-async def told(kit: Kit, root: Path, python: Path) -> str:
+async def told(kit: Kit, root: Path, python: Path | None = None) -> str:
     """With which sentence the discovery of everything ends; nothing runs any more then."""
     running = Running()
     workspace = Workspace.open(root, Configuration(adapters=(kit.adapter,), python=python))
@@ -115,8 +115,13 @@ async def test_an_installation_that_is_broken_is_told_with_its_own_words(
     assert tree.differences(TreeState.of(root)) == []
 
 
+NO_INTERPRETER = pytest.mark.parametrize(
+    "script", ["exit 0", "echo no; exit 3", "sleep 1000", "exec yes", "kill -9 $$"]
+)
+
+
 @each_kit
-@pytest.mark.parametrize("script", ["exit 0", "echo no; exit 3", "sleep 1000", "exec yes", "kill -9 $$"])
+@NO_INTERPRETER
 async def test_an_interpreter_that_is_none_is_told(
     script: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +131,15 @@ async def test_an_interpreter_that_is_none_is_told(
     sentence = await told(kit, root, python)
     assert str(python) in sentence
     assert re.search("doesn't run as Python|can't be used by", sentence)
+
+
+@NO_INTERPRETER
+async def test_a_node_that_is_none_is_told(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(STRYKER_JS, script, monkeypatch, tmp_path)
+    root = STRYKER_JS.lay_out(tmp_path / "project")
+    node = program(tmp_path / "bin/node", script)
+    (root / "msp-bridge.toml").write_text(f'[stryker-js]\nnode = "{node}"\n')
+    assert re.search(f"{node} (is no Node|doesn't answer): correct the setting `node`", await told(STRYKER_JS, root))
 
 
 @each_kit

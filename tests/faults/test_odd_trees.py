@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 from faulty_servers import served
-from kits import KITS, Kit
+from kits import KITS, MUTMUT, Kit
 from places import bound
 from servers import mutants_of
 
@@ -75,11 +76,16 @@ async def test_a_tree_that_may_not_be_written_is_tested_like_any_other(kit: Kit,
 @each_kit
 async def test_files_and_projects_may_have_any_name(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / f"{ODD[0]}{ODD[3]}{ODD[8]}{ODD[12]}")
+    if kit.nameless:
+        async with served(kit, root) as there:
+            assert kit.nameless in await there.refusal("discover")
+        root = root.rename(tmp_path / f"{ODD[0]}{ODD[3]}{ODD[12]}")
     source, tests = root / kit.source, root / kit.tests
-    for name in ODD:
+    names = [name for name in ODD if not any(part in name for part in kit.unnameable)]
+    for name in (*names, ODD[8]):  # what has no name for the tool spoils no other
         source.with_name(f"{name}{source.suffix}").write_bytes(source.read_bytes())
-    tests.write_text(kit.importing.format(names=ascii(ODD)))
-    paths = {f"{source.parent.name}/{name}{source.suffix}" for name in ODD}
+    tests.write_text(kit.importing.format(names=kit.literal(names)))
+    paths = {f"{source.parent.name}/{name}{source.suffix}" for name in names}
     tree = TreeState.of(root)
     async with served(kit, root) as there:
         found = mutants_of(await there.client.request("discover"))
@@ -89,7 +95,7 @@ async def test_files_and_projects_may_have_any_name(kit: Kit, tmp_path: Path) ->
         assert await there.client.request("mutationTest", {"mutants": request}) == {"files": {}}
         results = there.client.take_results()
         assert {path: result["status"] for path, result in results} == dict.fromkeys(paths, "Killed")
-        for name in ODD[:9]:
+        for name in names[:9]:
             path = f"{source.parent.name}/{name}{source.suffix}"
             target = {"files": [{"path": path}]}
             assert {at for at, _ in mutants_of(await there.client.request("discover", target))} == {path}
@@ -120,12 +126,19 @@ async def test_links_that_lead_in_circles_lead_nobody_astray(kit: Kit, tmp_path:
     async with served(kit, root) as there:
         found = mutants_of(await there.client.request("discover"))
         assert {path for path, _ in found} <= {kit.source, again.relative_to(root).as_posix()}
+        if kit.linkless:
+            told = await there.refusal("mutationTest")
+            assert re.search(kit.linkless, told), told
+            assert tree.differences(TreeState.of(root)) == []
+            for path, text in kit.unlinked.items():
+                (root / path).write_text(text)
+            tree = TreeState.of(root)
         assert await there.statuses() == RIGHT
     assert tree.differences(TreeState.of(root)) == []
 
 
-@each_kit
-async def test_ten_thousand_files_are_no_obstacle(kit: Kit, tmp_path: Path) -> None:
+async def test_ten_thousand_files_are_no_obstacle(tmp_path: Path) -> None:
+    kit = MUTMUT  # what the bridge does with so many, its private copy, is the same for all; the rest is the tool's own
     root = kit.lay_out(tmp_path / "project")
     for directory in range(100):
         (root / f"data/d{directory}").mkdir(parents=True)

@@ -21,7 +21,12 @@ from servers import Server, launched, mutants_of
 from msp_bridge.testing import Running, TreeState
 
 ROOT = Path(__file__).parents[2]
-PROJECTS = {"mutmut": ROOT / "examples/shop", "cosmic-ray": ROOT / "tests/projects/cr_src"}
+PROJECTS = {
+    "mutmut": ROOT / "examples/shop",
+    "cosmic-ray": ROOT / "tests/projects/cr_src",
+    "stryker-js": ROOT / "tests/projects/js_mocha",
+}
+MODULES = ROOT / "tests/npm/core9/node_modules"
 KILLS = int(os.environ.get("MSP_BRIDGE_KILLS", "6"))
 VICTIMS = ("bridge", "tool", "tests")
 SOON = 0.4  # s; the latest moment after the first result
@@ -59,7 +64,11 @@ async def killed(kind: str, moment: float, server: Server, client: Client) -> No
 
 @pytest.mark.parametrize("adapter", PROJECTS)
 async def test_a_kill_at_any_moment_changes_no_byte_and_leaves_no_process(adapter: str, tmp_path: Path) -> None:
-    root = Path(shutil.copytree(PROJECTS[adapter], tmp_path / "project"))
+    ignored = shutil.ignore_patterns("node_modules")
+    root = Path(shutil.copytree(PROJECTS[adapter], tmp_path / "project", ignore=ignored))
+    if adapter == "stryker-js":
+        assert MODULES.is_dir(), f"{MODULES} is missing: `make test` installs it"
+        (root / "node_modules").symlink_to(MODULES)  # a link is not followed: what is installed doesn't count
     tree = TreeState.of(root)
     moments = random.Random(adapter)
     running = Running()
