@@ -2,7 +2,7 @@
 
 `docs/writing-an-adapter.md` tells it as a story; `msp_bridge.testing` has the conformance suite. Adapters are
 found by the entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module,
-`model`, `scope`, `errors`, `ended`, `processes`, `shadow`, `source` and `upstream`.
+`counts`, `model`, `scope`, `errors`, `ended`, `processes`, `shadow`, `source` and `upstream`.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ class Project:
     python: Path | None = None  # the project's interpreter, when the user named it or one was found
     _jobs: int | Callable[[], int] = 1
     nested: bool = False  # below the directory that the user opened, and nobody chose the tool for it by name
+    opened: Path | None = None  # that directory, where it is known: what lies around it isn't looked at
 
     @property
     def jobs(self) -> int:
@@ -84,9 +85,15 @@ class Adapter(Protocol):
     """Names of files, or patterns of them, in whose directory a project of this tool may have its root. The directory
     that the user opened is always asked, those below it (`project.nested`) when they have such a file."""
 
+    sources: ClassVar[tuple[str, ...]]
+    """Patterns of the names of files that it could mutate; () when those are no particular ones. Where no tool is set
+    up, `msp-bridge doctor` speaks first of those that fit what is there, and hardly of those that don't. Of two tools
+    for the same files, one that is merely installed gives way to one that is configured: one that `detect` finds in a
+    nested project without an interpreter."""
+
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process.
+        """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process. Runs in a thread.
 
         In a nested project only what is set up there counts, for what is installed around it is everybody's. None too
         when `project.config_file` is not one that the tool could be configured with: then it is asked without it.

@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
+import sys
 from collections.abc import AsyncGenerator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from msp_bridge.adapter import Scope
 from msp_bridge.errors import BridgeError, ConfigurationError, PartlyFailed
@@ -26,6 +29,7 @@ from msp_bridge.workspace.side_by_side import side_by_side
 from msp_bridge.workspace.survey import Survey
 from msp_bridge.workspace.workspace import Workspace
 
+PROJECTS = Path(__file__).parent / "projects"
 DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
 
 
@@ -336,9 +340,24 @@ class TestFaults:
                 with pytest.raises(BridgeError, match="no such thing") as caught:
                     await statuses(workspace, target)
                 assert not isinstance(caught.value, PartlyFailed)
-            with pytest.raises(BridgeError, match="no such thing") as caught:
-                await statuses(workspace, "web/a.py", "api/a.py")
-            assert not isinstance(caught.value, PartlyFailed)
+
+    async def test_who_asked_for_others_too_gets_theirs(self, broken: Tree) -> None:
+        async with broken.open() as workspace:
+            for targets in (("web/", "api/"), ("web/a.py", "api/a.py")):
+                with pytest.raises(PartlyFailed, match="no such thing"):
+                    await statuses(workspace, *targets)
+
+    async def test_mutants_that_could_not_be_tested_say_why(self, broken: Tree) -> None:
+        broken.project("web/", testing={"raises": ["ToolError", "its tests fail; mend them"]})
+        async with broken.open() as workspace:
+            async with contextlib.aclosing(workspace.test(Selection())) as results:
+                two = [await anext(results), await anext(results)]
+                with pytest.raises(PartlyFailed, match="its tests fail"):
+                    await anext(results)
+        assert {(result.mutant.path, result.status.value, result.status_reason) for result in two} == {
+            ("api/a.py", "Killed", None),
+            ("web/a.py", "Ignored", "not tested: its tests fail; mend them"),
+        }
 
     async def test_a_request_to_the_others_knows_nothing_of_it(self, broken: Tree) -> None:
         async with broken.open() as workspace:
@@ -396,6 +415,36 @@ class TestDoctor:
         found = await self.found(tree)
         assert (True, "project", str(tree.root / "web/")) in found
         assert (False, "scripted", f"there is no scripted.json in {tree.root / 'web'}") in found
+
+    async def test_without_a_tool_those_come_first_that_fit_what_is_here(self, tree: Tree) -> None:
+        no_tool = tree.root / ".venv/bin/python"
+        tree.write(".venv/pyvenv.cfg", "")
+        tree.write(".venv/bin/python", "")
+        no_tool.chmod(0o755)
+        for name in ("a/b.py", "a/c.py", "d.py", "build.rs", "node_modules/x/Many.cs", "node_modules/x/More.cs"):
+            tree.write(name, "")
+        assert [(good, subject) for good, subject, _ in await self.found(tree)] == [
+            (True, "project"),
+            (True, "msp-bridge"),
+            (False, "cosmic-ray"),
+            (False, "mutmut"),
+            (False, "cargo-mutants"),
+            (False, "scripted"),
+            (False, "generic"),
+            (True, "others"),
+        ]
+        assert (await self.found(tree))[-1][2] == "there are no files here for stryker-js, stryker-net"
+        tree.write("Cart.cs", "")
+        assert [subject for _, subject, _ in await self.found(tree)][4:6] == ["cargo-mutants", "stryker-net"]
+
+    async def test_a_tool_that_was_chosen_is_shown_also_when_nothing_here_is_for_it(self, tree: Tree) -> None:
+        tree.write("a.py", "")
+        found = await self.found(tree, Configuration(adapters=("stryker-net",)))
+        assert [(good, subject) for good, subject, _ in found[2:]] == [(False, "stryker-net")]
+
+    async def test_where_nothing_is_for_any_tool_all_are_shown(self, tree: Tree) -> None:
+        found = await self.found(tree)
+        assert {"mutmut", "cosmic-ray", "stryker-net", "cargo-mutants"} < {subject for _, subject, _ in found}
 
     async def test_all_tools_switched_off_is_no_good(self, tree: Tree) -> None:
         tree.project("")
@@ -556,6 +605,41 @@ class TestSideBySide:
     async def test_none_at_all_is_at_its_end(self) -> None:
         async with contextlib.aclosing(side_by_side([])) as merged:
             assert [item async for item in merged] == []
+
+
+class TestMerelyInstalled:
+    """In an environment with several tools, what nobody has configured has no part beside what somebody has."""
+
+    HERE = Configuration(python=Path(sys.executable))  # with mutmut and with cosmic-ray
+
+    def tools(self, root: Path, options: Configuration = HERE) -> list[str]:
+        return [tool.label for tool in Router(Survey(root, options, None, installed()).places()).tools]
+
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        return Path(shutil.copytree(PROJECTS / "cr_flat", tmp_path / "project"))
+
+    def test_it_gives_way_to_a_tool_for_the_same_files(self, root: Path) -> None:
+        assert self.tools(root) == ["cosmic-ray"]
+        (root / "cosmic-ray.toml").unlink()
+        assert self.tools(root) == ["mutmut"]
+
+    def test_it_is_used_when_it_is_chosen_or_configured(self, root: Path) -> None:
+        assert self.tools(root, evolve(self.HERE, adapters=("mutmut", "cosmic-ray"))) == ["mutmut", "cosmic-ray"]
+        assert self.tools(root, evolve(self.HERE, adapters=("mutmut",))) == ["mutmut"]
+        (root / "setup.cfg").write_text("[mutmut]\nsource_paths = calc\n")
+        assert self.tools(root) == ["cosmic-ray", "mutmut"]
+
+    def test_it_is_no_rival_of_a_tool_for_other_files(self, root: Path) -> None:
+        (root / "cosmic-ray.toml").unlink()
+        (root / "stryker.config.json").write_text("{}")
+        assert self.tools(root) == ["mutmut", "stryker-js"]
+
+    async def test_doctor_says_so(self, root: Path) -> None:
+        async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
+            told = {finding.subject: finding async for finding in findings}
+        assert told["mutmut"].good
+        assert told["mutmut"].text == "not used, for nothing here configures it, and cosmic-ray has its files"
 
 
 def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:

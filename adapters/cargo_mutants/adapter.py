@@ -32,6 +32,7 @@ class CargoMutants:
 
     name: ClassVar[str] = "cargo-mutants"
     markers: ClassVar[tuple[str, ...]] = (MANIFEST,)
+    sources: ClassVar[tuple[str, ...]] = ("*.rs",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -44,7 +45,7 @@ class CargoMutants:
         """A package or workspace where cargo-mutants is installed; a member of a workspace is that one's business."""
         if project.config_file is not None and project.config_file.name != CONFIGURATION:
             return None
-        if not is_package(project.root) or (project.nested and is_member(project.root)):
+        if not is_package(project.root) or (project.nested and is_member(project.root, project.opened)):
             return None
         if not is_installed() and not (project.root / ".cargo" / CONFIGURATION).is_file():
             return None
@@ -111,13 +112,33 @@ class CargoMutants:
             names = await self._list()
             if len(names) != len(entries):
                 raise ToolError("the sources changed while cargo-mutants read them: try again")
-        return await asyncio.to_thread(_mutants, sources, entries, names or [""] * len(entries))
+        try:
+            return await asyncio.to_thread(_mutants, sources, entries, names or [""] * len(entries))
+        except KeyError as error:
+            raise self._unreadable(f"it lacks {error}") from None
+        except (TypeError, ValueError) as error:
+            raise self._unreadable(str(error)) from None
 
     async def _list(self, *how: str) -> Any:
         options = await self._options()
         async with contextlib.aclosing(self._command.lines("--list", *how, *options)) as lines:
             said = [line async for line in lines]
-        return json.loads(b"\n".join(said) or b"[]") if how else [line.decode() for line in said]
+        return self._entries(b"\n".join(said)) if how else [line.decode() for line in said]
+
+    def _entries(self, said: bytes) -> list[dict[str, Any]]:
+        try:
+            entries = json.loads(said or b"[]")
+        except ValueError as error:
+            raise self._unreadable(str(error)) from None
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise self._unreadable("it is no list of objects")
+        return entries
+
+    def _unreadable(self, why: str) -> ToolError:
+        return ToolError(
+            f"the list of mutants of cargo-mutants in {self._project.root} can't be read: {why}; "
+            "look at what `cargo mutants --list --json` prints"
+        )
 
     async def _options(self) -> list[str]:
         """In a workspace's root all packages count, as any of their files may be open in the editor."""

@@ -14,11 +14,15 @@ def is_package(root: Path) -> bool:
     return (root / MANIFEST).is_file()
 
 
-def is_member(root: Path) -> bool:
-    """Whether the package at `root` belongs to a workspace around it, whose project tells of its mutants, too."""
+def is_member(root: Path, opened: Path | None) -> bool:
+    """Whether the package at `root` belongs to a workspace around it, whose project tells of its mutants, too.
+
+    One around the directory that the user `opened` tells nobody of anything.
+    """
     if "workspace" in _manifest(root):
         return False
-    return any("workspace" in _manifest(directory) for directory in root.parents)
+    around = (above for above in root.parents if opened is None or above.is_relative_to(opened))
+    return any("workspace" in _manifest(directory) for directory in around)
 
 
 def _manifest(directory: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import ClassVar, Self
 from attrs import evolve
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status
+from msp_bridge.counts import counted
 
 from .discovery import Discovery
 from .places import Places
@@ -18,6 +19,13 @@ from .run import Run
 from .tool import Tool, tools_of
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
+
+EXAMPLE = """\
+[generic.infection]
+files = ["src/**/*.php"]
+discover = ["vendor/bin/infection", "--dry-run", "--filter={files:,}", "--logger-html={report}"]
+test = ["vendor/bin/infection", "--threads={jobs}", "--filter={files:,}", "--logger-html={report}"]
+"""
 
 
 class Generic:
@@ -29,6 +37,7 @@ class Generic:
 
     name: ClassVar[str] = "generic"
     markers: ClassVar[tuple[str, ...]] = ("msp-bridge.toml", "pyproject.toml")
+    sources: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -45,7 +54,7 @@ class Generic:
     def absent(cls, project: Project) -> Finding:
         """Nothing is missing: few projects need it."""
         text = "no other tool that writes mutation-testing-report-schema is set up"
-        return Finding(False, "generic", text, "see docs/generic.md for [tool.msp-bridge.generic.NAME]")
+        return Finding(False, "generic", text, f"write msp-bridge.toml, for instance:\n{EXAMPLE}")
 
     def claims(self, path: str) -> bool:
         """Whether `path` is among the `files` of a tool."""
@@ -94,7 +103,7 @@ class Generic:
                 yield Finding(found is not None, tool.name, text, remedy)
             files = tool.listed(self._project.root)
             where = "in a private copy" if tool.writes else "in the project itself, as `writes = false` says"
-            text = f"{len(files)} files match {', '.join(tool.files)}; runs {where}"
+            text = f"{', '.join(tool.files)}: {counted(len(files), 'file')}; runs {where}"
             yield Finding(bool(files), tool.name, text, None if files else "correct files")
 
     async def aclose(self) -> None:

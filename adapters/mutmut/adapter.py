@@ -26,6 +26,7 @@ class Mutmut:
 
     name: ClassVar[str] = "mutmut"
     markers: ClassVar[tuple[str, ...]] = NAMES
+    sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
     def __init__(self, project: Project) -> None:
         self._project = project

@@ -21,6 +21,7 @@ class Instant:
 
     name: ClassVar[str] = "instant"
     markers: ClassVar[tuple[str, ...]] = ()
+    sources: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, project: Project) -> None:
         self._mutants = int(project.settings["mutants"])

@@ -22,9 +22,10 @@ from msp_bridge.workspace.diagnosis import diagnose
 def command(context: click.Context, /, **values: Any) -> None:
     """Say what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to mend it.
 
-    Exit code 1 when something is wrong.
+    Exit codes: 0 all is well; 1 something is wrong; 2 the command line is wrong, or names what isn't there.
     """
     options = Options.of(values)
+    options.check()
     options.start_logging("error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named)

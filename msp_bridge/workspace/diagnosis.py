@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Finding
+from msp_bridge.adapter import Finding, Project
 from msp_bridge.errors import BridgeError
 from msp_bridge.workspace.adapters import installed, load
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
+from msp_bridge.workspace.folders import files_of
 from msp_bridge.workspace.survey import Survey
 
 
@@ -22,7 +24,7 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
         yield Finding(False, "msp-bridge", str(error))
         return
     yield Finding(True, "msp-bridge", _source(root, named, survey.configuration, options))
-    diagnosis, shown = _Diagnosis(survey), ""
+    diagnosis, shown = _Diagnosis(root, survey), ""
     for folder in survey.folders:
         async with contextlib.aclosing(diagnosis.of(folder)) as findings:
             async for finding in findings:
@@ -34,21 +36,41 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
         yield Finding(False, name, str(fault))
     if survey.configuration.adapters == () and not diagnosis.found:
         yield Finding(False, "msp-bridge", "`adapter` is empty: no tool is used", "name one, or leave `adapter` out")
-    needed = survey.configuration.adapters is not None or not diagnosis.found  # else what isn't here isn't wrong
-    for finding in diagnosis.absent:
-        yield finding if needed else Finding(True, finding.subject, f"not used: {finding.text}")
+    for finding in diagnosis.absent():
+        yield finding
 
 
 class _Diagnosis:
-    def __init__(self, survey: Survey) -> None:
-        self._survey = survey
+    def __init__(self, root: Path, survey: Survey) -> None:
+        self._root, self._survey = root, survey
         self._absent: dict[str, Finding] = {}  # at the root
         self.found: set[str] = set()
 
-    @property
-    def absent(self) -> list[Finding]:
-        """What to say of the tools that are nowhere."""
-        return [finding for name, finding in self._absent.items() if name not in self.found]
+    def absent(self) -> Iterator[Finding]:
+        """What to say of the tools that are nowhere, of those first that most files here are for."""
+        chosen = self._survey.configuration.adapters is not None
+        names = [name for name in self._absent if name not in self.found]
+        fitting = names if chosen else self._fitting(names)
+        for name in fitting:
+            absent = self._absent[name]
+            wrong = chosen or not self.found
+            yield absent if wrong else Finding(True, absent.subject, f"not used: {absent.text}")
+        if others := [name for name in names if name not in fitting]:
+            yield Finding(True, "others", f"there are no files here for {', '.join(others)}")
+
+    def _fitting(self, names: Sequence[str]) -> Sequence[str]:
+        """Without those whose files aren't here. All, when there are none for any of them."""
+        sources = {name: self._sources(name) for name in names}
+        files = files_of(os.fspath(self._root), {name: patterns for name, patterns in sources.items() if patterns})
+        if not any(files.values()):
+            return names
+        fitting = [name for name in names if files.get(name) != 0]
+        return sorted(fitting, key=lambda name: (sources[name] == (), -files.get(name, 0)))
+
+    def _sources(self, name: str) -> tuple[str, ...] | None:
+        """None: the adapter doesn't say."""
+        sources: tuple[str, ...] | None = getattr(load(self._survey.known[name]), "sources", None)
+        return sources
 
     async def of(self, folder: str) -> AsyncGenerator[Finding, None]:
         """The findings on the tools that are at home in `folder`."""
@@ -57,7 +79,13 @@ class _Diagnosis:
         except BridgeError as error:
             yield Finding(False, "msp-bridge", str(error))
             return
+        idle = self._idle(folder, projects)
         for name, project in projects:
+            if name in idle:
+                self.found.add(name)
+                text = f"not used, for nothing here configures it, and {idle[name]} has its files"
+                yield Finding(True, name, text)
+                continue
             try:
                 adapter = self._survey.detect(name, project)
                 if adapter is None and name not in self._survey.broken:
@@ -74,6 +102,12 @@ class _Diagnosis:
                         yield finding
             except BridgeError as error:
                 yield Finding(False, name, str(error))
+
+    def _idle(self, folder: str, projects: Iterable[tuple[str, Project]]) -> Mapping[str, str]:
+        try:
+            return self._survey.idle(folder, {name: one for name, one in projects if self._survey.detect(name, one)})
+        except BridgeError:
+            return {}  # that is told of the tool itself
 
 
 def _source(root: Path, named: str | None, configuration: Configuration, options: Configuration) -> str:

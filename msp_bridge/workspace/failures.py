@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TypeVar
 
 from attrs import define, field
@@ -20,23 +20,27 @@ T = TypeVar("T")
 
 @define
 class Failures:
-    """Of one request, which had `parts`."""
+    """Of one request, which had these parts."""
 
-    parts: int
-    _found: dict[str, tuple[BridgeError, bool]] = field(factory=dict)  # by label; and whether it was asked for by name
+    parts: Sequence[Part]
+    _found: dict[Part, BridgeError] = field(factory=dict)
 
     def together(self, sources: Mapping[Part, AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """What the parts' sources yield, each until it fails. The failure of the only one is raised at once."""
-        if self.parts == 1:  # the usual case, and it takes its time for each result
+        if len(self.parts) == 1:  # the usual case, and it takes its time for each result
             return next(iter(sources.values()))
         return side_by_side([self._kept(part, source) for part, source in sources.items()])
 
     def tell(self) -> None:
-        """Raises PartlyFailed; or BridgeError when nobody did his part, or one who was asked by name didn't."""
+        """Raises BridgeError when nobody did his part of those who were asked by name; else PartlyFailed.
+
+        VS Code always asks by name, for all that lies at the top; to an error it forgets everybody's results.
+        """
         if not self._found:
             return
-        text = "; ".join(f"{label}: {error}" for label, (error, _) in sorted(self._found.items()))
-        if len(self._found) == self.parts or any(named for _, named in self._found.values()):
+        text = "; ".join(sorted(f"{part.tool.label}: {error}" for part, error in self._found.items()))
+        asked = [part for part in self.parts if part.named] or self.parts
+        if all(part in self._found for part in asked):
             raise BridgeError(text)
         raise PartlyFailed(text)
 
@@ -46,8 +50,8 @@ class Failures:
                 async for item in source:
                     yield item
         except BridgeError as error:
-            self._found[part.tool.label] = (error, part.named)
+            self._found[part] = error
         except Exception as error:  # a fault of one adapter is no reason for another's results to be lost
             log.exception("a fault of %s", part.tool.label)
-            fault = BridgeError(f"{error!r}: that is a fault of the adapter; please report it, with the log")
-            self._found[part.tool.label] = (fault, part.named)
+            text = f"{error!r}: that is a fault of the adapter; please report it, with the log"
+            self._found[part] = BridgeError(text)

@@ -17,6 +17,7 @@ class Faulty:
 
     name: ClassVar[str] = "msp-bridge"
     markers: ClassVar[tuple[str, ...]] = ()
+    sources: ClassVar[tuple[str, ...]] = ()
     reason: str
 
     @classmethod

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import translate
 
 from msp_bridge.not_source import NOT_SOURCE, TELLTALES
@@ -22,7 +22,28 @@ def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
 
     Nearest first. Not looked into: what is hidden or generated, environments, and links to directories.
     """
-    marked = re.compile("|".join(map(translate, patterns)) or r"(?!)").match
+    marked = _any_of(patterns)
+    for folder, names in _walk(root):
+        if folder and any(map(marked, names)):
+            yield folder
+
+
+def files_of(root: str, patterns: Mapping[str, Iterable[str]]) -> Counter[str]:
+    """How many files at and below `root` have names that match the patterns of each key, within the same limits."""
+    matching = {key: _any_of(wanted) for key, wanted in patterns.items()}
+    found: Counter[str] = Counter()
+    for _, names in _walk(root):
+        for key, match in matching.items():
+            found[key] += sum(1 for name in names if match(name))
+    return found
+
+
+def _any_of(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None]:
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)").match
+
+
+def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder from `root`, which is "", on, with the names of its files."""
     pending, looks = deque([""]), 0
     while pending:
         if (looks := looks + 1) > MAX_LOOKS:
@@ -32,8 +53,7 @@ def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
         names, below = _entries(os.path.join(root, folder))
         if folder and not TELLTALES.isdisjoint(names):
             continue
-        if folder and any(map(marked, names)):
-            yield folder
+        yield folder, names
         pending.extend(f"{folder}{name}/" for name in below)
 
 

@@ -20,7 +20,7 @@ from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration
 from msp_bridge.workspace.faulty import Faulty
 from msp_bridge.workspace.folders import folders_with
-from msp_bridge.workspace.interpreter import BIN, PYTHON, find_interpreter
+from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.router import Place
 from msp_bridge.workspace.shares import Shares
 from msp_bridge.workspace.tool import Tool, label
@@ -75,7 +75,8 @@ class Survey:
         Raises ConfigurationError when the folder's configuration is wrong.
         """
         configuration, chosen_here = self._holds_in(folder)
-        python = _interpreter(self._root / folder, self._root, configuration)
+        named, root = configuration.python, self._root / folder
+        python = find_interpreter(root, opened=self._root) if named is None else named_interpreter(named)
         for name in self._chosen(configuration):
             project = self._project(name, folder, configuration, python)
             yield name, evolve(project, nested=bool(folder) and not chosen_here)
@@ -93,6 +94,28 @@ class Survey:
             return adapter
         return adapter_class.detect(evolve(project, config_file=None))  # the file is another tool's
 
+    def idle(self, folder: str, found: Mapping[str, Project]) -> Mapping[str, str]:
+        """Which of the tools found in `folder` are merely installed, each with one that is configured for its files.
+
+        Nobody chose them: they have no part in any request. Raises BridgeError.
+        """
+        configuration, _ = self._holds_in(folder)
+        if configuration.adapters is not None or len(found) < 2:
+            return {}
+        configured = [
+            name for name, project in found.items() if self.detect(name, evolve(project, nested=True, python=None))
+        ]
+        return {
+            name: other
+            for name in found
+            for other in configured
+            if name not in configured and self.sources(name) & self.sources(other)
+        }
+
+    def sources(self, name: str) -> frozenset[str]:
+        """The patterns of the files that the adapter `name` is for; none, if it doesn't say."""
+        return frozenset(getattr(self._loaded(name), "sources", ()))
+
     def chosen_for(self, folder: str) -> bool:
         """Whether adapters were chosen for a folder below the root in particular. Raises ConfigurationError."""
         _, chosen_here = self._holds_in(folder)
@@ -109,12 +132,16 @@ class Survey:
         return Place(folder, tools, exclusive=chosen_here)
 
     def _found(self, folder: str, chosen_here: bool) -> Iterator[Adapter]:
-        for name, project in self.projects(folder):
+        found: dict[str, Adapter] = {}
+        projects = dict(self.projects(folder))
+        for name, project in projects.items():
             adapter = self.detect(name, project)
             if adapter is not None:
-                yield adapter
+                found[name] = adapter
             elif chosen_here:
                 raise ConfigurationError(_not_set_up(name, project.root))
+        idle = self.idle(folder, {name: projects[name] for name in found})
+        return (adapter for name, adapter in found.items() if name not in idle)
 
     def _loaded(self, name: str) -> type[Adapter] | None:
         """The adapter's class. A broken plugin that nobody asked for by name must not keep the others from working."""
@@ -175,6 +202,7 @@ class Survey:
         return Project(
             root=root,
             cache=cache_of(root, self._root) / name,
+            opened=self._root,
             config_file=file if file is not None and self._folder_of(file) == folder else None,
             settings=configuration.settings.get(name, {}),
             python=python,
@@ -218,17 +246,6 @@ class Survey:
 
 def _not_set_up(name: str, root: Path) -> str:
     return f"{name} is not set up in {root}: `msp-bridge doctor` says what is missing"
-
-
-def _interpreter(root: Path, opened: Path, configuration: Configuration) -> Path | None:
-    named = configuration.python
-    if named is None:
-        return find_interpreter(root, opened=opened)
-    if named.is_dir():  # an environment, as one would say it
-        named = named / BIN / PYTHON
-    if not os.access(named, os.X_OK):
-        raise ConfigurationError(f"there is no interpreter {named}; correct the setting `python`")
-    return named
 
 
 def _cores() -> int:

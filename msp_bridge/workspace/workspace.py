@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from msp_bridge.workspace.tool import Tool
 
 log = logging.getLogger(__name__)
 
+WHY = "as when its file has changed since; discover again"
 PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
@@ -72,7 +73,7 @@ class Workspace:
         """Every selected mutant once, file by file; several tools' files in any order."""
         selection = selection.within(self.root)
         parts = self._parts(selection)
-        failures = Failures(len(parts))
+        failures = Failures(parts)
         found = {part: self._discover(part, selection) for part in parts}
         async with contextlib.aclosing(failures.together(found)) as mutants:
             async for mutant in mutants:
@@ -84,8 +85,8 @@ class Workspace:
         selection = selection.within(self.root)
         with self._precedence.turn() as turn:
             parts = self._parts(selection)
-            failures = Failures(len(parts))
-            found = {part: self._test(part, selection, turn) for part in parts}
+            failures = Failures(parts)
+            found = {part: self._test(part, selection, turn, alone=len(parts) == 1) for part in parts}
             async with contextlib.aclosing(failures.together(found)) as results:
                 async for result in results:
                     with turn.rest():
@@ -129,12 +130,13 @@ class Workspace:
                     seen.add(mutant)
                     yield mutant
 
-    async def _test(self, part: Part, selection: Selection, turn: Turn) -> AsyncGenerator[Result, None]:
+    async def _test(self, part: Part, selection: Selection, turn: Turn, *, alone: bool) -> AsyncGenerator[Result, None]:
+        """A failure that isn't the whole answer is told of each mutant, too."""
         async with contextlib.aclosing(self._discover(part, selection)) as mutants:
             due = dict.fromkeys([mutant async for mutant in mutants], True)
         if not due:
             return
-        tool = part.tool
+        tool, failure = part.tool, None
         with self._shares.party(tool.label):
             async with contextlib.aclosing(tool.test(list(due))) as results:
                 while True:
@@ -143,21 +145,23 @@ class Workspace:
                         result = await anext(results)
                     except StopAsyncIteration:
                         break
+                    except Exception as error:
+                        if alone:
+                            raise
+                        failure = error
+                        break
                     if due.pop(result.mutant, False):
                         yield result
                     else:
                         log.warning("%s gave a result that is not due: %s", tool.label, result)
-        for result in _untested(due, tool.adapter.name):
-            yield result
+        reason = f"not tested: {failure or f'{tool.adapter.name} gave no result for it, {WHY}'}"
+        for mutant in due:  # one that is never reported would spin in the editor for ever
+            yield Result(mutant, Status.IGNORED, status_reason=reason)
+        if failure is not None:
+            raise failure
 
     async def _wait(self, turn: Turn, tool: Tool) -> None:
         """Until no newer request wants to go on; meanwhile the tool's share is the others'."""
         if not turn.may_go_on.is_set():
             with self._shares.without(tool.label):
                 await turn.wait()
-
-
-def _untested(mutants: Iterable[Mutant], tool: str) -> Iterable[Result]:
-    """A selected mutant that is never reported would spin in the editor for ever."""
-    reason = f"not tested: {tool} gave no result for it, as when its file has changed since; discover again"
-    return (Result(mutant, Status.IGNORED, status_reason=reason) for mutant in mutants)

@@ -13,6 +13,9 @@ from msp_bridge.adapters.cargo_mutants import CargoMutants
 from rust_trees import adapter_on, copied, discovered, results_of, stand_in
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.workspace import Workspace
 
 
 @pytest.fixture
@@ -145,6 +148,28 @@ async def test_a_tool_that_fails_is_a_clear_error(root: Path, entries: dict[str,
         assert [finding.good for finding in [finding async for finding in adapter.diagnose()]] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("printed", "says"),
+    [
+        ("Welcome!\n[]", "Expecting value: line 1 column 1 (char 0)"),
+        ('{"mutants": []}', "it is no list of objects"),
+        ('[{"name": "a", "file": "shop/src/lib.rs"}]', "it lacks 'span'"),
+    ],
+)
+async def test_a_list_that_can_not_be_read_is_a_clear_error(root: Path, printed: str, says: str) -> None:
+    script(root, json=printed)
+    told = (
+        f"the list of mutants of cargo-mutants in {root} can't be read: {says}; "
+        "look at what `cargo mutants --list --json` prints"
+    )
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError) as raised:
+            await discovered(adapter)
+        assert str(raised.value) == told
+        *_, last = [finding async for finding in adapter.diagnose()]
+        assert last == Finding(False, "cargo-mutants", told)
+
+
 async def test_a_file_that_is_no_rust_is_named(root: Path) -> None:
     (root / "shop" / "src" / "lib.rs").write_text("fn {")
     async with adapter_on(root) as adapter:
@@ -181,10 +206,26 @@ def test_it_is_detected_in_packages_where_the_tool_is(root: Path, tmp_path: Path
 def test_a_nested_member_is_left_to_its_workspace(root: Path, tmp_path: Path) -> None:
     assert CargoMutants.detect(project(root, nested=True)) is not None
     assert CargoMutants.detect(project(root / "shop", nested=True)) is None
+    assert CargoMutants.detect(project(root / "shop", nested=True, opened=tmp_path)) is None
     alone = tmp_path / "alone"
     alone.mkdir()
     (alone / "Cargo.toml").write_text('[package]\nname = "alone"\n')
     assert CargoMutants.detect(project(alone, nested=True)) is not None
+
+
+async def test_members_are_found_where_the_user_opened_only_a_part_of_their_workspace(root: Path) -> None:
+    (root / "Cargo.toml").write_text('[workspace]\nmembers = ["crates/*"]\n')
+    (root / "crates").mkdir()
+    for name in ("shop", "stock"):
+        (root / name).rename(root / "crates" / name)
+    configuration = Configuration(adapters=("cargo-mutants",), jobs=1)
+    async with contextlib.aclosing(Workspace.open(root / "crates", configuration)) as workspace:
+        assert [tool.folder for tool in workspace.tools] == ["shop/", "stock/"]
+        async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+            paths = {mutant.path async for mutant in mutants}
+    assert paths == {"shop/src/lib.rs", "stock/src/lib.rs"}
+    async with contextlib.aclosing(Workspace.open(root, configuration)) as workspace:
+        assert [tool.folder for tool in workspace.tools] == [""]
 
 
 def test_without_the_tool_only_its_configuration_makes_it_detected(

@@ -181,11 +181,11 @@ def test_a_project_that_fails_keeps_no_other_from_its_report(project: Path, phas
     assert "broken" in done.stderr
     assert done.stderr.count("\n") == 1
     statuses = {
-        path: {fields["status"] for fields in file["mutants"]}
+        path: {(fields["status"], fields.get("statusReason")) for fields in file["mutants"]}
         for path, file in read(project / "report.json")["files"].items()
     }
-    assert statuses.pop("one/a.py") == {"Killed", "Survived"}
-    assert statuses == ({} if phase == "discovery" else {"two/a.py": {"Pending"}})
+    assert statuses.pop("one/a.py") == {("Killed", None), ("Survived", None)}
+    assert statuses == ({} if phase == "discovery" else {"two/a.py": {("Ignored", "not tested: broken")}})
 
 
 async def test_an_interrupted_run_lets_its_live_page_go(project: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ as the real ones do: see tests/projects/rust_recorded. Mutants are `+` and `<` w
 comment at the end of a mutant's line says what becomes of it, `// caught`, `// unviable` or `// timeout`; else it is missed.
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
-(or "fails with kept builds"), {"nameless": true} lists as before 26.1, {"hangs": true} never ends after its first outcome,
+(or "fails with kept builds"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
 {"exit": 70} fails at once. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
 """
 
@@ -140,7 +140,9 @@ def main() -> int:
     chosen = [one for one in listed if not options.re or any(re.search(name, one["name"]) for name in options.re)]
     if not options.list:
         return test(root, chosen, options, script) if chosen else 0
-    if options.json:
+    if options.json and "json" in script:
+        print(script["json"])
+    elif options.json:
         hidden = {"name"} if "nameless" in script else set()
         shown = [{key: value for key, value in one.items() if key not in hidden} for one in chosen]
         print(json.dumps(shown, indent=2))
