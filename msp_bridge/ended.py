@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -27,6 +27,18 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile."""
     task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
     await ended(task)
+    return task.result()
+
+
+async def carried_out(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, in any case: a cancel meanwhile comes too late, and is dropped."""
+    task, waiting = asyncio.create_task(work), asyncio.current_task()
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            if waiting is not None:
+                waiting.uncancel()
     return task.result()
 
 

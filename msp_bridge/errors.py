@@ -18,5 +18,9 @@ class ConfigurationError(BridgeError):
     """The bridge's or a tool's configuration is wrong, or names what is not there."""
 
 
+class CommandLineError(ConfigurationError):
+    """An option of the command line names what is not there, or can't be used. Commands end with 2."""
+
+
 class ToolError(BridgeError):
     """A mutation testing tool is missing, too old, crashed, or can't work on this project."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from msp_bridge.batches import batches
 from msp_bridge.dialects.msp import Msp
+from msp_bridge.ended import carried_out
 from msp_bridge.errors import BridgeError, PartlyFailed
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.connection import Method
@@ -28,13 +29,15 @@ class Session:
     """Answers the MSP methods of one client (MSP 0.4, "Methods").
 
     A client that never calls `configure` gets the default configuration. Progress has no request id in MSP: every
-    running request of the client sees it. The final answer of `mutationTest` is empty: results go out before.
+    running request of the client sees it. The final answer of `mutationTest` is empty: results go out before. A
+    `configure` can't be cancelled, as what comes behind it counts on it.
     """
 
     def __init__(self, workspaces: OpenWorkspaces, notify: Notify) -> None:
         self._workspaces, self._notify = workspaces, notify
         self._dialect = Msp()
         self._named: str | None = None  # the configuration file that the client named
+        self._configuring = asyncio.Lock()  # what comes behind a `configure` waits for it
 
     @property
     def methods(self) -> Mapping[str, Method]:
@@ -42,11 +45,14 @@ class Session:
         return {"configure": self._configure, "discover": self._discover, "mutationTest": self._mutation_test}
 
     async def _configure(self, params: Any) -> Any:
-        named = self._dialect.configure_params(params).config_file_path
-        with _told_to_the_client():
-            await self._workspaces.check(named)
-        self._named = named
+        await carried_out(self._take(self._dialect.configure_params(params).config_file_path))
         return self._dialect.configured()
+
+    async def _take(self, named: str | None) -> None:
+        async with self._configuring:
+            with _told_to_the_client():
+                await self._workspaces.check(named)
+            self._named = named
 
     async def _discover(self, params: Any) -> Any:
         selection = self._dialect.discover_selection(params)
@@ -73,8 +79,10 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def _workspace(self) -> AsyncIterator[Workspace]:
+        async with self._configuring:
+            named = self._named
         with _told_to_the_client():
-            async with self._workspaces.use(self._named) as workspace:
+            async with self._workspaces.use(named) as workspace:
                 yield workspace
 
 

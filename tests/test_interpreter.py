@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import re
+import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,3 +117,47 @@ def test_without_any_environment_there_is_still_an_interpreter(root: Path) -> No
     assert found.is_file()
     elsewhere = [path for path in candidates(root, {"PATH": "/nowhere"}) if not path.is_relative_to(root)]
     assert elsewhere in ([], [Path(sys.executable)])
+
+
+def installed(at: Path, *names: str) -> Path:
+    """A real virtual environment with these distributions of ours, and all that they require; its interpreter."""
+    venv.create(at, symlinks=True)
+    site = Path(sysconfig.get_path("purelib", vars={"base": str(at)}))
+    pending, done = list(names), set()
+    while pending:
+        name = pending.pop()
+        ours = importlib.metadata.distributions(name=name, path=[sysconfig.get_path("purelib")])
+        distribution = next(iter(ours), None)
+        if distribution is None or name in done:  # there is none of what is for other platforms
+            continue
+        done.add(name)
+        for entry in {file.parts[0] for file in distribution.files or () if ".." not in file.parts}:
+            if not (site / entry).exists():
+                (site / entry).symlink_to(Path(str(distribution.locate_file(entry))))
+        required = (line for line in distribution.requires or () if "extra ==" not in line)
+        pending += [match[0] for line in required if (match := re.match(r"[\w.-]+", line))]
+    return at / "bin" / "python"
+
+
+def doctor(root: Path, python: Path, path: Path) -> str:
+    variables = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH")}
+    done = subprocess.run(
+        [python, "-m", "msp_bridge", "doctor", "--adapter", "mutmut"],
+        cwd=root,
+        env={**variables, "PATH": str(path), "MSP_BRIDGE_CACHE": str(root.parent / "cache"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout + done.stderr
+
+
+def test_an_environment_with_nothing_but_the_bridge_in_it_is_no_projects(root: Path, tmp_path: Path) -> None:
+    (root / "pyproject.toml").write_text("[tool.mutmut]\n")
+    (root / "calc.py").write_text("def one():\n    return 1\n")
+    (root / "test_calc.py").write_text("import calc\n\n\ndef test_one():\n    assert calc.one() == 1\n")
+    everywhere = installed(tmp_path / "usr", "mutmut", "pytest")
+    own = installed(tmp_path / "pipx" / "msp-bridge", "msp-bridge")
+    assert str(everywhere.parent) in doctor(root, own, everywhere.parent)
+    assert str(own) in doctor(root, own, tmp_path), "better than none"
+    own = installed(tmp_path / "pipx" / "msp-bridge", "msp-bridge", "mutmut", "pytest")  # as `pipx inject` does
+    assert str(own) in doctor(root, own, everywhere.parent)

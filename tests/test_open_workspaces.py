@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msp_client import LONG
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration
@@ -136,6 +137,65 @@ async def test_a_tool_that_was_set_up_meanwhile_is_found_at_the_next_check(tmp_p
         assert [tool.label for tool in before.tools] == ["scripted", "stryker-js"]
         assert [tool.label for tool in after.tools] == ["scripted", "stryker-js", "stryker-js in web/"]
         assert closed == [before]
+
+
+class SlowLook:
+    """A script whose tool is looked for until the gate is opened."""
+
+    def __init__(self, script: Path) -> None:
+        self._gate, self._log = script.parent / "gate", script.parent / "log"
+        script.write_text(json.dumps({"mutations": [], "events": str(script.parent), "detected": "gate"}))
+
+    async def begun(self) -> None:
+        async with asyncio.timeout(LONG):
+            while not self._log.exists():
+                await asyncio.sleep(0.005)
+
+    def end(self) -> None:
+        self._gate.touch()
+
+
+async def test_clients_that_come_while_a_workspace_is_being_opened_share_it(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    look = SlowLook(root / "scripted.json")
+    coming = [asyncio.create_task(opened(workspaces)) for _ in range(2)]
+    checking = asyncio.create_task(workspaces.check(None))
+    await look.begun()
+    look.end()
+    one, other = await asyncio.gather(*coming)
+    await checking
+    assert one is other
+    assert await opened(workspaces) is one
+    assert closed == []
+
+
+async def test_a_client_that_leaves_while_its_workspace_is_being_opened_leaves_nothing_behind(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    look = SlowLook(root / "scripted.json")
+    leaving, staying = asyncio.create_task(opened(workspaces)), asyncio.create_task(opened(workspaces))
+    await look.begun()
+    leaving.cancel()
+    look.end()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert await opened(workspaces) is await staying
+    assert closed == []
+
+
+async def test_a_workspace_that_ends_while_its_tools_are_looked_for_again_is_not_used_again(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    old = await opened(workspaces, "0.json")
+    async with workspaces.use("1.json"), workspaces.use("2.json"):
+        look = SlowLook(root / "0.json")
+        checking = asyncio.create_task(workspaces.check("0.json"))
+        await look.begun()
+    assert closed == [old]
+    look.end()
+    await checking
+    assert await opened(workspaces, "0.json") is not old
 
 
 class SlowClosing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from msp_bridge.adapter import BridgeError, Finding, Project
+from msp_bridge.counts import counted
 
 from .discovery import Discovery
 from .host import UNUSED
@@ -37,10 +38,9 @@ async def diagnose(
         return
     named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
     yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
-    paths, count = ", ".join(found["source_paths"]), len(found["files"])
-    yield Finding(
-        bool(count), "sources", f"{count} files in {paths}", None if count else "set source_paths in [tool.mutmut]"
-    )
+    files = found["files"]
+    text = f"{counted(len(files), 'file')} in {', '.join(found['source_paths'])}"
+    yield Finding(bool(files), "sources", text, None if files else "set source_paths in [tool.mutmut]")
     for option in found["unused"]:
         yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
     try:
@@ -48,8 +48,7 @@ async def diagnose(
     except BridgeError as error:
         yield Finding(False, "tests", str(error), SELECT_TESTS)
         return
-    yield Finding(True, "tests", f"{host.size} tests")
-    for test in host.failing:
-        yield Finding(
-            False, "tests", f"{test} fails without any mutant, and is not asked", f"mend it, or {SELECT_TESTS}"
-        )
+    yield Finding(True, "tests", counted(host.size, "test"))
+    for test, why in host.failing.items():
+        text = f"{test} fails without any mutant, and is not asked: {why}"
+        yield Finding(False, "tests", text, f"mend it, or {SELECT_TESTS}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.counts import counted
 from msp_bridge.ended import ended
 from msp_bridge.shadow import unwritable
 
@@ -45,7 +46,7 @@ class WarmHost:
     _home: Path
     _tests: list[str] = field(factory=list, init=False)
     _coverage: dict[str, tuple[str, ...]] = field(factory=dict, init=False)
-    failing: list[str] = field(factory=list, init=False)  # tests that fail without any mutant
+    failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     _asked: set[int] = field(factory=set, init=False)
     _told: set[str] = field(factory=set, init=False)
 
@@ -100,12 +101,14 @@ class WarmHost:
         if "errno" in answer:
             raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
+            if answer.get("said"):
+                log.info("%s\n%s", answer["error"], answer["said"])
             raise ToolError(answer["error"])
         self._tests = answer["tests"]
         self._coverage = {
             function: tuple(self._tests[test] for test in tests) for function, tests in answer["coverage"].items()
         }
-        self.failing = list(answer["failing"])
+        self.failing = answer["failing"]
         self._tell(answer)
 
     async def test(self, mutant: Mutant, digest: str) -> Result | None:
@@ -164,7 +167,7 @@ class WarmHost:
         for path, problem in answer["problems"].items():
             self._warn(f"{path} is tested without mutants: {problem}")
         for test, text in answer["failing"].items():
-            self._warn(f"{test} fails without any mutant and is not asked: {text.splitlines()[0] if text else ''}")
+            self._warn(f"{test} fails without any mutant and is not asked: {text}")
         for option in answer["unused"]:
             self._warn(f"mutmut's option {option} is not used: {UNUSED[option]}")
         if answer["cold"]:
@@ -172,7 +175,9 @@ class WarmHost:
                 "every mutant is tested in a process that imports everything anew (process_isolation, or threads)"
             )
         log.info(
-            "mutmut is ready: %s tests, %s s to generate, collect and measure", len(self._tests), answer["seconds"]
+            "mutmut is ready: %s; generated in %.2f s, collected in %.2f s, measured in %.2f s",
+            counted(len(self._tests), "test"),
+            *answer["seconds"],
         )
 
     def _warn(self, text: str) -> None:

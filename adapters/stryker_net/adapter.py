@@ -29,6 +29,7 @@ class StrykerNet:
 
     name: ClassVar[str] = "stryker-net"
     markers: ClassVar[tuple[str, ...]] = (*CONFIG_NAMES, *SOLUTIONS, *PROJECTS)
+    sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in SOURCES)
 
     def __init__(self, project: Project) -> None:
         self._project = project

@@ -25,9 +25,7 @@ async def diagnose(project: Project) -> AsyncGenerator[Finding, None]:
         text, _, remedy = str(error).partition(": ")
         yield Finding(False, "stryker-net", text, remedy or None)
         return
-    yield Finding(
-        True, "stryker-net", f"`{plan.installation}` (not verified against the real tool: docs/stryker-net.md)"
-    )
+    yield Finding(True, "stryker-net", f"`{plan.installation}` (not verified against the real tool yet)")
     for base in plan.bases:
         config = f"with {base.config}" if base.config else "without a configuration"
         yield Finding(True, "configuration", f"in {project.root / base.directory}, {config}")

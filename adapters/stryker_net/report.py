@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
 
@@ -86,18 +86,9 @@ class Report:
         return {str(test["id"]): str(test["name"]) for file in files.values() for test in file.get("tests") or ()}
 
     def result(self, mutant: Mutant, entry: Entry) -> Result:
-        """What `entry` says of `mutant`."""
-        status, reason = status_of(entry)
-        return Result(
-            mutant,
-            status,
-            duration=entry.get("duration"),
-            covered_by=self._names(entry.get("coveredBy")),
-            killed_by=self._names(entry.get("killedBy")),
-            static=entry.get("static"),
-            status_reason=reason,
-            tests_completed=entry.get("testsCompleted"),
-        )
+        """What `entry` says of `mutant`, and which tests it names."""
+        covered_by, killed_by = (self._names(entry.get(name)) for name in ("coveredBy", "killedBy"))
+        return evolve(result_of(mutant, entry), covered_by=covered_by, killed_by=killed_by)
 
     def _names(self, ids: Any) -> tuple[str, ...] | None:
         return None if ids is None else tuple(self._tests.get(str(test), str(test)) for test in ids)
@@ -108,7 +99,20 @@ def is_pending(entry: Entry) -> bool:
     return entry.get("status") == Status.PENDING.value
 
 
-def status_of(entry: Entry) -> tuple[Status, str | None]:
+def result_of(mutant: Mutant, entry: Entry) -> Result:
+    """What `entry` says of `mutant`, but for the tests."""
+    status, reason = _status_of(entry)
+    return Result(
+        mutant,
+        status,
+        duration=entry.get("duration"),
+        static=entry.get("static"),
+        status_reason=reason,
+        tests_completed=entry.get("testsCompleted"),
+    )
+
+
+def _status_of(entry: Entry) -> tuple[Status, str | None]:
     """The status, and the reason for it."""
     reason = entry.get("statusReason") or None
     try:

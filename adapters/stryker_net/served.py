@@ -13,7 +13,7 @@ from attrs import define, evolve
 
 from msp_bridge.adapter import Location, Mutant, Result, ToolError
 
-from .report import Entry, Report, status_of
+from .report import Entry, Report, result_of
 
 
 async def mutants(answer: Any, root: Path, base: str) -> list[Mutant]:
@@ -59,17 +59,7 @@ class Wanted:
         The tests in it are ids, which say nothing to a person: whether there are any is all that we could tell.
         """
         mutant = self._due.pop(str(entry.get("id")), None)
-        if mutant is None:
-            return None
-        status, reason = status_of(entry)
-        return Result(
-            mutant,
-            status,
-            duration=entry.get("duration"),
-            static=entry.get("static"),
-            status_reason=reason,
-            tests_completed=entry.get("testsCompleted"),
-        )
+        return None if mutant is None else result_of(mutant, entry)
 
 
 def _report(answer: Any, root: Path, base: str) -> Report:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from msp_bridge import __version__
-from msp_bridge.errors import BridgeError
+from msp_bridge.errors import BridgeError, CommandLineError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+FAILED, WRONG_COMMAND_LINE = 1, 2  # exit codes; 2 is also click's own
 COMMANDS = {
     "serve": "Serve MSP to editors, on stdio or a socket.",
     "run": "Test mutants and show what the tests miss.",
@@ -62,9 +63,9 @@ def msp_bridge() -> None:
 
 
 def main() -> None:
-    """The console script. Errors that the user can mend are one line on stderr, and exit code 1."""
+    """The console script. Errors that the user can mend are one line on stderr, and an exit code."""
     try:
         msp_bridge()
     except BridgeError as error:
         click.echo(f"msp-bridge: {error}", err=True)
-        raise SystemExit(1) from None
+        raise SystemExit(WRONG_COMMAND_LINE if isinstance(error, CommandLineError) else FAILED) from None

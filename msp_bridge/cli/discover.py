@@ -9,9 +9,9 @@ from typing import Any
 
 import click
 
-from msp_bridge.cli.counts import counted
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.targets import selection_of
+from msp_bridge.counts import counted_mutants
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.errors import PartlyFailed
 from msp_bridge.model import Mutant
@@ -31,6 +31,7 @@ def command(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
     PATHS are files, directories, or lines of files (`cart.py:12`, `cart.py:10-20`); without any, the whole project.
     """
     options = Options.of(values)
+    options.check()
     options.start_logging("warning")
     mutants: list[Mutant] = []
     failure: PartlyFailed | None = None
@@ -73,4 +74,4 @@ def _print_table(mutants: list[Mutant]) -> None:
         console.width = UNBOUNDED
     if mutants:
         console.print(table)
-    console.print(counted(mutants))
+    console.print(counted_mutants(mutants))

@@ -54,6 +54,7 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     if write and editor != VSCODE:
         raise click.UsageError(f"--write is for `editors {VSCODE}`; send what others need to the file that it names")
     options = Options.of(values)
+    options.check()
     options.start_logging("warning")
     if context.get_parameter_source("log_level") is not ParameterSource.COMMANDLINE:
         options = evolve(options, log_level=None)  # what the environment says here says nothing of the editor

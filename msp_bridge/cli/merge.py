@@ -34,7 +34,7 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     nothing is written.
 
     Exit codes: 0 done; 1 the merged mutation score is below the threshold, or the reports can't be merged, with the
-    reason on stderr; 2 the command line is wrong.
+    reason on stderr; 2 the command line is wrong, or names what isn't there.
     """
     outputs = Outputs.of(values)
     try:

@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 import click
 from attrs import frozen
 
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.workspace.adapters import installed
-from msp_bridge.workspace.configuration import Configuration, check_adapters
+from msp_bridge.workspace.configuration import Configuration, check_adapters, named_file
+from msp_bridge.workspace.interpreter import named_interpreter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LEVELS = ["debug", "info", "warning", "error"]
@@ -70,15 +71,15 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Options:
-        """From click's values by name. Raises ConfigurationError."""
+        """From click's values by name. Raises CommandLineError."""
         root = Path(os.path.abspath(values["root"] or "."))
         if not root.is_dir():
-            raise ConfigurationError(f"--root: there is no directory {root}")
+            raise CommandLineError(f"--root: there is no directory {root}")
         return cls(
             root=root,
             named=values["config"] and os.path.abspath(values["config"]),
             configuration=Configuration(
-                adapters=check_adapters((values["adapter"],), "--adapter", installed()) if values["adapter"] else None,
+                adapters=_adapter(values["adapter"]),
                 python=Path(os.path.abspath(Path(values["python"]).expanduser())) if values["python"] else None,
                 jobs=values["jobs"],
             ),
@@ -86,10 +87,23 @@ class Options:
             log_file=outside(root, values["log_file"], "--log-file"),
         )
 
+    def check(self) -> None:
+        """Raises CommandLineError when the configuration file or the interpreter that was named is not there.
+
+        `serve` doesn't ask: its clients are told, and what is missing may come.
+        """
+        try:
+            if self.named is not None:
+                named_file(self.root, self.named)
+            if self.configuration.python is not None:
+                named_interpreter(self.configuration.python)
+        except ConfigurationError as error:
+            raise CommandLineError(str(error)) from None
+
     def start_logging(self, usual: str) -> None:
         """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.
 
-        The log file has at least what is of interest (info). Raises ConfigurationError.
+        The log file has at least what is of interest (info). Raises CommandLineError.
         """
         stderr = logging.StreamHandler(sys.stderr)
         stderr.setLevel((self.log_level or usual).upper())
@@ -98,6 +112,13 @@ class Options:
         if self.log_file is not None:
             handlers.append(_file_handler(self.log_file, (self.log_level or "info").upper()))
         logging.basicConfig(level=min(handler.level for handler in handlers), handlers=handlers, force=True)
+
+
+def _adapter(name: str | None) -> tuple[str, ...] | None:
+    try:
+        return check_adapters((name,), "--adapter", installed()) if name else None
+    except ConfigurationError as error:
+        raise CommandLineError(str(error)) from None
 
 
 def bridge_options(command: Command) -> Command:
@@ -116,7 +137,7 @@ def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Comm
 
 
 def outside(root: Path, file: str | None, option: str) -> Path | None:
-    """The file that the user named for us to write to; raises ConfigurationError when it lies in the project.
+    """The file that the user named for us to write to; raises CommandLineError when it lies in the project.
 
     There each line would look like a change of the project, to us and to whatever else watches it.
     """
@@ -125,9 +146,7 @@ def outside(root: Path, file: str | None, option: str) -> Path | None:
     path = Path(os.path.abspath(file))
     if path.resolve().is_relative_to(root.resolve()):
         elsewhere = Path.home() / path.name
-        raise ConfigurationError(
-            f"{option}: {path} lies in the project, where we never write; take {elsewhere}, perhaps"
-        )
+        raise CommandLineError(f"{option}: {path} lies in the project, where we never write; take {elsewhere}, perhaps")
     return path
 
 
@@ -135,7 +154,7 @@ def _file_handler(file: Path, level: str) -> logging.Handler:
     try:
         handler = logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"--log-file: can't write {file}: {error.strerror}") from None
+        raise CommandLineError(f"--log-file: can't write {file}: {error.strerror}") from None
     handler.setLevel(level)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     return handler

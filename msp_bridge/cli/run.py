@@ -15,10 +15,10 @@ from rich.text import Text
 
 from msp_bridge.cli.browser import check_installed, live_page
 from msp_bridge.cli.changes import Changes
-from msp_bridge.cli.counts import counted
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.outputs import Outputs, Report, output_options
 from msp_bridge.cli.targets import selection_of
+from msp_bridge.counts import counted_mutants
 from msp_bridge.errors import BridgeError, PartlyFailed
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.schema import outcome, report
@@ -65,10 +65,11 @@ def command(
     committed, and new files.
 
     Exit codes: 0 done; 1 the mutation score is below the threshold, or something could not be tested, with the reason
-    on stderr; 2 the command line is wrong; 130 interrupted. A report of a run that was interrupted has the mutants
-    that were not tested as Pending.
+    on stderr; 2 the command line is wrong, or names what isn't there; 130 interrupted. A report of a run
+    that was interrupted has the mutants that were not tested as Pending.
     """
     options, outputs = Options.of(values), Outputs.of(values)
+    options.check()
     options.start_logging("warning")
     if live:
         check_installed()
@@ -131,7 +132,7 @@ class Run:
             tools = ", ".join(tool.label for tool in workspace.tools)
             with console.status(Text(f"{tools}: looking for mutants")):
                 mutants = await self._mutants(workspace)
-            console.print(f"{tools}: {counted(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
+            console.print(f"{tools}: {counted_mutants(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
             if mutants:

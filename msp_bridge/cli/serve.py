@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from msp_bridge import __version__
 from msp_bridge.access import VARIABLE
 from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.errors import CommandLineError
 from msp_bridge.rpc.trace import Trace
 from msp_bridge.server import serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -100,7 +100,7 @@ def _trace(file: Path | None) -> Trace | None:
     try:
         trace = Trace(file)
     except OSError as error:
-        raise ConfigurationError(f"--trace: can't write {file}: {error.strerror}") from None
+        raise CommandLineError(f"--trace: can't write {file}: {error.strerror}") from None
     trace.event("started", {"version": __version__, "python": platform.python_version(), "on": platform.platform()})
     return trace
 

@@ -22,7 +22,7 @@ def members(cookie: str, below: int | None) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error, OSError):  # gone meanwhile, or another user's: not one of ours
             if process.environ().get(COOKIE) == cookie:
                 found[process.pid] = process
-    return [process for pid, process in found.items() if pid != below and _alive(process)]
+    return [process for pid, process in found.items() if pid != below and alive(process)]
 
 
 def end(cookie: str, below: int | None, grace: float, reap: Callable[[], None] = lambda: None) -> None:
@@ -55,7 +55,8 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _alive(process: psutil.Process) -> bool:
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs: one that has ended, and that nobody has asked for its exit code, doesn't."""
     try:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

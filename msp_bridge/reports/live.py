@@ -23,6 +23,7 @@ HOST = "127.0.0.1"
 CHUNK = 200  # events that go out in one write
 OPENING = 10.0  # s that a browser which was asked to open the page gets for it after a short run
 LEAVING = 5.0  # s that a page gets to take the last results
+INTERRUPTED = 1.0  # s, when the run was interrupted: somebody waits for their prompt
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",  # the URL is a secret
@@ -34,14 +35,17 @@ class LivePage:
     """Use as an asynchronous context manager; call `show` with each mutant that has been tested.
 
     Every page gets every event since the beginning, whenever it comes, at its own pace: nobody waits for a slow one.
-    Leaving the block tells each page that the run has finished, and waits a moment for those that listen.
+    Leaving the block tells each page that the run has finished, and waits a moment for those that listen, a shorter one
+    when the block was cancelled.
 
     Only programs of the same user can read it: other sites can't, for the `Host` must be ours (DNS rebinding), and
     other users can't, for the URL has a secret in it.
     """
 
-    def __init__(self, page: bytes, opening: float = OPENING, leaving: float = LEAVING) -> None:
-        self._page, self._opening, self._leaving = page, opening, leaving
+    def __init__(
+        self, page: bytes, opening: float = OPENING, leaving: float = LEAVING, interrupted: float = INTERRUPTED
+    ) -> None:
+        self._page, self._opening, self._leaving, self._interrupted = page, opening, leaving, interrupted
         self._secret = secrets.token_urlsafe(16)
         self._events: list[bytes] = []
         self._finished = False
@@ -77,7 +81,7 @@ class LivePage:
                 async with asyncio.timeout(self._opening if self.awaited and error is None else 0):
                     await self._came.wait()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._leaving):
+                async with asyncio.timeout(self._interrupted if kind is asyncio.CancelledError else self._leaving):
                     while self._listeners:
                         self._left.clear()
                         await self._left.wait()

@@ -7,7 +7,7 @@ import contextlib
 
 import psutil
 
-from msp_bridge.processes.sweep import COOKIE, members
+from msp_bridge.processes.sweep import COOKIE, alive, members
 
 PATIENCE = 250  # looks, 20 ms apart, until what was reported dead must be gone from the process table, too
 
@@ -28,7 +28,7 @@ class Running:
                     self._runs.add(run)
         for run in self._runs:
             found.update((process.pid, process) for process in members(run, None))
-        return [process for pid, process in found.items() if pid not in self._before and _alive(process)]
+        return [process for pid, process in found.items() if pid not in self._before and alive(process)]
 
     async def settled(self, at_most: int) -> list[str]:
         """The command lines of what is alive once no more than `at_most` processes are, or patience is at its end."""
@@ -39,13 +39,6 @@ class Running:
                 break
             await asyncio.sleep(0.02)
         return [_command(process) for process in left]
-
-
-def _alive(process: psutil.Process) -> bool:
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False
 
 
 def _command(process: psutil.Process) -> str:

@@ -54,15 +54,21 @@ def load_configuration(root: Path, named: str | None, adapters: Collection[str])
     if named is None:
         own = _load_own(root / OWN_FILE, adapters, root)
         return own or _load_pyproject(root / PYPROJECT, adapters, root) or Configuration()
+    file = named_file(root, named)
+    if file.name == OWN_FILE:
+        return _load_own(file, adapters, root) or Configuration()
+    own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters, root)
+    return evolve(own or Configuration(), tool_file=file)
+
+
+def named_file(root: Path, named: str) -> Path:
+    """The configuration file `named`, absolute or relative to `root`. Raises ConfigurationError when there is none."""
     file = Path(os.path.abspath(root / named))
     if not os.path.isfile(file):  # unlike Path.is_file, it takes any name
         raise ConfigurationError(
             f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
         )
-    if file.name == OWN_FILE:
-        return _load_own(file, adapters, root) or Configuration()
-    own = load_configuration(root, None, adapters) if file.name != PYPROJECT else _load_pyproject(file, adapters, root)
-    return evolve(own or Configuration(), tool_file=file)
+    return file
 
 
 def check_named(root: Path, named: str, started_with: str | None) -> None:

@@ -11,7 +11,18 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.workspace.own_environment import is_for_the_bridge_alone
+
 BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+
+
+def named_interpreter(named: Path) -> Path:
+    """The interpreter that the user `named`, or that of the environment so named. Raises ConfigurationError."""
+    python = named / BIN / PYTHON if named.is_dir() else named
+    if not os.access(python, os.X_OK):
+        raise ConfigurationError(f"there is no interpreter {python}; correct the setting `python`")
+    return python
 
 
 def find_interpreter(
@@ -25,6 +36,7 @@ def find_interpreter(
 def candidates(root: Path, environment: Mapping[str, str], opened: Path | None = None) -> Iterator[Path]:
     """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, our own, PATH's.
 
+    Our own comes last when there is nothing but the bridge in it, as pipx makes it: the project's tools are elsewhere.
     A project within the workspace that the user `opened` may share an environment with those around it.
     """
     for folder in (root, *(above for above in root.parents if opened and above.is_relative_to(opened))):
@@ -40,11 +52,10 @@ def candidates(root: Path, environment: Mapping[str, str], opened: Path | None =
     yield from _poetry(root, environment)
     yield from _pipenv(root, environment)
     yield from _hatch(root, environment)
-    if sys.prefix != sys.base_prefix:  # the bridge was installed into some environment: perhaps the project's
-        yield Path(sys.executable)
-    for name in ("python3", "python"):
-        if found := shutil.which(name, path=environment.get("PATH")):
-            yield Path(found)
+    own = [Path(sys.executable)] if sys.prefix != sys.base_prefix else []
+    named = (shutil.which(name, path=environment.get("PATH")) for name in ("python3", "python"))
+    on_path = [Path(found) for found in named if found]
+    yield from (*on_path, *own) if own and is_for_the_bridge_alone() else (*own, *on_path)
 
 
 def _pdm(root: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import define
 
-from msp_bridge.ended import ended
+from msp_bridge.ended import ended, in_thread
 from msp_bridge.workspace.configuration import Configuration, check_named
 from msp_bridge.workspace.fingerprint import fingerprint
 from msp_bridge.workspace.workspace import Workspace
@@ -31,6 +31,7 @@ class OpenWorkspaces:
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
     when other tools are set up, or in other folders: looking for those takes its time in a large tree.
+    Concurrency: one is opened at a time, in a thread; requests to those that are open don't wait for that.
     Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
     """
 
@@ -38,6 +39,7 @@ class OpenWorkspaces:
         self._root, self._options, self._named = root, options, named
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
+        self._opening = asyncio.Lock()
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
@@ -54,8 +56,8 @@ class OpenWorkspaces:
     async def _use(self, named: str | None, *, survey: bool) -> AsyncIterator[Workspace]:
         if named:
             check_named(self._root, named, self._named)
-        entry = self._entry(named or self._named, survey)
-        entry.users += 1
+        entry = await self._entry(named or self._named, survey)
+        entry.users += 1  # nothing was awaited since it was found: it hasn't ended meanwhile
         try:
             await self._end_idle()
             yield entry.workspace
@@ -69,20 +71,31 @@ class OpenWorkspaces:
         self._entries, self._outdated = {}, []
         await _close(entries)
 
-    def _entry(self, named: str | None, survey: bool) -> _Entry:
-        entry = self._entries.get(named)
-        if entry is None or survey or not self._is_current(entry, named):
-            workspace = Workspace.open(self._root, self._options, named)
-            if entry is None or not self._is_current(entry, named) or not workspace.is_like(entry.workspace):
-                if entry is not None:
-                    self._outdated.append(entry)
-                entry = _Entry(workspace, fingerprint(self._root, named, workspace.folders))
-        self._entries.pop(named, None)
+    async def _entry(self, named: str | None, survey: bool) -> _Entry:
+        if survey or not self._is_current(named):
+            async with self._opening:
+                if survey or not self._is_current(named):  # another client may have opened it meanwhile
+                    self._keep(named, await in_thread(self._open, named))
+        entry = self._entries.pop(named)
         self._entries[named] = entry  # at the end: the most recently used
         return entry
 
-    def _is_current(self, entry: _Entry, named: str | None) -> bool:
-        return entry.fingerprint == fingerprint(self._root, named, entry.workspace.folders)
+    def _open(self, named: str | None) -> _Entry:
+        workspace = Workspace.open(self._root, self._options, named)
+        return _Entry(workspace, fingerprint(self._root, named, workspace.folders))
+
+    def _keep(self, named: str | None, opened: _Entry) -> None:
+        """In the place of the one before, unless that is just like it: then its tools are warm."""
+        before = self._entries.get(named)
+        if before is not None:
+            if before.fingerprint == opened.fingerprint and opened.workspace.is_like(before.workspace):
+                return
+            self._outdated.append(before)
+        self._entries[named] = opened
+
+    def _is_current(self, named: str | None) -> bool:
+        entry = self._entries.get(named)
+        return entry is not None and entry.fingerprint == fingerprint(self._root, named, entry.workspace.folders)
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]

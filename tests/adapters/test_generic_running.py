@@ -317,11 +317,11 @@ async def test_the_doctor_tells_what_each_tool_lacks(scripted: Scripted) -> None
     async with adapter_on(scripted.root, tables) as adapter:
         findings = [finding async for finding in adapter.diagnose()]
     correct = "install it, put its directory on PATH, or correct the command"
-    in_place = "0 files match *.none; runs in the project itself, as `writes = false` says"
+    in_place = "*.none: 0 files; runs in the project itself, as `writes = false` says"
     assert findings == [
         Finding(True, "generic.tool", sys.executable),
         Finding(False, "generic.tool", "there is no program bin/tool", correct),
-        Finding(True, "generic.tool", "1 files match *.txt; runs in a private copy"),
+        Finding(True, "generic.tool", "*.txt: 1 file; runs in a private copy"),
         Finding(True, "generic.other", sys.executable),
         Finding(False, "generic.other", in_place, "correct files"),
     ]

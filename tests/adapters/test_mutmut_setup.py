@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
+from msp_bridge.adapters.mutmut.copy import PrivateCopy
 from mutmut_trial import Trial
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
@@ -136,8 +137,18 @@ async def test_a_suite_that_fails_is_diagnosed(tmp_path):
     async with Trial.of(files, tmp_path) as trial:
         findings = [finding async for finding in trial.adapter.diagnose()]
         assert [finding.text for finding in findings if not finding.good] == [
-            "tests/test_m.py::test_red fails without any mutant, and is not asked"
+            "tests/test_m.py::test_red fails without any mutant, and is not asked: assert 0"
         ]
+
+
+def test_what_mutmut_run_has_left_in_the_project_is_not_copied(tmp_path):
+    root = tmp_path / "project"
+    for name in ("mutants/calc.py", "calc/mutants/made.py"):
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text("")
+    copy = PrivateCopy.claim(tmp_path / "cache", root)
+    assert copy.refresh() == {"calc/mutants/made.py"}
+    copy.close()
 
 
 def test_python_files_are_claimed(tmp_path):

@@ -105,24 +105,55 @@ async def test_tests_that_fail_without_a_mutant_are_named_and_kill_nothing(tmp_p
     async with Trial.of(files, tmp_path) as trial:
         results = await trial.test()
         assert {result.status for result in results.values()} == {Status.SURVIVED}
-    assert "tests/test_m.py::test_red fails without any mutant" in caplog.text
+    told = "tests/test_m.py::test_red fails without any mutant and is not asked: assert 2 == 3"
+    assert told in [record.message for record in caplog.records]
+
+
+IMPORT = "can't be imported"
+MEND = "mend it, or leave it out with pytest_add_cli_args"
+
+
+async def test_a_module_that_cannot_be_imported_is_told_in_one_sentence_with_its_traceback_in_the_log(tmp_path, caplog):
+    caplog.set_level("INFO")
+    files = {
+        "pyproject.toml": TABLE,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        **dict.fromkeys(("tests/test_a.py", "tests/test_b.py", "tests/test_c.py"), b"from pkg.m import gone\n"),
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        with pytest.raises(ToolError) as told:
+            await trial.test()
+        assert str(told.value) == (
+            f"tests/test_a.py {IMPORT}, nor can 2 others: ImportError: cannot import name 'gone' from 'pkg.m' "
+            f"({trial.root / 'pkg/m.py'}); {MEND}"
+        )
+        assert "tests/test_a.py:1: in <module>" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("test_file", "message"),
     [
-        (b"def test_m():\n    assert 1 == 2\n", "all 1 tests fail .* tests/test_m.py::test_m says: assert 1 == 2"),
-        (b"import nowhere\n", "1 test modules can't be imported, first tests/test_m.py"),
+        (b"def test_m():\n    assert 1 == 2\n", "every test fails .* tests/test_m.py::test_m says: assert 1 == 2$"),
+        (
+            b"def test_m():\n    x = 'a\\nb'\n    assert x == 'c', 'no'\n",
+            "tests/test_m.py::test_m says: AssertionError: no$",
+        ),
+        (b"import nowhere\n", f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere'; {MEND}$"),
+        (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax; {MEND}$"),
+        (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a; {MEND}$"),
         (b"", "pytest finds no tests: name them with pytest_add_cli_args_test_selection"),
         (b"import os\n\ndef test_m():\n    os._exit(3)\n", "the tests end pytest itself"),
         (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
     ],
 )
-async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, test_file, message):
+async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, caplog, test_file, message):
+    caplog.set_level("INFO")
     files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": test_file}
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError, match=message):
+        with pytest.raises(ToolError, match=message) as told:
             await trial.test()
+        assert "\n" not in str(told.value)
+        assert str(trial.root) in caplog.text or "copy-0" not in caplog.text, "places are the user's own"
         trial.write("tests/test_m.py", "from pkg.m import f\n\ndef test_m():\n    assert f(1) == 2\n")
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
 
@@ -133,7 +164,7 @@ async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
         "pkg/m.py": b"def f(a):\n    return a + 1\n",
     }
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError, match=r"(?s)pytest can't start .*--no-such-option"):
+        with pytest.raises(ToolError, match=r"^pytest can't start .*--no-such-option$"):
             await trial.test()
 
 

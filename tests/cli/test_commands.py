@@ -160,8 +160,28 @@ def test_a_project_without_a_tool_is_told_what_to_do(project: Path) -> None:
 def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None:
     argv = command("run", "--adapter", "script")
     done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
-    assert "--adapter: there is no adapter 'script'; did you mean 'scripted'?" in done.stderr
+    assert done.returncode == 2
+    assert done.stderr == "msp-bridge: --adapter: there is no adapter 'script'; did you mean 'scripted'?\n"
+
+
+@pytest.mark.parametrize("name", ["run", "discover", "doctor", "editors"])
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--root", "--root: there is no directory {}"),
+        ("--config", "there is no configuration file '{}' in {root}; correct the path, or leave it out"),
+        ("--python", "there is no interpreter {}; correct the setting `python`"),
+    ],
+)
+def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
+    project: Path, name: str, option: str, told: str
+) -> None:
+    script(project)
+    editor = ["helix"] if name == "editors" else []
+    done = bridge(project, name, *editor, option, "no/such")
+    assert done.returncode == 2
+    assert done.stderr == f"msp-bridge: {told.format(project / 'no/such', root=project)}\n"
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["a person", "a CI system"])

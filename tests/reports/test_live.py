@@ -152,6 +152,30 @@ async def test_a_page_that_never_reads_holds_up_neither_the_run_nor_its_end() ->
     writer.close()
 
 
+async def test_an_interrupted_run_gives_a_page_that_stays_the_last_results_and_goes() -> None:
+    async def run() -> None:
+        async with live:
+            live.awaited = True
+            begun.set()
+            await asyncio.Event().wait()
+
+    live, begun = LivePage(PAGE, opening=3600, leaving=3600, interrupted=0.2), asyncio.Event()
+    running = asyncio.create_task(run())
+    await begun.wait()
+    host, _, path = live.url.removeprefix("http://").partition("/")
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(host.split(":")[1]))
+    writer.write(f"GET /{path}{EVENTS} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    live.show(outcome(survived()))
+    await reader.readuntil(b"event: mutant-tested")
+    running.cancel()
+    live.show(outcome(survived(status_reason="the last one")))
+    await reader.readuntil(b"the last one")
+    await reader.readuntil(b"event: finished")
+    with pytest.raises(asyncio.CancelledError):  # though nobody has hung up
+        await running
+    writer.close()
+
+
 async def test_nothing_listens_when_the_run_is_over(session: aiohttp.ClientSession) -> None:
     async with LivePage(PAGE) as live:
         pass

@@ -15,6 +15,7 @@ mutation of the script replaces a text wherever it stands in a file. The script 
                     "times": 1}],        how many results a mutant gets: 0 and 2 are faults
      "events": "/directory",             gates lie here; what happens is written to its file `log`, a line each
      "discovery": FAULTS, "testing": FAULTS,
+     "detected": "gate",                 finding out whether it is set up waits, and blocks, for the file EVENTS/gate
      "tool": "hang",                     a program of scripted_tools.py that runs while mutants are tested
      "warm": "hang",                     and one that stays until the adapter is closed
      "lines": true}                      each result waits for a line of the tool, which is its status reason
@@ -33,6 +34,7 @@ import fnmatch
 import json
 import os
 import sys
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -73,7 +75,15 @@ class Scripted:
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        return cls(project) if (project.root / SCRIPT).is_file() else None
+        if not (project.root / SCRIPT).is_file():
+            return None
+        scripted = cls(project)
+        gate = scripted._script().get("detected") if scripted._file.is_file() else None
+        if gate is not None:
+            scripted._log(f"detecting until {gate}")
+            while not (Path(scripted._events()) / gate).exists():
+                time.sleep(LOOK)
+        return scripted
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
@@ -134,9 +144,12 @@ class Scripted:
         self._log("adapter closed")
 
     def _script(self) -> dict[str, Any]:
-        file = self._project.config_file or self._project.root / SCRIPT
-        script: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        script: dict[str, Any] = json.loads(self._file.read_text("utf-8"))
         return script
+
+    @property
+    def _file(self) -> Path:
+        return self._project.config_file or self._project.root / SCRIPT
 
     def _mutants(self, script: dict[str, Any], scope: Scope) -> Iterator[tuple[Mutant, dict[str, Any]]]:
         shift = script.get("discovery", {}).get("columns", 0)

@@ -196,30 +196,29 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "told"),
     [
-        ("serve socket", 2, "serve socket needs --port; 0 picks a free one"),
-        ("serve stdio --port 5", 2, "--port and --address are for `serve socket`"),
-        ("serve pigeon", 2, "'pigeon' is not one of 'stdio', 'socket'"),
-        ("serve", 2, "Missing argument"),
-        ("serve socket --port 70000", 2, "70000 is not in the range"),
-        ("serve stdio -- --no-such-option", 2, "No such option"),
-        ("serve stdio -- --jobs 0", 2, "0 is not in the range"),
-        ("serve stdio -- --adapter scriptde", 1, "--adapter: there is no adapter 'scriptde'; did you mean 'scripted'?"),
-        ("serve stdio --root no/such", 1, "--root: there is no directory"),
+        ("serve socket", "serve socket needs --port; 0 picks a free one"),
+        ("serve stdio --port 5", "--port and --address are for `serve socket`"),
+        ("serve pigeon", "'pigeon' is not one of 'stdio', 'socket'"),
+        ("serve", "Missing argument"),
+        ("serve socket --port 70000", "70000 is not in the range"),
+        ("serve stdio -- --no-such-option", "No such option"),
+        ("serve stdio -- --jobs 0", "0 is not in the range"),
+        ("serve stdio -- --adapter scriptde", "--adapter: there is no adapter 'scriptde'; did you mean 'scripted'?"),
+        ("serve stdio --root no/such", "--root: there is no directory"),
     ],
 )
 def test_a_wrong_command_line_is_told_on_stderr_alone(
-    arguments: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["msp-bridge", *arguments.split()])
     with pytest.raises(SystemExit) as exit_:
         main()
     out, err = capsys.readouterr()
-    assert (exit_.value.code, out) == (code, "")
+    assert (exit_.value.code, out) == (2, "")
     assert told in " ".join(err.split())
-    if code == 1:
-        assert len(err.splitlines()) == 1
+    assert len(err.splitlines()) == 1 or err.startswith("Usage: ")
 
 
 async def ran(cwd: Path, *arguments: str) -> tuple[int, bytes, bytes]:

@@ -124,3 +124,56 @@ async def test_one_clients_newer_request_goes_before_anothers_older_one(project:
         assert order == ["started b.py digit 2", "started a.py digit 2"]
         server.process.terminate()
         assert await server.exited() == 0
+
+
+async def test_a_request_behind_a_configure_gets_what_that_has_set(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1 one")
+    word = {"mutator": "word", "find": "one", "replacement": "two"}
+    project.script(word, name="other.json", detected="gate")
+    await client.ask("configure", {"configFilePath": "other.json"})
+    found = await client.ask("discover")
+    tested = await client.ask("mutationTest")
+    back = await client.ask("configure", {})
+    last = await client.ask("discover")
+    await project.logged("detecting until gate")
+    project.open("gate")
+    assert [mutant["mutatorName"] for _, mutant in mutants_of(await client.result(found))] == ["word"]
+    assert await client.result(tested) == DONE
+    assert [mutant["mutatorName"] for _, mutant in client.take_results()] == ["word"]
+    assert await client.result(back) == {"version": "0.4.0"}
+    assert [mutant["mutatorName"] for _, mutant in mutants_of(await client.result(last))] == ["digit"]
+
+
+async def test_a_request_behind_a_configure_can_be_cancelled_and_the_configure_is_answered_in_any_case(
+    project: ScriptedProject,
+) -> None:
+    async with on_socket(project) as (client, server):
+        project.script(detected="gate")
+        configuring = await client.ask("configure")
+        behind = await client.ask("discover")
+        await project.logged("detecting until gate")
+        await client.cancel(configuring)
+        await client.cancel(behind)
+        with pytest.raises(Refused) as refused:
+            await client.result(behind)
+        assert refused.value.code == -32800
+        project.open("gate")
+        assert await client.result(configuring) == {"version": "0.4.0"}
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
+async def test_a_client_that_looks_for_projects_keeps_no_other_waiting(project: ScriptedProject) -> None:
+    project.write("a.py", "1")
+    async with on_socket(project) as (client, server):
+        assert len(mutants_of(await client.request("discover"))) == 1
+        other, third = await server.connect(), await server.connect()
+        project.script(detected="gate")
+        looking = await other.ask("configure")
+        await project.logged("detecting until gate")
+        assert await client.request("mutationTest") == DONE
+        assert len(mutants_of(await third.request("discover"))) == 1
+        project.open("gate")
+        assert await other.result(looking) == {"version": "0.4.0"}
+        server.process.terminate()
+        assert await server.exited() == 0

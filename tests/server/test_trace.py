@@ -210,7 +210,7 @@ def test_a_file_in_the_project_is_not_written_to(
     monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, str(file)])
     with pytest.raises(SystemExit) as exit_:
         main()
-    assert exit_.value.code == 1
+    assert exit_.value.code == 2
     assert f"{option}: {file} lies in the project, where we never write; take /" in capsys.readouterr().err
     assert not file.exists()
 
@@ -223,7 +223,7 @@ def test_a_file_that_can_not_be_written_is_told(
     monkeypatch.setattr(sys, "argv", ["msp-bridge", "serve", "stdio", "--root", str(project.root), option, file])
     with pytest.raises(SystemExit) as exit_:
         main()
-    assert exit_.value.code == 1
+    assert exit_.value.code == 2
     assert capsys.readouterr().err == f"msp-bridge: {option}: can't write {file}: No such file or directory\n"
 
 

@@ -123,6 +123,20 @@ class Module:
         middle = text[same : len(text) - tail]
         return wide_start, wide_end, self.source[wide_start:changed] + middle + self.source[unchanged:wide_end]
 
+    def visible(self, edit: Edit, node: Any) -> Edit:
+        """The same edit; one that leaves nothing, of the smallest node around it that has some text left.
+
+        Editors show what stands in the place of a mutant, and can't show nothing.
+        """
+        start, end, text = edit
+        while not text.strip() and node is not None:
+            first, last = self.offset(node.start_pos), self.offset(node.end_pos)
+            if first <= edit[0] and edit[1] <= last:
+                start, end = first, last
+                text = self.source[first : edit[0]] + edit[2] + self.source[edit[1] : last]
+            node = node.parent
+        return start, end, text
+
     def syntax_error(self, node: Any, edit: Edit, path: str) -> str | None:
         """Why the mutated source is no Python; None when it is, or when the source itself isn't.
 
@@ -197,6 +211,7 @@ def mutants(module: Module, path: str, used: list[Any], complaints: list[str]) -
                 continue
             if module.source[edit[0] : edit[1]] == edit[2]:
                 continue  # it mutates nothing
+            edit = module.visible(edit, node)
             yield {
                 "operator": name,
                 "args": arguments,

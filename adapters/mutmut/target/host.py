@@ -5,6 +5,7 @@ It owns the generated files, the zygotes and the judge, and makes them anew when
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import time
@@ -16,10 +17,11 @@ from mutmut.configuration import ProcessIsolation
 from . import descendants
 from .channel import READY, Channel, Message
 from .configuration import Configuration
+from .fault import Unprepared, gist
 from .generation import Generation, forget_bytecode
 from .judge import Judge
 from .measurement import Measurement
-from .nursery import Nursery, Unprepared
+from .nursery import Nursery
 
 
 def main(options: Message) -> None:
@@ -36,7 +38,7 @@ class Host:
 
     def __init__(self, channel: Channel, options: Message) -> None:
         home = Path(options["home"])  # private; the copy's parent
-        self._channel, self._jobs = channel, options["jobs"]
+        self._channel, self._jobs, self._root = channel, options["jobs"], options["root"]
         self._configuration = Configuration(options["config_file"])
         self._generation = Generation(Path(options["root"]), home / "generated.json")
         self._generation.load()
@@ -70,7 +72,7 @@ class Host:
                 answer = self._prepare(message["changed"], message["content"])
             except Unprepared as error:
                 self._nursery.end()
-                answer = {"error": str(error)}
+                answer = {"error": self._placed(str(error)), "said": self._placed(error.said)}
             except OSError as error:
                 self._nursery.end()
                 answer = {"error": str(error)}
@@ -79,6 +81,10 @@ class Host:
         elif self._judge is not None:
             self._judge.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})
+
+    def _placed(self, text: str) -> str:
+        """With the user's own files in the place of the copy's."""
+        return text.replace(os.getcwd(), self._root)
 
     def _test(self, message: Message) -> None:
         made = self._generation.files.get(message["path"])
@@ -113,7 +119,7 @@ class Host:
             "problems": problems,
             "tests": list(suite.tests),
             "coverage": {function: sorted(tests) for function, tests in suite.coverage.items()},
-            "failing": {suite.tests[test]: text for test, text in suite.failing.items()},
+            "failing": {suite.tests[test]: gist(text) for test, text in suite.failing.items()},
             "cold": self._nursery.warm is None,
             "unused": self._configuration.unused(),
             "seconds": [round(later - earlier, 3) for earlier, later in pairwise(marks)],

@@ -13,10 +13,10 @@ from typing import Any
 from mutmut.configuration import config
 
 from .channel import Message
+from .fault import Unprepared, fault_of, gist
 from .generation import save
-from .nursery import Nursery, Unprepared
+from .nursery import Nursery
 from .suite import Suite
-from .verdict import fault_of
 
 STATS = "stats"
 
@@ -49,16 +49,14 @@ class Measurement:
                 "exclude the test that does, with pytest_add_cli_args"
             )
         if "durations" not in report:
-            raise Unprepared(fault_of(report, self._nursery.log("cold")))
+            raise fault_of(report, self._nursery.log("cold"))
         if collected is None or pool is self._nursery.cold:
             collected = report["collected"]
         suite = Suite.of(report, collected)
         if len(suite.failing) == len(suite.tests):
             test, text = next(iter(suite.failing.items()))
-            raise Unprepared(
-                f"all {len(suite.tests)} tests fail before any mutant is active: mend them first; "
-                f"{suite.tests[test]} says: {text}"
-            )
+            said = f"{suite.tests[test]} says: {gist(text)}"
+            raise Unprepared(f"every test fails before any mutant is active: mend them first; {said}", text)
         self._saved = {"key": _key(), "content": content, "report": report, "collected": collected}
         self._save({})
         return suite

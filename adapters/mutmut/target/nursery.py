@@ -7,14 +7,10 @@ from pathlib import Path
 
 from . import descendants
 from .channel import Channel, Message
-from .verdict import fault_of
+from .fault import Unprepared, fault_of, last_error
 from .workers import Pool
 
 FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
-
-
-class Unprepared(Exception):
-    """The project can't be tested; the message says why."""
 
 
 class Nursery:
@@ -57,9 +53,10 @@ class Nursery:
         self.warm = self._start("warm")
         answer = next(self.warm.channel.messages(), None)
         if answer is None:
-            raise Unprepared(f"pytest crashed while it collected the tests:\n{self.log('warm')}")
+            log = self.log("warm")
+            raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
         if answer["do"] == "failed":
-            raise Unprepared(fault_of(answer, self.log("warm")))
+            raise fault_of(answer, self.log("warm"))
         if answer["threads"]:  # a fork has none of the threads that the modules have started
             self.warm.end()
             self.warm = None
@@ -75,7 +72,7 @@ class Nursery:
             self.cold = self._start("fresh")
             answer = next(self.cold.channel.messages(), FAILED)
         if answer["do"] != "ready":
-            raise Unprepared(fault_of(answer, self.log("cold")))
+            raise fault_of(answer, self.log("cold"))
 
 
 def _serve(kind: str, channel: Channel, root: str) -> None:

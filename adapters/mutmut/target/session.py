@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from mutmut.configuration import config
 
+from .fault import CUT
+
 LONGEST = 4000  # characters of a message
 
 
@@ -87,7 +89,7 @@ def message_of(report: Any) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
     text = (crash.message if crash is not None else report.longreprtext).strip()
     text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates are no text to anybody else
-    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+    return text if len(text) <= LONGEST else f"{CUT}{text[-LONGEST:]}"
 
 
 def arguments(extra: Iterable[str] = ()) -> list[str]:

@@ -1,4 +1,4 @@
-"""Verdict: what the end of a worker means for its mutant, and what a failed start of pytest means for the user."""
+"""Verdict: what the end of a worker means for its mutant."""
 
 from __future__ import annotations
 
@@ -49,13 +49,3 @@ def _way(code: int) -> str:
 def limit_for(seconds: float) -> float:
     """As mutmut computes it."""
     return float((seconds + config().timeout_constant) * config().timeout_multiplier)
-
-
-def fault_of(answer: Message, log: str) -> str:
-    """Why pytest didn't get as far as the tests, though no mutant is active."""
-    if answer["broken"]:
-        test, text = answer["broken"][0]
-        return f"{len(answer['broken'])} test modules can't be imported, first {test}: {text}"
-    if answer["exit"] == 5:
-        return "pytest finds no tests: name them with pytest_add_cli_args_test_selection in mutmut's configuration"
-    return f"pytest can't start (exit code {answer['exit']}):\n{log}"
