@@ -11,7 +11,7 @@ from msp_bridge.adapter import BridgeError, Status, ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.upstream import Frames, Message, framed
 
-from .failure import errors, failure
+from .failure import BrokenFile, errors, failure
 from .mutants import Raw
 from .places import Places
 
@@ -69,10 +69,11 @@ class Conversation:
 
     async def failed(self, message: str) -> BridgeError:
         """The error to raise when StrykerJS gives `message` as the reason why it can't go on."""
-        for _ in range(LOOKS):
-            if self._why or errors(self._news):
-                break
-            await asyncio.sleep(LOOK)
+        if not isinstance(failure(message, "", ""), BrokenFile):  # that says all; of others the log says more
+            for _ in range(LOOKS):
+                if self._why or errors(self._news):
+                    break
+                await asyncio.sleep(LOOK)
         return failure(*map(self._places.told, (message, self._why, self._news)))
 
     @property

@@ -40,6 +40,8 @@ class Copy:
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
     _members: dict[Path, ShadowWorkspace] = field(factory=dict)  # of the workspace; ours with the copy
     _modules: dict[str, tuple[object, ...]] = field(factory=dict)  # directory of modules to what is installed in it
+    _looked_at: str = ""  # the digest of the content whose names are known
+    _nameless: tuple[str, ...] = ()
     _mapped: object = None  # what Yarn's maps in the copies were made of
 
     @classmethod
@@ -112,7 +114,9 @@ class Copy:
 
     def _leave_out_nameless(self) -> None:
         """What Node can't name would end StrykerJS, which reads every file."""
-        for path in _nameless_below(self.source):
+        if self._looked_at != self.digest:
+            self._looked_at, self._nameless = self.digest, tuple(_nameless_below(self.source))
+        for path in self._nameless:
             self._shadow.complain(path, "Node.js can't name it, for its name is no UTF-8 text")
             if os.path.lexists(self._shadow.path / path):  # else it went with its directory
                 erase(str(self._shadow.path / path))
@@ -153,7 +157,7 @@ class Copy:
             ours = self._top / directory.relative_to(self._above[-1])
             link_beside(ours, left.name, place, {})
             if (ours / MODULES).is_dir():
-                make_link(place / MODULES, ours / MODULES)
+                make_link(f"{place}/{MODULES}", f"{ours}/{MODULES}")
             if directory == self._above[-1]:
                 break
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from msp_bridge.adapter import Project, Scope
 
@@ -69,12 +70,15 @@ class Discovery:
                     if not asked:
                         return []
             else:
-                return _by_file(found)
+                return _by_file(found, bench.copy.path)
 
 
-def _by_file(found: Sequence[Found]) -> list[Found]:
+def _by_file(found: Sequence[Found], copy: Path) -> list[Found]:
     """File by file, in the order in which the files came, each mutant once."""
     files: dict[str, dict[object, Found]] = {}
     for one in found:
         files.setdefault(one.mutant.path, {}).setdefault(one.mutant, one)
+    for path in [path for path in files if not (copy / path).is_file()]:
+        log.warning("%s has no mutants, for StrykerJS takes a backslash for a separator: rename the file", path)
+        del files[path]
     return [one for mutants in files.values() for one in mutants.values()]

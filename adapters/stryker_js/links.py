@@ -1,5 +1,7 @@
 """Links: what stands around a private copy for what isn't copied; in directories of links, what is made there stays."""
 
+# Paths are plain strings here where there may be thousands, for each is looked at before every request.
+
 from __future__ import annotations
 
 import os
@@ -39,7 +41,7 @@ def link_modules(modules: Path, place: Path, moved: Moved) -> tuple[str, ...]:
             if name.startswith("@") and not entry.is_symlink():
                 link_modules(modules / name, place / name, moved)
             else:
-                make_link(place / name, _target(entry, moved))
+                make_link(f"{place}/{name}", _target(entry, moved))
     return tuple(sorted(wanted))
 
 
@@ -59,30 +61,29 @@ def link_beside(directory: Path, left_out: str, place: Path, moved: Moved) -> No
                     (place / entry.name).unlink()
                 link_beside(inner, "", place / entry.name, moved)
             else:
-                make_link(place / entry.name, moved.get(inner, inner))
+                make_link(f"{place}/{entry.name}", os.fspath(moved.get(inner, inner)))
 
 
-def make_link(link: Path, target: Path) -> None:
+def make_link(link: str, target: str) -> None:
     """A link, whatever has been there."""
     try:
-        if os.readlink(link) == str(target):
+        if os.readlink(link) == target:
             return
-        link.unlink()
+        os.unlink(link)
     except FileNotFoundError:
         pass
     except OSError:  # a file or a directory, which a tool has made
-        erase(str(link))
-    link.symlink_to(target)
+        erase(link)
+    os.symlink(target, link)
 
 
-def _target(entry: os.DirEntry[str], moved: Moved) -> Path:
+def _target(entry: os.DirEntry[str], moved: Moved) -> str:
     """Of packages that are links, as those of a workspace, what stands for the package itself."""
-    path = Path(entry.path)
     if not entry.is_symlink():
-        return path
-    real = Path(os.path.realpath(path))
+        return entry.path
+    real = Path(os.path.realpath(entry.path))
     there = stands_for(real, moved)
-    return path if there == real else there
+    return entry.path if there == real else os.fspath(there)
 
 
 def _is_hidden_directory(entry: os.DirEntry[str]) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
 
+from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.upstream import Message, Refused, UpstreamServer
 
@@ -15,6 +17,7 @@ from .conversation import AGAIN, OVER, Conversation
 from .launch import CONFIGURATION, TOOL, Launch, Wanted
 from .mutants import Chosen, Found, Tested, escaped, mutant_of
 
+GREETING = 60.0  # s; it takes one
 ENOUGH = 5000  # mutants of one run: StrykerJS keeps something of each until the run ends
 
 
@@ -49,7 +52,12 @@ class Server:
         """Start it, and have it read our configuration; raises ToolError."""
         server = cls(launch, await launch.start("serve", "stdio"))
         try:
-            await server._ask("configure", {"configFilePath": str(CONFIGURATION)})
+            async with asyncio.timeout(GREETING):
+                await server._ask("configure", {"configFilePath": str(CONFIGURATION)})
+        except TimeoutError:
+            await server.end()
+            tail = "run `npx stryker serve stdio` to see what it does"
+            raise ToolError(f"StrykerJS didn't answer within {GREETING:g} s of its start: {tail}") from None
         except BaseException:
             await server.end()
             raise

@@ -172,6 +172,22 @@ async def test_a_server_that_cannot_be_talked_to_is_told(script: str, message: s
             await discovered(adapter)
 
 
+@pytest.mark.parametrize(
+    "script",
+    ["setTimeout(() => {}, 1e6)", "(function flood() { process.stdout.write('x'.repeat(65536), flood) })()"],
+    ids=["silent", "flooding"],
+)
+async def test_a_server_that_never_answers_is_ended(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.stryker_js.server.GREETING", 2.0)
+    root = copied("js_mocha", tmp_path, None)
+    scripted_core(root / "node_modules", script)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match=r"StrykerJS didn't answer within 2 s of its start: run"):
+            await discovered(adapter)
+
+
 async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_another(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     core = scripted_core(root / "node_modules", ANSWER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from msp_bridge.adapters.stryker_js import StrykerJs
 from stryker_js_trees import CORE9, adapter_on, configure, copied, discovered, results_of
 
 from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.processes.sweep import alive
 
 WORKER = "child-process-proxy-worker"
 CHECKER = """
@@ -32,8 +34,17 @@ def lines(file: Path) -> int:
 
 def workers() -> list[psutil.Process]:
     """StrykerJS's processes that run tests."""
-    below = psutil.Process().children(recursive=True)
-    return [process for process in below if WORKER in " ".join(process.cmdline())]
+    return running_with(WORKER)
+
+
+def running_with(word: str) -> list[psutil.Process]:
+    """The processes below ours with an argument that is a file whose name begins with `word`."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if any(os.path.basename(argument).startswith(word) for argument in process.cmdline()):
+                found.append(process)
+    return found
 
 
 def statuses(results: list[Result]) -> dict[Mutant, Status]:
@@ -43,7 +54,7 @@ def statuses(results: list[Result]) -> dict[Mutant, Status]:
 async def gone(processes: list[psutil.Process]) -> None:
     """Returns when all have ended."""
     async with asyncio.timeout(60):
-        while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in processes):
+        while any(map(alive, processes)):
             await asyncio.sleep(0.02)
 
 
@@ -140,11 +151,7 @@ async def test_what_is_killed_meanwhile_is_started_anew(victim: str, tmp_path: P
     async with adapter_on(root) as adapter:
         mutants = await some_of(adapter, "lib/price.js", 4)
         first = statuses(await results_of(adapter, mutants))
-        victims = [
-            process
-            for process in psutil.Process().children(recursive=True)
-            if any(os.path.basename(word).startswith(victim) for word in process.cmdline())
-        ]
+        victims = running_with(victim)
         assert victims
         for process in victims:
             process.kill()
