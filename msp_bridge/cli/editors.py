@@ -22,7 +22,9 @@ from msp_bridge.not_source import NOT_SOURCE, TELLTALES
 from msp_bridge.workspace.workspace import Workspace
 
 VSCODE = "vscode"
+SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where nothing is set: the next may be another
 SETTINGS = Path(".vscode", "settings.json")
+WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
 EDITORS = {
     VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
     "neovim": "A plugin: mutants that no test notices, as diagnostics.",
@@ -131,7 +133,7 @@ def _endings(options: Options) -> set[str]:
         ending = os.path.splitext(path)[1][1:]
         if ending and ending not in found and any(tool.claims(path) for tool in tools):
             found.add(ending)
-    return found
+    return found if found.isdisjoint(SCRIPTS) else found | SCRIPTS
 
 
 def _paths(root: Path) -> Iterator[str]:
@@ -161,6 +163,12 @@ def _write(file: Path, settings: Mapping[str, Any]) -> None:
     if after != before:
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(after.encode())
+    if WORKING_DIRECTORY in known:
+        click.echo(
+            f"msp-bridge: {WORKING_DIRECTORY} is set, and with it the extension finds nothing to test: remove it, "
+            "and open the directory itself or the whole repository",
+            err=True,
+        )
     for name, value in settings.items():
         was = "" if known.get(name, value) == value else f", was {json.dumps(known[name], ensure_ascii=False)}"
         click.echo(f"{name}: {json.dumps(value, ensure_ascii=False)}{was}")

@@ -105,7 +105,7 @@ def test_settings_watch_what_the_tools_can_mutate_here(project: Path, elsewhere:
     (project / "node_modules").mkdir()
     for name in ("a.ts", "b.tsx", "c.ps1", "d.txt", "node_modules/e.tst"):
         (project / name).touch()
-    assert settings(editors(project, elsewhere, "vscode"))["watchPattern"] == "**/*.{ps1,ts,tsx}"
+    assert settings(editors(project, elsewhere, "vscode"))["watchPattern"] == "**/*.{js,jsx,ps1,ts,tsx}"
 
 
 def test_settings_hand_on_the_options(project: Path, elsewhere: Path) -> None:
@@ -145,6 +145,16 @@ def test_write_keeps_what_is_there_and_tells_what_it_replaces(project: Path, els
         f'// ours\n{{\n    "a": [1, 2,], // why\n    "{PREFIX}.watchPattern": "**/*.py",\n'
         f'    "{PREFIX}.server.path": "{elsewhere}",\n    "{PREFIX}.server.args": ["serve", "stdio", "--adapter", "scripted"],\n}}\n'
     )
+
+
+def test_write_warns_of_a_setting_that_keeps_everything_from_being_tested(project: Path, elsewhere: Path) -> None:
+    file = project / ".vscode/settings.json"
+    file.parent.mkdir()
+    file.write_text(f'{{"{PREFIX}.server.workingDirectory": "backend"}}')
+    done = editors(project, elsewhere, "vscode", "--write")
+    assert done.returncode == 0
+    assert f"{PREFIX}.server.workingDirectory is set, and with it the extension finds nothing to test" in done.stderr
+    assert '"backend"' in file.read_text()
 
 
 @pytest.mark.parametrize("text", [b'{"a": 1', b"[]", b"\xff", b'{"a": 1} {}'])
