@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ def test_it_is_detected_by_its_settings_alone(tmp_path: Path) -> None:
     assert Generic.detect(project) is not None
     assert Generic.detect(Project(tmp_path, tmp_path / "cache")) is None
     assert Generic.detect(Project(tmp_path, tmp_path / "cache", tmp_path / "file", settings={"tool": TABLE})) is None
-    assert "docs/generic.md" in str(Generic.absent(project).remedy)
+    remedy = str(Generic.absent(project).remedy)
+    assert remedy.startswith("write msp-bridge.toml, for instance:\n")
+    assert tomllib.loads(remedy.partition("\n")[2])["generic"].keys() == {"infection"}
 
 
 @pytest.mark.parametrize(
