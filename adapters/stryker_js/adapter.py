@@ -73,8 +73,9 @@ class StrykerJs:
             if not due:
                 return
             chosen = Chosen.of(due, (one.mutant for one in found if one.ignored is None))
-            tool = await bench.tool()
-            async with aclosing(tool.test(chosen, max(1, min(self._project.jobs, len(due))))) as results:
+            jobs = max(1, min(self._project.jobs, len(due)))
+            tool = await bench.tool(chosen, jobs)
+            async with aclosing(tool.test(chosen, jobs)) as results:
                 async for told, raw in results:
                     mine = due.pop(told, None)
                     if mine is not None:

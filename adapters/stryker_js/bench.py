@@ -21,6 +21,7 @@ from .configuration import config_file
 from .copy import Copy
 from .installation import Installation
 from .launch import Launch
+from .mutants import Chosen
 from .node import Node
 from .server import Server
 from .settings import Settings
@@ -65,20 +66,20 @@ class Bench:
         if self._claim.exception() is not None:
             claim, self._claim = self._claim, None
             claim.result()
-        before = self.copy.state
-        if not self._run_is_open:
+        if self._run_is_open and not await in_thread(self.copy.is_current):
+            await self._make_ready()
+        if not self._run_is_open:  # else its tests may be writing there
             await in_thread(self.copy.clear)
-        await in_thread(self.copy.refresh)
-        if self._run_is_open and self.copy.state != before:
-            await self._close_run()
+            await in_thread(self.copy.refresh)
         warm = Settings.of(self._project).warm
         self._launch = Launch(toolchain.node, toolchain.installation, self.copy.places, self._config(), warm)
         if self._read != (read := self._reads()):
             await self.reset()
             self._read = read
 
-    async def tool(self) -> Server | CommandLine:
-        """StrykerJS, started if it isn't; raises ToolError."""
+    async def tool(self, chosen: Chosen | None = None, jobs: int = 1) -> Server | CommandLine:
+        """StrykerJS, started if it isn't, and ready to test what is chosen, or to discover; raises BridgeError."""
+        await self._make_ready(chosen, jobs)
         if self._tool is None or self._tool.ended:
             await self.reset()
             serves = self._launch.installation.serves
@@ -112,14 +113,14 @@ class Bench:
     def _run_is_open(self) -> bool:
         return self._tool is not None and self._tool.run_is_open and not self._tool.ended
 
-    async def _close_run(self) -> None:
-        assert self._tool is not None
+    async def _make_ready(self, chosen: Chosen | None = None, jobs: int = 1) -> None:
+        if self._tool is None or self._tool.ended:
+            return
         try:
-            await self._tool.close_run()
+            await self._tool.make_ready(chosen, jobs)
         except BridgeError:  # its results are known: what is wrong with its end is no matter of the next request
             log.warning("StrykerJS is started anew", exc_info=True)
             await self.reset()
-        await self.clear()
 
     def _config(self) -> Path | None:
         file = config_file(self._project)

@@ -40,8 +40,8 @@ class CommandLine:
         """Nor does a run stay open."""
         return False
 
-    async def close_run(self) -> None:
-        """There is none."""
+    async def make_ready(self, chosen: Chosen | None, jobs: int) -> None:
+        """It always is."""
 
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""

@@ -18,6 +18,7 @@ from .launch import CONFIGURATION, TOOL, Launch, Wanted
 from .mutants import Chosen, Found, Tested, escaped, mutant_of
 
 GREETING = 60.0  # s; it takes one
+PATIENCE = 20.0  # s; it takes a tenth of one
 ENOUGH = 5000  # mutants of one run: StrykerJS keeps something of each until the run ends
 
 
@@ -38,14 +39,16 @@ class Server:
     """StrykerJS 9.3 and later. After a failure or a cancel: `end`.
 
     After each run it is ready to test other mutants of the same files without starting anything anew, until something
-    else is asked for, `close_run`, or the launch's `warm` seconds are over. The files mustn't change meanwhile.
+    else is asked for, or the launch's `warm` seconds are over. The files mustn't change meanwhile. Before each request:
+    `make_ready`.
     """
 
     def __init__(self, launch: Launch, tree: ProcessTree) -> None:
         self._launch, self._tree = launch, tree
         self._upstream = UpstreamServer(tree, TOOL)
         self._conversation = Conversation(tree, self._upstream.frames, launch.places)
-        self._run: OpenRun | None = None
+        self._run: OpenRun | None = None  # which waits
+        self._resumed: OpenRun | None = None  # which tests what comes next
 
     @classmethod
     async def start(cls, launch: Launch) -> Server:
@@ -75,7 +78,6 @@ class Server:
 
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""
-        await self.close_run()
         self._launch.want(Wanted(left_out=left_out))
         params = {} if paths is None else {"files": [{"path": escaped(path)} for path in paths]}
         files = (await self._ask("discover", params))["files"]
@@ -83,7 +85,7 @@ class Server:
 
     async def test(self, chosen: Chosen, jobs: int) -> AsyncGenerator[Tested, None]:
         """The result of each chosen mutant, and perhaps of others, as soon as it is known. Raises BridgeError."""
-        run = await self._resumed(chosen, jobs) or await self._begun(chosen, jobs)
+        run, self._resumed = self._resumed or await self._begun(chosen, jobs), None
         async with contextlib.aclosing(self._rest()) as messages:
             async for message in messages:
                 if message.get("method") == "reportMutationTestProgress":
@@ -95,14 +97,22 @@ class Server:
                     self._run = evolve(run, tested=run.tested + len(chosen.mutants))
                     return
 
-    async def close_run(self) -> None:
-        """Nothing of the last run is there when this returns. Raises BridgeError."""
-        if self._run is not None:
-            self._run = None
-            await self._tree.write(OVER)
-            async with contextlib.aclosing(self._rest()) as messages:
-                async for _ in messages:
-                    pass
+    async def make_ready(self, chosen: Chosen | None, jobs: int) -> None:
+        """Have the open run go on with what is chosen, if it suits; else it ends. Raises BridgeError."""
+        run, self._run = self._run, None
+        if run is None:
+            return
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if chosen is not None and run.suits(chosen, jobs):
+                    await self._resume(run, chosen, jobs)
+                else:
+                    await self._tree.write(OVER)
+                    async with contextlib.aclosing(self._rest()) as messages:
+                        async for _ in messages:
+                            pass
+        except TimeoutError:
+            raise ToolError(f"StrykerJS's last run didn't end within {PATIENCE:g} s") from None
 
     async def end(self) -> None:
         """End every process; idempotent."""
@@ -110,26 +120,21 @@ class Server:
 
     async def _begun(self, chosen: Chosen, jobs: int) -> OpenRun:
         """A new run of all that is in the files, limited to what is chosen."""
-        await self.close_run()
         self._launch.want(Wanted(concurrency=jobs, only=chosen.only, warm=self._launch.warm))
         self._conversation.begin()
         await self._upstream.begin("mutationTest", {"files": [{"path": escaped(path)} for path in chosen.paths]})
         return OpenRun(frozenset(chosen.paths), jobs)
 
-    async def _resumed(self, chosen: Chosen, jobs: int) -> OpenRun | None:
-        """The last run, if it goes on with these."""
-        run = self._run
-        if run is None or not run.suits(chosen, jobs):
-            return None
-        self._run = None
+    async def _resume(self, run: OpenRun, chosen: Chosen, jobs: int) -> None:
+        """Unless it had ended a moment ago."""
         self._launch.want(Wanted(concurrency=jobs, only=chosen.mutants, warm=self._launch.warm))
         self._conversation.resume()
         await self._tree.write(AGAIN)
         async with contextlib.aclosing(self._rest()) as messages:
             async for message in messages:
                 if message.get("method") == "msp-bridge/resumed":
-                    return run
-        return None  # it had ended a moment ago
+                    self._resumed = run
+                    return
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         self._conversation.begin()

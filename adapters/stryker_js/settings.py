@@ -12,7 +12,7 @@ from msp_bridge.adapter import ConfigurationError, Project
 
 TABLE = "stryker-js"
 KNOWN = ("node", "warm")
-WARM = 30.0
+WARM, WARM_OF_MANY = 30.0, 10.0
 LONGEST = 24 * 3600.0  # s
 
 
@@ -45,7 +45,7 @@ def _program(project: Project) -> Path | None:
 
 
 def _warm(project: Project) -> float:
-    warm = project.settings.get("warm", WARM)
+    warm = project.settings.get("warm", WARM_OF_MANY if project.nested else WARM)
     if isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm <= LONGEST:
         raise ConfigurationError(f"the setting `warm` of {TABLE!r} must be a number of seconds, not {warm!r}")
     return float(warm)

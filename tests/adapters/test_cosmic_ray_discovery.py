@@ -214,6 +214,28 @@ async def test_readable_names_and_descriptions(tmp_path: Path) -> None:
     assert next(m for m in mutants if m.mutator == "Or -> And").description == "or -> and in f"
 
 
+async def test_what_leaves_nothing_is_shown_by_the_smallest_code_around_it_that_stays(tmp_path: Path) -> None:
+    text = (
+        b"import functools\n\n\n@functools.cache\ndef one(a):\n    return not a\n\n\n"
+        b"class C:\n    x = 1\n\n    @property\n    def two(self):\n        return 2\n"
+    )
+    root = project(tmp_path, {"a.py": text})
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+    assert all(mutant.replacement.strip() for mutant in mutants)
+    removed = {
+        (mutant.location.start.line, mutant.location.end.line): mutant.replacement.strip()
+        for mutant in mutants
+        if mutant.mutator == "RemoveDecorator"
+    }
+    assert removed == {
+        (2, 7): "def one(a):\n    return not a",
+        (11, 15): "def two(self):\n        return 2",
+    }
+    (nothing,) = [mutant for mutant in mutants if "not -> (nothing)" in mutant.mutator]
+    assert nothing.replacement.strip() == "a"
+
+
 async def test_only_what_is_in_scope_is_discovered(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     async with adapter_on(root) as adapter:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
 
-from msp_bridge.adapter import Result, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Result, Status, ToolError
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 
@@ -119,6 +119,34 @@ async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(
             await results_of(adapter, one)
         (root / "tests/test_red.py").unlink()
         assert len(await results_of(adapter, one)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "why"),
+    [
+        ("tests/test_more.py", "import nothere\n", "ModuleNotFoundError: No module named 'nothere'"),
+        ("tests/test_more.py", "x = 1\ndef (\n", "SyntaxError: invalid syntax (test_more.py, line 2)"),
+    ],
+)
+async def test_a_module_that_cannot_be_imported_is_told_in_one_line(
+    path: str, text: str, why: str, tmp_path: Path
+) -> None:
+    root = copied("cr_flat", tmp_path)
+    (root / path).write_text(text)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError) as caught:
+            await results_of(adapter, mutants)
+    assert str(caught.value).endswith(f"in a private copy): {path}: {why}")
+
+
+async def test_a_broken_configuration_is_told_to_who_names_a_file(tmp_path: Path) -> None:
+    root = copied("cr_flat", tmp_path)
+    (root / "cosmic-ray.toml").write_text("[cosmic-ray]\nmodule-path = = 1\n")
+    async with adapter_on(root) as adapter:
+        assert adapter.claims("calc/core.py")
+        with pytest.raises(ConfigurationError, match=r"cosmic-ray\.toml"):
+            await discovered(adapter, "calc/core.py")
 
 
 @pytest.mark.parametrize(

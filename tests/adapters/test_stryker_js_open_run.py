@@ -94,6 +94,21 @@ async def test_results_of_a_run_that_goes_on_say_as_much_as_the_first(tmp_path: 
         assert (result.duration is None) == (before.duration is None)
 
 
+async def test_what_its_tests_wrote_is_there_as_long_as_it_is_open(tmp_path: Path) -> None:
+    root = copied("js_command", tmp_path)
+    check = root / "check.js"
+    keep = (
+        "const kept = '../../kept.txt'; // beside the sandbox\n"
+        "if (process.env.__STRYKER_ACTIVE_MUTANT__) fs.readFileSync(kept); else fs.writeFileSync(kept, '');\n"
+    )
+    check.write_text(check.read_text().replace("const { clamp }", f"{keep}const {{ clamp }}"))
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter)
+        first = statuses(await results_of(adapter, mutants))
+        assert Status.SURVIVED in first.values()
+        assert statuses(await results_of(adapter, mutants)) == first
+
+
 async def test_what_was_edited_meanwhile_counts(starts: Path, tmp_path: Path) -> None:
     root = copied("js_command", tmp_path)
     async with adapter_on(root, jobs=1) as adapter:

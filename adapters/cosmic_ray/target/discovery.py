@@ -130,10 +130,10 @@ class Module:
         """
         start, end, text = edit
         while not text.strip() and node is not None:
-            first, last = self.offset(node.start_pos), self.offset(node.end_pos)
+            first, last = self.span(node)
             if first <= edit[0] and edit[1] <= last:
-                start, end = first, last
-                text = self.source[first : edit[0]] + edit[2] + self.source[edit[1] : last]
+                start, end = min(self.offset(node.start_pos), edit[0]), last
+                text = self.source[start : edit[0]] + edit[2] + self.source[edit[1] : last]
             node = node.parent
         return start, end, text
 

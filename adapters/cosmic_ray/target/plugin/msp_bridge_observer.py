@@ -8,10 +8,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from typing import Any
 
 LIMIT = 50  # failed tests that are named
+MARK = "E   "  # pytest's, before the lines of an exception
+PLACE = re.compile(r'\s+File "(.+)", line (\d+)')
 _report = os.environ.get("MSP_BRIDGE_REPORT")
 _source = os.environ.get("MSP_BRIDGE_SOURCE")  # the user's tree, which nothing should come from
 if os.environ.get("MSP_BRIDGE_OBSERVED"):
@@ -29,7 +32,17 @@ def _write(event: Any) -> None:
 
 def _message(report: Any) -> str:
     crash = getattr(report.longrepr, "reprcrash", None)
-    return str(getattr(crash, "message", None) or report.longrepr)[-1000:]
+    return str(getattr(crash, "message", None) or _gist(str(report.longrepr)))[-1000:]
+
+
+def _gist(text: str) -> str:
+    """The line that names the exception, and where, of the many that pytest says when a module can't be imported."""
+    marked = [line[len(MARK) :] for line in text.splitlines() if line.startswith(MARK)]
+    exception = next((line for line in reversed(marked) if line[:1].strip()), None)
+    if exception is None:
+        return text
+    place = next((found for line in marked if (found := PLACE.fullmatch(line))), None)  # of a syntax error
+    return exception if place is None else f"{exception} ({os.path.basename(place[1])}, line {place[2]})"
 
 
 def _failed(report: Any) -> None:
