@@ -24,7 +24,7 @@ demo: $(VENV)/.demo
 	$(BIN)/msp-bridge run --root examples/shop
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 docker-test: $(VENV)/.test
 	$(BIN)/python -m pytest docker

@@ -55,8 +55,9 @@ class Session:
             self._named = named
 
     async def _discover(self, params: Any) -> Any:
+        named = await self._configured()
         selection = self._dialect.discover_selection(params)
-        async with self._workspace() as workspace:
+        async with self._workspace(named) as workspace:
             found = []
             with _told_in_the_log():
                 async with contextlib.aclosing(workspace.discover(selection)) as mutants:
@@ -65,11 +66,12 @@ class Session:
             return self._dialect.files(found, workspace.named_files(selection))
 
     async def _mutation_test(self, params: Any) -> Any:
+        named = await self._configured()
         # In a thread: 100,000 mutants take a second, and other clients must not notice.
         selection = await asyncio.to_thread(self._dialect.test_selection, params)
         if selection.empty:
             return self._dialect.files(())
-        async with self._workspace() as workspace:
+        async with self._workspace(named) as workspace:
             with _told_in_the_log():
                 async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
                     async for batch in ready:
@@ -77,10 +79,19 @@ class Session:
                         await self._notify(self._dialect.progress_method, self._dialect.files(tested))
         return self._dialect.files(())
 
-    @contextlib.asynccontextmanager
-    async def _workspace(self) -> AsyncIterator[Workspace]:
+    async def _configured(self) -> str | None:
+        """The configuration file that holds for a request: asked before it awaits anything else.
+
+        The lock is given in the order in which it is asked for, so a `configure` behind the request can't overtake it.
+        Nor does the request overtake one before it: the connection lets each request take its first step before it
+        reads the next (`Connection._start`), and with that the task that `carried_out` makes stands before the next
+        request's.
+        """
         async with self._configuring:
-            named = self._named
+            return self._named
+
+    @contextlib.asynccontextmanager
+    async def _workspace(self, named: str | None) -> AsyncIterator[Workspace]:
         with _told_to_the_client():
             async with self._workspaces.use(named) as workspace:
                 yield workspace

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.workspace.interpreter import candidates, find_interpreter
+from msp_bridge.workspace.own_environment import is_for_the_bridge_alone
 
 Environment = Callable[[Path], Path]
 
@@ -161,3 +162,20 @@ def test_an_environment_with_nothing_but_the_bridge_in_it_is_no_projects(root: P
     assert str(own) in doctor(root, own, tmp_path), "better than none"
     own = installed(tmp_path / "pipx" / "msp-bridge", "msp-bridge", "mutmut", "pytest")  # as `pipx inject` does
     assert str(own) in doctor(root, own, everywhere.parent)
+
+
+def test_what_pip_leaves_behind_of_a_failed_uninstall_is_nothing_that_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    (site / "msp_bridge-1.dist-info").mkdir(parents=True)
+    (site / "msp_bridge-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: msp-bridge\nVersion: 1\n")
+    (site / "~ip-23.0.dist-info").mkdir()
+    (site / "~heel-1.dist-info").mkdir()
+    (site / "~heel-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\n")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(site))
+    assert is_for_the_bridge_alone()
+    (site / "other-1.dist-info").mkdir()
+    (site / "other-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
+    os.utime(site, ns=(1, 1))  # certainly not what it was
+    assert not is_for_the_bridge_alone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import MAX_IDLE, OpenWorkspaces
 from msp_bridge.workspace.router import Place
 from msp_bridge.workspace.shares import Shares
+from msp_bridge.workspace.survey import Survey
 from msp_bridge.workspace.tool import Tool as AtItsPlace
 from msp_bridge.workspace.workspace import Workspace
 
@@ -168,6 +170,43 @@ async def test_clients_that_come_while_a_workspace_is_being_opened_share_it(
     assert one is other
     assert await opened(workspaces) is one
     assert closed == []
+
+
+@pytest.mark.parametrize("folder", ["", "web/"])
+async def test_a_configuration_that_is_saved_while_its_projects_are_looked_for_is_read(
+    workspaces: OpenWorkspaces, root: Path, folder: str
+) -> None:
+    (root / folder).mkdir(exist_ok=True)
+    file = root / folder / "msp-bridge.toml"
+    file.write_text("scripted = {number = 3}")
+    look = SlowLook(root / folder / "scripted.json")
+    opening = asyncio.create_task(opened(workspaces))
+    await look.begun()
+    file.write_text("scripted = {number = 7}")
+    look.end()
+    workspace = await opening
+    assert workspace.tools[-1].folder == folder
+    assert workspace.tools[-1].adapter._project.settings == {"number": 7}  # type: ignore[attr-defined]
+    assert await opened(workspaces) is workspace
+
+
+async def test_a_configuration_that_is_saved_at_every_look_is_read_by_the_next_request(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = itertools.count(1)
+
+    def saved_meanwhile(*arguments: Any) -> Survey:
+        survey = Survey(*arguments)
+        (root / "msp-bridge.toml").write_text(f"jobs = {next(numbers)}")
+        return survey
+
+    with monkeypatch.context() as patch:
+        patch.setattr("msp_bridge.workspace.workspace.Survey", saved_meanwhile)
+        before = await opened(workspaces)
+    last = next(numbers) - 1
+    after = await opened(workspaces)
+    assert after.tools[0].adapter._project.jobs == last  # type: ignore[attr-defined]
+    assert closed == [before]
 
 
 async def test_a_client_that_leaves_while_its_workspace_is_being_opened_leaves_nothing_behind(

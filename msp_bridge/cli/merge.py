@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from msp_bridge.cli.outputs import Outputs, output_options
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.model import Status
 from msp_bridge.reports.entries import entries
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
@@ -52,11 +52,13 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
 
 
 def _read(files: Sequence[Path]) -> list[NamedReport]:
-    """The reports in `files`. Raises ConfigurationError for the first that is none."""
+    """The reports in `files`. Raises CommandLineError for one that isn't there, ConfigurationError for what is none."""
     values = []
     for file in files:
         try:
             values.append(parse(file.read_bytes()))
+        except (FileNotFoundError, NotADirectoryError):
+            raise CommandLineError(f"there is no file {file}") from None
         except OSError as error:
             raise ConfigurationError(f"can't read {file}: {error.strerror}") from None
         except NotJson as error:

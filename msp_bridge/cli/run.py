@@ -64,9 +64,10 @@ def command(
     With --since main, only what you have changed since you left main is tested: your commits, what is not yet
     committed, and new files.
 
-    Exit codes: 0 done; 1 the mutation score is below the threshold, or something could not be tested, with the reason
-    on stderr; 2 the command line is wrong, or names what isn't there; 130 interrupted. A report of a run
-    that was interrupted has the mutants that were not tested as Pending.
+    Exit codes: 0 done; 1 the mutation score is below the threshold, or something could not be tested, as when git
+    doesn't know the REVISION, with the reason on stderr; 2 the command line is wrong, or names a file, directory,
+    interpreter or adapter that isn't there; 130 interrupted. A report of a run that was interrupted has the mutants
+    that were not tested as Pending.
     """
     options, outputs = Options.of(values), Outputs.of(values)
     options.check()

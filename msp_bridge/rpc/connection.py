@@ -119,7 +119,9 @@ class Connection:
             await self._fail(id, RpcError(errors.REQUEST_FAILED, text))
         else:
             self._running[id] = tasks.create_task(self._answer(call, id), name=f"{call.method} {id}")
-            await asyncio.sleep(0)  # a task that is cancelled before its first step would never answer
+            # A task that is cancelled before its first step would never answer; and `Session` counts on its requests
+            # taking that step in the order of the messages, each before the next is read.
+            await asyncio.sleep(0)
 
     async def _notice(self, call: Call) -> None:
         if call.method == "$/cancelRequest":

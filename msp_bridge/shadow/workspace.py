@@ -45,9 +45,8 @@ class ShadowWorkspace:
     source: Path
     path: Path  # the directory of the copy; its parent is ours too
     overlaid: set[str] = field(factory=set)
-    left_out: frozenset[str] = (
-        frozenset()
-    )  # what the tool itself makes in the root of a project; it may in the copy, too
+    # What the tool itself makes in the root of a project; it may in the copy, too:
+    left_out: frozenset[str] = frozenset()
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh

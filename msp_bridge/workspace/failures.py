@@ -49,9 +49,14 @@ class Failures:
             async with contextlib.aclosing(source):
                 async for item in source:
                     yield item
-        except BridgeError as error:
-            self._found[part] = error
         except Exception as error:  # a fault of one adapter is no reason for another's results to be lost
-            log.exception("a fault of %s", part.tool.label)
-            text = f"{error!r}: that is a fault of the adapter; please report it, with the log"
-            self._found[part] = BridgeError(text)
+            self._found[part] = told(error)
+            if self._found[part] is not error:
+                log.exception("a fault of %s", part.tool.label)
+
+
+def told(error: Exception) -> BridgeError:
+    """What a user is told of a failure in one project of several."""
+    if isinstance(error, BridgeError):
+        return error
+    return BridgeError(f"{error!r}: that is a fault of the adapter; please report it, with the log")

@@ -15,12 +15,13 @@ from msp_bridge.workspace.fingerprint import fingerprint
 from msp_bridge.workspace.workspace import Workspace
 
 MAX_IDLE = 2  # workspaces that are kept warm without a request: each may hold a loaded test suite
+MAX_LOOKS = 3  # at a tree whose configuration changes meanwhile; the next request looks again
 
 
 @define(eq=False)
 class _Entry:
     workspace: Workspace
-    fingerprint: str
+    fingerprints: tuple[str, str]  # before anything was read, of the root; before the tools were looked for, of all
     users: int = 0
 
 
@@ -81,21 +82,32 @@ class OpenWorkspaces:
         return entry
 
     def _open(self, named: str | None) -> _Entry:
-        workspace = Workspace.open(self._root, self._options, named)
-        return _Entry(workspace, fingerprint(self._root, named, workspace.folders))
+        """A file that is saved meanwhile may have been read before: then once more."""
+        for _ in range(MAX_LOOKS):
+            at_root = fingerprint(self._root, named)
+            survey = Workspace.survey(self._root, self._options, named)
+            everywhere = fingerprint(self._root, named, survey.folders)  # finding the folders takes the longest
+            opened = _Entry(Workspace.of(self._root, survey), (at_root, everywhere))
+            if self._is_up_to_date(opened, named):
+                break
+        return opened
 
     def _keep(self, named: str | None, opened: _Entry) -> None:
         """In the place of the one before, unless that is just like it: then its tools are warm."""
         before = self._entries.get(named)
         if before is not None:
-            if before.fingerprint == opened.fingerprint and opened.workspace.is_like(before.workspace):
+            if before.fingerprints == opened.fingerprints and opened.workspace.is_like(before.workspace):
                 return
             self._outdated.append(before)
         self._entries[named] = opened
 
     def _is_current(self, named: str | None) -> bool:
         entry = self._entries.get(named)
-        return entry is not None and entry.fingerprint == fingerprint(self._root, named, entry.workspace.folders)
+        return entry is not None and self._is_up_to_date(entry, named)
+
+    def _is_up_to_date(self, entry: _Entry, named: str | None) -> bool:
+        folders = entry.workspace.folders
+        return entry.fingerprints == (fingerprint(self._root, named), fingerprint(self._root, named, folders))
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]

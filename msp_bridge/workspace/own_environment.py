@@ -22,7 +22,8 @@ def is_for_the_bridge_alone() -> bool:
 @functools.lru_cache(maxsize=1)
 def _holds_only(name: str, sites: tuple[str, ...], _: tuple[int, ...]) -> bool:
     """For each project of a tree it is asked; looked up again when something was installed or removed."""
-    present = {_normal(found.name): found for found in importlib.metadata.distributions(path=list(sites))}
+    found = importlib.metadata.distributions(path=list(sites))
+    present = {_normal(one.metadata["Name"]): one for one in found if _is_named(one)}
     pending, due = [name, *INSTALLERS], set()
     while pending:
         if (one := _normal(pending.pop())) in due:
@@ -32,6 +33,12 @@ def _holds_only(name: str, sites: tuple[str, ...], _: tuple[int, ...]) -> bool:
         wanted = (line for line in required if one == name or "extra ==" not in line)
         pending += [match[0] for line in wanted if (match := REQUIRED.match(line))]
     return present.keys() <= due
+
+
+def _is_named(found: importlib.metadata.Distribution) -> bool:
+    """An uninstall of pip's that fails leaves directories without metadata, such as `~ip-23.0.dist-info`."""
+    metadata = found.metadata  # None, or nothing in it, by the version of Python
+    return bool(metadata) and "Name" in metadata
 
 
 def _normal(name: str) -> str:

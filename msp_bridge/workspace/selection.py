@@ -40,6 +40,13 @@ class KnownMutant:
             and self.replacement in (None, mutant.replacement)
         )
 
+    @property
+    def mutant(self) -> Mutant | None:
+        """As the model has it; None when the client didn't tell the replacement, for the id is made of that too."""
+        if self.replacement is None:
+            return None
+        return Mutant(self.path, self.mutator, self.location, self.replacement)
+
 
 Item = TypeVar("Item", Target, KnownMutant)
 

@@ -13,7 +13,7 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.boundary import Boundary
 from msp_bridge.workspace.configuration import Configuration
-from msp_bridge.workspace.failures import Failures
+from msp_bridge.workspace.failures import Failures, told
 from msp_bridge.workspace.precedence import Precedence, Turn
 from msp_bridge.workspace.router import Part, Place, Router
 from msp_bridge.workspace.selection import Selection
@@ -49,7 +49,11 @@ class Workspace:
 
         Raises ConfigurationError. Starts no process.
         """
-        survey = cls.survey(root, options or Configuration(), named)
+        return cls.of(root, cls.survey(root, options or Configuration(), named))
+
+    @classmethod
+    def of(cls, root: Path, survey: Survey) -> Workspace:
+        """The workspace at `root` with the tools that the survey finds. Raises ConfigurationError."""
         return cls(root, survey.places(), survey.shares, survey.folders)
 
     @staticmethod
@@ -132,11 +136,31 @@ class Workspace:
 
     async def _test(self, part: Part, selection: Selection, turn: Turn, *, alone: bool) -> AsyncGenerator[Result, None]:
         """A failure that isn't the whole answer is told of each mutant, too."""
+        due: dict[Mutant, bool] | None = None
+        reason, failure = f"{part.tool.adapter.name} gave no result for it, {WHY}", None
+        try:
+            due = await self._due(part, selection)
+            async with contextlib.aclosing(self._asked(part.tool, due, turn)) as results:
+                async for result in results:
+                    yield result
+        except Exception as error:
+            if alone:
+                raise
+            reason, failure = str(told(error)), error
+        # One that is never reported would spin in the editor for ever.
+        for mutant in self._known(part.tool, selection) if due is None else due:
+            yield Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}")
+        if failure is not None:
+            raise failure
+
+    async def _due(self, part: Part, selection: Selection) -> dict[Mutant, bool]:
         async with contextlib.aclosing(self._discover(part, selection)) as mutants:
-            due = dict.fromkeys([mutant async for mutant in mutants], True)
+            return dict.fromkeys([mutant async for mutant in mutants], True)
+
+    async def _asked(self, tool: Tool, due: dict[Mutant, bool], turn: Turn) -> AsyncGenerator[Result, None]:
+        """What the tool finds out; what it has a result for is no longer due."""
         if not due:
             return
-        tool, failure = part.tool, None
         with self._shares.party(tool.label):
             async with contextlib.aclosing(tool.test(list(due))) as results:
                 while True:
@@ -144,21 +168,17 @@ class Workspace:
                     try:
                         result = await anext(results)
                     except StopAsyncIteration:
-                        break
-                    except Exception as error:
-                        if alone:
-                            raise
-                        failure = error
-                        break
+                        return
                     if due.pop(result.mutant, False):
                         yield result
                     else:
                         log.warning("%s gave a result that is not due: %s", tool.label, result)
-        reason = f"not tested: {failure or f'{tool.adapter.name} gave no result for it, {WHY}'}"
-        for mutant in due:  # one that is never reported would spin in the editor for ever
-            yield Result(mutant, Status.IGNORED, status_reason=reason)
-        if failure is not None:
-            raise failure
+
+    def _known(self, tool: Tool, selection: Selection) -> list[Mutant]:
+        """The tool's mutants that the client named one by one: what is due when they can't be discovered."""
+        owner = cache(partial(self._owner, Boundary(self.root)))
+        known = dict.fromkeys(known.mutant for known in selection.mutants or ())
+        return [mutant for mutant in known if mutant is not None and owner(mutant.path) is tool]
 
     async def _wait(self, turn: Turn, tool: Tool) -> None:
         """Until no newer request wants to go on; meanwhile the tool's share is the others'."""

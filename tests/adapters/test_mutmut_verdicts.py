@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from msp_bridge.adapters.mutmut.target.fault import gist, last_error
 from mutmut_trial import Trial
 
 from msp_bridge.adapter import Result, Status, ToolError
@@ -156,6 +157,41 @@ async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, caplog, te
         assert str(trial.root) in caplog.text or "copy-0" not in caplog.text, "places are the user's own"
         trial.write("tests/test_m.py", "from pkg.m import f\n\ndef test_m():\n    assert f(1) == 2\n")
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("E   AssertionError: x\nE   assert 1 == 2\nE    +  where 1 = f()", "AssertionError: x"),
+        (">   f()\nE       AssertionError: x\nE       assert 1 == 2\nE        +  where 1 = f()", "AssertionError: x"),
+        ("E   LookupError: a\nE   \nE   b", "LookupError: a"),
+        ("E   KeyError: 'a'\nE   x\n\nDuring handling of it:\n\nE   ValueError: b\nE   c", "ValueError: b"),
+        ('E     File "t.py", line 1\nE       def f(:\nE             ^\nE   SyntaxError: no', "SyntaxError: no"),
+        ("file t.py, line 1\n  def test(nope):\nE       fixture 'nope' not found", "fixture 'nope' not found"),
+        ("Traceback (most recent call last):\n  File 'a'\nKeyError: 1\nnote", "KeyError: 1"),
+        ("assert 1 == 2\n +  where 1 = f()", "assert 1 == 2"),
+        ("…rest of\n  the message", "the message"),
+        ("", "it says nothing"),
+        ("E   \n  ", "it says nothing"),
+    ],
+)
+def test_the_gist_is_what_the_last_exception_says_first(text, line):
+    assert gist(text) == line
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("ERROR: x\n\n", "ERROR: x"),
+        ("error: x\n0 errors\nno errors", "error: x"),
+        ("10 errors\nfine", "10 errors"),
+        ("fine\n0 errors\n", "0 errors"),
+        ("", "it says nothing"),
+        ("\n \n", "it says nothing"),
+    ],
+)
+def test_the_last_error_is_a_line_that_tells_of_one(log, line):
+    assert last_error(log) == line
 
 
 async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):

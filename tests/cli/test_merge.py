@@ -105,7 +105,12 @@ def test_what_can_not_be_merged_is_one_line_and_nothing_is_written(reports: Path
 
 def test_a_file_that_is_not_there_is_one_line(reports: Path) -> None:
     done = merge(reports, "gone.json")
-    assert (done.returncode, done.stderr) == (1, "msp-bridge: can't read gone.json: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (2, "msp-bridge: there is no file gone.json\n")
+
+
+def test_a_file_that_can_not_be_read_is_one_line(reports: Path) -> None:
+    done = merge(reports, "x" * 300)
+    assert (done.returncode, done.stderr) == (1, f"msp-bridge: can't read {'x' * 300}: File name too long\n")
 
 
 def test_without_a_report_the_command_line_is_wrong(reports: Path) -> None:

@@ -144,6 +144,20 @@ async def test_a_request_behind_a_configure_gets_what_that_has_set(project: Scri
     assert [mutant["mutatorName"] for _, mutant in mutants_of(await client.result(last))] == ["digit"]
 
 
+async def test_a_configure_behind_a_request_does_not_overtake_it(project: ScriptedProject, client: Client) -> None:
+    project.write("a.py", "1 one")
+    project.script({"mutator": "word", "find": "one", "replacement": "two"}, name="other.json")
+    await client.request("configure", {"configFilePath": "other.json"})
+    for _ in range(10):
+        await client.request("configure", {})
+        found, tested = await client.ask("discover"), await client.ask("mutationTest")
+        configured = await client.ask("configure", {"configFilePath": "other.json"})
+        assert [mutant["mutatorName"] for _, mutant in mutants_of(await client.result(found))] == ["digit"]
+        assert await client.result(tested) == DONE
+        assert [mutant["mutatorName"] for _, mutant in client.take_results()] == ["digit"]
+        await client.result(configured)
+
+
 async def test_a_request_behind_a_configure_can_be_cancelled_and_the_configure_is_answered_in_any_case(
     project: ScriptedProject,
 ) -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from itertools import groupby
+from textwrap import dedent
+
 from .channel import Message
 
 MARK = "E   "  # pytest's, before the lines of an exception
+SILENCE = "it says nothing"
+NO_ERROR = re.compile(r"\b(0|no) errors\b", re.IGNORECASE)
 TRACEBACK = "Traceback (most recent call last):"
 CUT = "…"  # in the place of the beginning of a message that was too long
 
@@ -34,18 +40,28 @@ def fault_of(answer: Message, log: str) -> Unprepared:
 
 
 def gist(text: str) -> str:
-    """The line that names the exception, of what pytest says of a test or a module."""
-    lines = text.splitlines() or [""]
-    if marked := [line[len(MARK) :] for line in lines if line.startswith(MARK)]:
-        return next((line for line in reversed(marked) if line[:1].strip()), marked[-1].strip())
-    if text.startswith(CUT):
-        return lines[-1].strip()
-    if TRACEBACK in lines:
+    """The line that names the last exception, of what pytest says of a test or a module."""
+    lines = text.splitlines()
+    if marked := _last_marked(lines):
+        lines = dedent("\n".join(marked)).splitlines()
+    elif text.startswith(CUT):
+        lines = lines[-1:]
+    elif TRACEBACK in lines:
         lines = lines[len(lines) - lines[::-1].index(TRACEBACK) :]
-    return next((line for line in lines if line[:1].strip()), lines[0].strip())
+    return next((line.strip() for line in lines if line[:1].strip()), "") or _first(lines)
 
 
 def last_error(log: str) -> str:
     """The last line that speaks of an error, or else the last one."""
-    lines = [line.strip() for line in log.splitlines()] or ["it says nothing"]
-    return next((line for line in reversed(lines) if "error" in line.lower()), lines[-1])
+    lines = [line.strip() for line in reversed(log.splitlines())]
+    return next((line for line in lines if "error" in NO_ERROR.sub("", line).lower()), _first(lines))
+
+
+def _last_marked(lines: list[str]) -> list[str]:
+    """The marked lines of the last exception of a chain, without their marks; none if there are none."""
+    blocks = [list(block) for marked, block in groupby(lines, lambda line: line.startswith(MARK)) if marked]
+    return [line[len(MARK) :] for line in blocks[-1]] if blocks else []
+
+
+def _first(lines: list[str]) -> str:
+    return next((line.strip() for line in lines if line.strip()), SILENCE)
