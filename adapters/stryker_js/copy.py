@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
@@ -19,15 +20,13 @@ from msp_bridge.adapter import Project
 from msp_bridge.shadow import ShadowWorkspace, erase, unwritable
 
 from . import plug_n_play
-from .links import MODULES, link_beside, link_modules, make_link
+from .installed import Installed, look, walk
+from .links import MODULES, link_beside, link_modules, make_link, stamp
 from .members import members_of
 from .places import Places
 
 COPIES = 16  # how many runs, of all bridges, may go on in one project
 SANDBOX = ".stryker-tmp"
-UNSEARCHED = {MODULES, SANDBOX, ".git", ".hg", ".svn"}
-# what each installation writes
-INSTALLED = (".package-lock.json", ".modules.yaml", ".yarn-state.yml", ".yarn-integrity")
 WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
 
 
@@ -39,9 +38,11 @@ class Copy:
     _shadow: ShadowWorkspace
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
     _members: dict[Path, ShadowWorkspace] = field(factory=dict)  # of the workspace; ours with the copy
-    _modules: dict[str, tuple[object, ...]] = field(factory=dict)  # directory of modules to what is installed in it
+    _installed: Installed = field(factory=dict)
+    _made: object = None  # the copies, at the last refresh
     _looked_at: str = ""  # the digest of the content whose names are known
     _nameless: tuple[str, ...] = ()
+    _linked: tuple[object, tuple[Path, ...]] | None = None  # Yarn's maps, and what they link to
     _mapped: object = None  # what Yarn's maps in the copies were made of
 
     @classmethod
@@ -78,8 +79,8 @@ class Copy:
 
     @property
     def installed(self) -> tuple[object, ...]:
-        """Equal as long as the same packages are installed."""
-        return tuple(sorted(self._modules.items())), *(shadow.digest for shadow in self._members.values())
+        """Equal as long as the same packages are installed, and those that are linked to or copied are unchanged."""
+        return tuple(sorted(self._installed.items())), *(shadow.digest for shadow in self._members.values())
 
     @property
     def state(self) -> object:
@@ -93,11 +94,30 @@ class Copy:
         try:
             for member in self._members.values():
                 member.refresh()
+            self._erase_unneeded()
             self._leave_out_nameless()
+            self._installed = self._look_around()
             self._link_around()
             self._write_maps()
+            self._made = self._identities
         except OSError as error:
             raise unwritable(self._shadow.path, error) from error
+
+    def is_current(self) -> bool:
+        """Whether nothing of the project, of the members of its workspace, or of what is installed has changed.
+
+        Since `refresh`, by a look that writes nothing, so tests may be running. Nor is it when a copy was deleted.
+        """
+        try:
+            return (
+                self._made == self._identities
+                and self._shadow.is_current()
+                and members_of(self.source, self._above) == tuple(self._members)
+                and all(member.is_current() for member in self._members.values())
+                and self._look_around() == self._installed
+            )
+        except OSError:  # something vanished meanwhile
+            return False
 
     def clear(self) -> None:
         """Delete what runs that were ended have left. None may be going on. Raises ToolError."""
@@ -125,39 +145,59 @@ class Copy:
         if member in self._members:
             return self._members[member]
         relative = member.relative_to(self._above[-1])
-        home = self._top.with_name("members") / "+".join(relative.parts)
-        return ShadowWorkspace(member, home / relative, overlaid={*plug_n_play.OURS})
+        home = blake2b(os.fsencode(relative), digest_size=8).hexdigest()
+        return ShadowWorkspace(member, self._homes / home / relative, overlaid={*plug_n_play.OURS})
+
+    def _erase_unneeded(self) -> None:
+        """Copies of packages that the project doesn't depend on any more."""
+        if not self._above or not self._homes.is_dir():
+            return
+        needed = {shadow.path.relative_to(self._homes).parts[0] for shadow in self._members.values()}
+        for home in set(os.listdir(self._homes)) - needed:
+            erase(str(self._homes / home))
 
     def _link_around(self) -> None:
         moved = self._moved
         for directory, left, place in zip(self._above, (self.source, *self._above), self._beside, strict=False):
             link_beside(directory, left.name, place, moved)
-        self._modules = {}
         for modules, place in self._places_of_modules():
-            if modules.is_dir():
-                names = link_modules(modules, place, moved)
-                self._modules[str(modules)] = (names, *(_stamp(modules / name) for name in INSTALLED))
+            if os.path.isdir(modules):
+                link_modules(modules, place, moved)
+            elif os.path.lexists(place):
+                erase(str(place))
         for member, shadow in self._members.items():
             self._link_around_member(member, shadow.path)
+
+    def _look_around(self) -> Installed:
+        top = self._above[-1] if self._above else self.source
+        modules = (modules for modules, _ in self._places_of_modules())
+        root = plug_n_play.root_of((self.source, *self._above))
+        if root is None:
+            return look(modules, (), top)
+        maps = tuple(stamp(root / name) for name in plug_n_play.OURS)
+        if self._linked is None or self._linked[0] != maps:
+            self._linked = maps, plug_n_play.linked_from(root)
+        return {str(root): maps, **look(modules, self._linked[1], top)}
 
     def _write_maps(self) -> None:
         root = plug_n_play.root_of((self.source, *self._above))
         if root is None:
             return
         moved = self._moved
-        self._modules[str(root)] = tuple(_stamp(root / name) for name in plug_n_play.OURS)
-        if self._mapped != (self._modules[str(root)], moved) or not all(map(plug_n_play.is_used, moved.values())):
+        if self._mapped != (self._installed[str(root)], moved) or not all(map(plug_n_play.is_used, moved.values())):
             for copy in moved.values():
                 plug_n_play.write_maps(root, copy, moved)
-            self._mapped = self._modules[str(root)], moved
+            self._mapped = self._installed[str(root)], moved
 
     def _link_around_member(self, member: Path, copy: Path) -> None:
         """Around the copy of a member is what is around ours."""
         for directory, left, place in zip(member.parents, (copy, *copy.parents), copy.parents, strict=False):
             ours = self._top / directory.relative_to(self._above[-1])
             link_beside(ours, left.name, place, {})
-            if (ours / MODULES).is_dir():
+            if os.path.isdir(ours / MODULES):
                 make_link(f"{place}/{MODULES}", f"{ours}/{MODULES}")
+            elif os.path.lexists(place / MODULES):
+                erase(str(place / MODULES))
             if directory == self._above[-1]:
                 break
 
@@ -174,6 +214,11 @@ class Copy:
         return {self.source: self.path, **members}
 
     @property
+    def _identities(self) -> object:
+        """They change when a copy was deleted or made anew."""
+        return self.identity, *(shadow.identity for shadow in self._members.values())
+
+    @property
     def _beside(self) -> Sequence[Path]:
         """What stands for each directory above."""
         return self._shadow.path.parents[: len(self._above)]
@@ -183,42 +228,30 @@ class Copy:
         """What stands for the root of the workspace."""
         return self._beside[-1]
 
+    @property
+    def _homes(self) -> Path:
+        """Where the copies of the workspace's packages are, each in a directory of its own."""
+        return self._top.with_name("members")
+
 
 def _workspace_above(source: Path) -> tuple[Path, ...]:
     """The directories above, the nearest first, up to the last that packages might be resolved through."""
     above = [directory for directory in source.parents if directory not in (Path.home(), Path(directory.anchor))]
-    last = max(
-        (depth for depth, directory in enumerate(above, 1) if any((directory / name).exists() for name in WORKSPACE)),
-        default=0,
-    )
-    return tuple(above[:last])
+    while above and not any(os.path.exists(above[-1] / name) for name in WORKSPACE):
+        above.pop()
+    return tuple(above)
 
 
 def _modules_below(source: Path) -> Iterator[str]:
     """Every `node_modules` that isn't in another one, relative, with `/`."""
-    for directory, names, _ in _walk(source):
+    for directory, names, _ in walk(source):
         if MODULES in names:
             yield (Path(directory).relative_to(source) / MODULES).as_posix()
 
 
 def _nameless_below(source: Path) -> Iterator[str]:
     """Every file and directory whose name is no UTF-8 text, relative, with `/`."""
-    for directory, names, files in _walk(source):
+    for directory, names, files in walk(source):
         for name in (*names, *files):
             if not name.isascii() and name != os.fsencode(name).decode("utf-8", "replace"):
                 yield (Path(directory).relative_to(source) / name).as_posix()
-
-
-def _walk(source: Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`, without what is installed and what tools keep."""
-    for directory, names, files in os.walk(source):
-        yield directory, names, files
-        names[:] = [name for name in names if name not in UNSEARCHED]
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size

@@ -35,7 +35,7 @@ def _source_of(name: str, package: Path, top: Path, archived: Mapping[str, Path]
     """Where the package that `package` calls `name` lies, if it is a member."""
     levels = (package, *package.parents)
     places = (level / MODULES / name for level in levels[: levels.index(top) + 1])
-    place = next(filter(Path.exists, places), archived.get(name))
+    place = next(filter(os.path.exists, places), archived.get(name))
     if place is None:
         return None
     real = Path(os.path.realpath(place))

@@ -27,7 +27,7 @@ CORE_LOCATION = re.compile(
 
 def is_used(root: Path) -> bool:
     """Whether the packages of the project at `root` are installed so."""
-    return (root / MAP).is_file()
+    return os.path.isfile(root / MAP)
 
 
 def root_of(directories: Iterable[Path]) -> Path | None:
@@ -49,6 +49,12 @@ def members_of(root: Path) -> dict[str, Path]:
     """The packages of the workspace at `root`, by their names."""
     found = (match for name in MAPS for match in MEMBER.finditer(_text(root / name)))
     return {match[1]: Path(os.path.normpath(root / match[2])) for match in found}
+
+
+def linked_from(root: Path) -> tuple[Path, ...]:
+    """The packages of `root` that are in none of its archives, links resolved."""
+    places = {match[2] for name in MAPS for match in LOCATION.finditer(_text(root / name)) if ".zip/" not in match[2]}
+    return tuple(sorted(Path(os.path.realpath(root / place)) for place in places))
 
 
 def relocated(text: str, root: Path, place: Path, moved: Moved) -> str:

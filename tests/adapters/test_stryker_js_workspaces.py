@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -159,4 +160,228 @@ def test_an_edit_in_a_package_that_is_needed_is_noticed(tmp_path: Path) -> None:
         copy.refresh()
         states.append(copy.state)
     assert states[0] == states[1] != states[2]
+    copy.close()
+
+
+def test_a_look_tells_whether_a_package_was_edited_or_another_is_needed_or_installed(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["shop"], shop=[], other=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    cached = TreeState.of(tmp_path / "cache")
+    for file, text in (
+        ("packages/web/a.js", ""),
+        ("packages/shop/edited.js", ""),
+        ("packages/shop/package.json", '{"dependencies": {"@own/other": "*"}}'),
+        ("node_modules/@own/fresh/package.json", "{}"),
+        ("node_modules/.package-lock.json", "{}"),
+    ):
+        assert copy.is_current(), f"before {file} is written"
+        (root / file).parent.mkdir(exist_ok=True)
+        (root / file).write_text(text)
+        assert not copy.is_current(), file
+        if file == "packages/web/a.js":
+            assert cached.differences(TreeState.of(tmp_path / "cache")) == [], "a look writes nothing"
+        copy.refresh()
+    assert copy.is_current()
+    (root / "packages/other/edited.js").write_text("")
+    assert not copy.is_current(), "it is needed by now"
+    copy.close()
+
+
+@pytest.mark.parametrize("part", ["web", "shop"])
+def test_a_copy_that_was_deleted_is_not_current(part: str, tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["shop"], shop=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    shutil.rmtree((copy.path.parent / part).resolve())
+    assert not copy.is_current()
+    copy.refresh()
+    assert copy.is_current()
+    assert (copy.path.parent / part / "package.json").is_file()
+    copy.close()
+
+
+def linked(to: Path, name: str = "lib") -> tuple[Path, Path]:
+    """A project with a package that is only linked to, as by `npm link`: their directories."""
+    project, package = to / "project", to / "elsewhere" / "lib"
+    (project / "node_modules" / name).parent.mkdir(parents=True)
+    (package / "src").mkdir(parents=True)
+    (package / "src" / "index.js").write_text("export const expected = 3;")
+    (project / "package.json").write_text("{}")
+    (project / "node_modules" / name).symlink_to(package)
+    return project, package
+
+
+@pytest.mark.parametrize("name", ["lib", "@scope/lib"])
+def test_an_edit_in_a_package_that_is_only_linked_to_is_noticed(name: str, tmp_path: Path) -> None:
+    project, package = linked(tmp_path, name)
+    copy = refreshed(project, tmp_path)
+    before = copy.state
+    copy.refresh()
+    assert copy.is_current()
+    assert copy.state == before
+    (package / "src" / "index.js").write_text("export const expected = null;")
+    assert not copy.is_current()
+    copy.refresh()
+    assert copy.is_current()
+    assert copy.state != before
+    copy.close()
+
+
+def test_an_edit_in_what_a_linked_package_links_to_is_noticed_but_not_in_what_is_installed_in_it(
+    tmp_path: Path,
+) -> None:
+    project, package = linked(tmp_path)
+    further = tmp_path / "elsewhere" / "further"
+    further.mkdir()
+    (package / "node_modules" / "installed").mkdir(parents=True)
+    (package / "node_modules" / "further").symlink_to(further)
+    (further / "back").symlink_to(package)
+    copy = refreshed(project, tmp_path)
+    before = copy.state
+    (package / "node_modules" / "installed" / "index.js").write_text("")
+    copy.refresh()
+    assert copy.state == before
+    (further / "index.js").write_text("")
+    copy.refresh()
+    assert copy.state != before
+    copy.close()
+
+
+def test_an_edit_in_a_package_that_yarns_map_links_to_is_noticed(tmp_path: Path) -> None:
+    project, package = linked(tmp_path)
+    shutil.rmtree(project / "node_modules")
+    (project / ".pnp.cjs").write_text(
+        '{"packageLocation": "./"}, {"packageLocation": "../elsewhere/lib/"}, '
+        '{"packageLocation": "../.yarn/berry/cache/all-npm-1.0.0-0.zip/node_modules/all/"}'
+    )
+    copy = refreshed(project, tmp_path)
+    before = copy.state
+    (package / "src" / "index.js").write_text("export const expected = null;")
+    assert not copy.is_current()
+    copy.refresh()
+    assert copy.is_current()
+    assert copy.state != before
+    copy.close()
+
+
+def test_another_directory_behind_a_link_is_noticed(tmp_path: Path) -> None:
+    project, package = linked(tmp_path)
+    shutil.copytree(package, tmp_path / "elsewhere" / "other")
+    copy = refreshed(project, tmp_path)
+    (project / "node_modules" / "lib").unlink()
+    (project / "node_modules" / "lib").symlink_to(tmp_path / "elsewhere" / "other")
+    assert not copy.is_current()
+    copy.close()
+
+
+def test_a_package_that_has_an_impossible_name_is_passed_over(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["x" * 300, "math"], math=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    assert (copy.path.parent / "math").resolve().is_relative_to(tmp_path / "cache")
+    copy.close()
+
+
+def test_packages_that_stand_in_a_directory_that_is_closed_to_us_are_passed_over(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[])
+    closed = root / "packages/web/node_modules"
+    closed.mkdir()
+    closed.chmod(0)
+    if os.access(closed, os.R_OK):  # as root, nothing is closed
+        pytest.skip("nothing is closed to this user")
+    try:
+        copy = refreshed(root / "packages/web", tmp_path)
+        assert (copy.path.parent.parent / "node_modules/@own/math").resolve().is_relative_to(tmp_path / "cache")
+        copy.close()
+    finally:
+        closed.chmod(0o755)
+
+
+def test_what_tools_write_again_in_node_modules_stays_in_the_copy(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    modules = project / "node_modules"
+    (modules / ".prisma/client").mkdir(parents=True)
+    (project / "package.json").write_text("{}")
+    files = (".package-lock.json", ".tsbuildinfo", ".prisma/client/index.js")
+    for name in files:
+        (modules / name).write_text("mine")
+    copy = refreshed(project, tmp_path)
+    ours = copy.path / "node_modules"
+    assert [(ours / name).exists() for name in files] == [True, False, True]
+    tree = TreeState.of(project)
+    for name in (*files, ".prisma/client/new.js"):
+        (ours / name).write_text("theirs")
+    copy.refresh()
+    assert tree.differences(TreeState.of(project)) == []
+    assert [(ours / name).read_text() for name in files] == ["mine", "theirs", "mine"]
+    assert not (ours / ".prisma/client/new.js").exists()
+    (modules / files[-1]).write_text("generated anew")
+    assert not copy.is_current()
+    copy.refresh()
+    assert (ours / files[-1]).read_text() == "generated anew"
+    shutil.rmtree(modules / ".prisma")
+    copy.refresh()
+    assert not (ours / ".prisma").exists()
+    copy.close()
+
+
+def test_what_tools_write_again_above_the_project_stays_beside_the_copy(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[])
+    names = (".swcrc", "tsconfig.tsbuildinfo")
+    for name in names:
+        (root / name).write_text("mine")
+    copy = refreshed(root / "packages/web", tmp_path)
+    tops = (copy.path.parents[1], (copy.path.parent / "math").resolve().parents[1])
+    tree = TreeState.of(root)
+    for top in tops:
+        for name in names:
+            assert (top / name).read_text() == "mine"
+            (top / name).write_text("theirs")
+    assert tree.differences(TreeState.of(root)) == []
+    (root / names[0]).write_text("edited")
+    (root / names[1]).unlink()
+    copy.refresh()
+    for top in tops:
+        assert (top / names[0]).read_text() == "edited"
+        assert not (top / names[1]).exists()
+    copy.close()
+
+
+def test_packages_whose_names_look_alike_have_copies_of_their_own(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["x", "y"])
+    for name, package in (("x", "a+b"), ("y", "a/b")):
+        (root / "packages" / package).mkdir(parents=True)
+        (root / "node_modules/@own" / name).symlink_to(root / "packages" / package)
+        (root / "packages" / package / "name.js").write_text(package)
+    copy = refreshed(root / "packages/web", tmp_path)
+    installed = copy.path.parents[1] / "node_modules/@own"
+    assert [(installed / name / "name.js").read_text() for name in ("x", "y")] == ["a+b", "a/b"]
+    copy.close()
+
+
+def test_nothing_stands_beside_the_copy_for_what_is_gone(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[], other=[])
+    (root / "packages/math/node_modules").mkdir()
+    copy = refreshed(root / "packages/web", tmp_path)
+    beside, math = copy.path.parent, (copy.path.parent / "math").resolve()
+    assert (math.parent / "other").is_symlink()
+    shutil.rmtree(root / "packages/other")
+    shutil.rmtree(root / "node_modules")
+    copy.refresh()
+    assert not os.path.lexists(beside / "other")
+    assert not os.path.lexists(beside.parent / "node_modules")
+    assert (beside / "math").resolve() == root / "packages/math", "it isn't installed any more"
+    copy.close()
+
+
+def test_the_copy_of_a_package_that_nobody_needs_any_more_is_erased(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=["shop"], shop=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    shop = (copy.path.parent / "shop").resolve()
+    (root / "packages/math/package.json").write_text("{}")
+    copy.refresh()
+    assert not shop.exists()
+    assert [found.parent.name for found in (tmp_path / "cache").rglob("package.json")].count("shop") == 0
+    (root / "packages/math/package.json").write_text('{"dependencies": {"@own/shop": "*"}}')
+    copy.refresh()
+    assert (copy.path.parent / "shop").resolve() == shop
+    assert (shop / "package.json").read_text() == (root / "packages/shop/package.json").read_text()
     copy.close()
