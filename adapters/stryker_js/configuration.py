@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.adapter import Project
+from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = tuple(  # in StrykerJS's own order
     f"{prefix}stryker{suffix}.{extension}"
@@ -45,10 +45,32 @@ def could_configure(file: Path) -> bool:
 
 
 def depends_on_core(root: Path) -> bool:
-    """Whether package.json asks for StrykerJS."""
-    package = read_json(root / "package.json")
-    tables = (package.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies"))
-    return any(isinstance(table, dict) and CORE in table for table in tables)
+    """Whether package.json asks for StrykerJS, or seems to, if it is broken: `check_package` tells that."""
+    try:
+        text = (root / "package.json").read_text("utf-8-sig", "replace")
+        package = json.loads(text)
+    except OSError:
+        return False
+    except ValueError:
+        return f'"{CORE}"' in text
+    tables = package if isinstance(package, dict) else {}
+    named = (tables.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies"))
+    return any(isinstance(table, dict) and CORE in table for table in named)
+
+
+def check_package(root: Path) -> None:
+    """Raises ConfigurationError when the package.json that holds for `root` is broken: Node couldn't live with that."""
+    files = (directory / "package.json" for directory in (root, *root.parents))
+    file = next(filter(Path.is_file, files), None)
+    if file is None:
+        return
+    try:
+        json.loads(file.read_text("utf-8-sig", "replace"))
+    except json.JSONDecodeError as error:
+        fault = f"{error.msg} (line {error.lineno}, column {error.colno})"
+        raise ConfigurationError(f"{file} is not valid JSON: {fault}; correct it") from None
+    except OSError as error:
+        raise ConfigurationError(f"{file} can't be read: {error.strerror}; correct it") from None
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from attrs import frozen
 from msp_bridge.adapter import ToolError
 
 from . import plug_n_play
-from .configuration import CORE, read_json
+from .configuration import CORE, check_package, depends_on_core, read_json
 
 OLDEST = (6, 4)
 SERVES = (9, 3)  # since then `stryker serve` speaks the Mutation Server Protocol
@@ -41,8 +41,9 @@ class Installation:
     def find(cls, root: Path) -> Self:
         """The one that Node would take in `root`: there, or hoisted to a directory above.
 
-        Raises ToolError when there is none, or one that is too old.
+        Raises ToolError when there is none, or one that is too old; ConfigurationError when package.json is broken.
         """
+        check_package(root)
         directory, package = _core_of(root)
         found = cls(directory, str(package.get("version")), _engine(package.get("engines")))
         if found.numbers < OLDEST:
@@ -109,7 +110,15 @@ def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:
             return core.resolve(), package
         if plug_n_play.is_used(directory) and (found := plug_n_play.core_of(directory)):
             return found
-    raise ToolError(f"StrykerJS is not installed for {root}: run `{install_command(root, CORE)}`")
+    raise _missing(root)
+
+
+def _missing(root: Path) -> ToolError:
+    """To add a package that is asked for already could change package.json and the lock file."""
+    asking = next(filter(depends_on_core, upwards(root)), None)
+    if asking is None:
+        return ToolError(f"StrykerJS is not installed for {root}: run `{install_command(root, CORE)}`")
+    return ToolError(f"StrykerJS is not installed for {asking}: run `{package_manager(asking)} install`")
 
 
 def _engine(engines: object) -> str:

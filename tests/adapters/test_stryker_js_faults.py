@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.stryker_js.copy import Copy
 from msp_bridge.adapters.stryker_js.failure import failure
-from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of, scripted_core
+from stryker_js_trees import (
+    CORE8,
+    CORE9,
+    adapter_on,
+    configure,
+    copied,
+    discovered,
+    findings_of,
+    results_of,
+    scripted_core,
+)
 
 from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
 from msp_bridge.testing import Running
@@ -111,12 +121,52 @@ async def test_a_missing_core_is_told_with_the_command_of_the_projects_package_m
     lock: str, command: str, tmp_path: Path
 ) -> None:
     root = copied("js_mocha", tmp_path, None)
+    (root / "package.json").write_text("{}")
     (root / lock).write_text("")
     async with adapter_on(root) as adapter:
         with pytest.raises(
             ToolError, match=f"StrykerJS is not installed for .*: run `{command} @stryker-mutator/core`"
         ):
             await discovered(adapter)
+
+
+@pytest.mark.parametrize("manager", ["npm", "pnpm", "yarn", "bun"])
+async def test_a_fresh_clone_is_told_to_install_what_it_asks_for_already(manager: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    description = json.loads((root / "package.json").read_text())
+    (root / "package.json").write_text(json.dumps({**description, "packageManager": f"{manager}@9.9.9"}))
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError) as caught:
+            await discovered(adapter)
+    assert str(caught.value) == f"StrykerJS is not installed for {root}: run `{manager} install`"
+
+
+async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path / "packages", None)
+    (root / "package.json").rename(tmp_path / "package.json")
+    (root / "package.json").write_text("{}")
+    (tmp_path / "pnpm-lock.yaml").write_text("")
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError) as caught:
+            await discovered(adapter)
+    assert str(caught.value) == f"StrykerJS is not installed for {tmp_path}: run `pnpm install`"
+
+
+@BOTH
+async def test_a_broken_package_json_is_named_with_the_place(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    before = (root / "package.json").read_text()
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        (root / "package.json").write_text("{ name\n}")
+        with pytest.raises(ConfigurationError) as caught:
+            await discovered(adapter)
+        told = f"{root}/package.json is not valid JSON: Expecting property name enclosed in double quotes"
+        assert str(caught.value) == f"{told} (line 1, column 3); correct it"
+        (finding,) = await findings_of(adapter)
+        assert (finding.good, finding.text) == (False, str(caught.value))
+        (root / "package.json").write_text(before)
+        assert await discovered(adapter) == mutants
 
 
 async def test_a_core_that_is_too_old_is_told(tmp_path: Path) -> None:

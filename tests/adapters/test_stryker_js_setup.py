@@ -55,6 +55,15 @@ def test_a_dependency_on_the_core_is_enough(table: str, tmp_path: Path) -> None:
     assert StrykerJs.detect(project_at(tmp_path)) is not None
 
 
+async def test_a_dependency_on_the_core_in_a_broken_file_is_no_reason_for_silence(tmp_path: Path) -> None:
+    root = written(tmp_path / "project", package__json='{"devDependencies": {"@stryker-mutator/core": }}')
+    async with adapter_on(root) as adapter:
+        (finding,) = await findings_of(adapter)
+    assert not finding.good
+    assert finding.text.startswith(f"{root}/package.json is not valid JSON: ")
+    assert finding.text.endswith(" (line 1, column 47); correct it")
+
+
 @pytest.mark.parametrize("text", ["{}", '{"devDependencies": {"mocha": "1"}}', '{"devDependencies": []}', "[", "[]"])
 def test_other_packages_are_not_taken(text: str, tmp_path: Path) -> None:
     (tmp_path / "package.json").write_text(text)
@@ -212,7 +221,7 @@ async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path)
         (root / "stryker.config.json").write_text('{"mutate": ["nothing/*.js"]}')
         *_, empty = await findings_of(adapter)
         (root / "node_modules").unlink()
-    assert (missing.good, missing.remedy) == (False, "npm install --save-dev @stryker-mutator/core")
+    assert (missing.good, missing.remedy) == (False, "npm install")
     assert (empty.good, empty.remedy) == (False, "set `mutate` in StrykerJS's configuration to the files to mutate")
 
 
