@@ -13,7 +13,7 @@ from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
 from .diagnosis import diagnose
 from .discovery import Discovery
 from .installation import REQUIREMENT, Installation, is_installed
-from .settings import NAMES, config_file_of, environment_of, is_configured
+from .settings import NAMES, config_file_of, environment_of, is_configured, place_of_options
 from .testing import Testing
 
 
@@ -48,6 +48,10 @@ class Mutmut:
     def absent(cls, project: Project) -> Finding:
         """See `Adapter.absent`."""
         python = project.python or "python"
+        if project.python is not None and is_installed(project.python):
+            text = f"installed, but there are no Python files in {project.root}, nor in the folders right below it"
+            place = place_of_options(project.root, None)
+            return Finding(False, "mutmut", text, f"if they lie deeper, set source_paths in {place}")
         return Finding(False, "mutmut", "not installed", f"{python} -m pip install {REQUIREMENT}")
 
     def claims(self, path: str) -> bool:

@@ -7,13 +7,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.counts import counted
 
-from .discovery import Discovery
+from .discovery import Discovery, NoSources
 from .host import UNUSED
 from .installation import Installation
-from .settings import NAMES, holds_configuration
+from .settings import NAMES, config_file_of, holds_configuration, place_of_options
 from .testing import Testing
-
-SELECT_TESTS = "set pytest_add_cli_args_test_selection in [tool.mutmut]"
 
 
 async def diagnose(
@@ -33,22 +31,27 @@ async def diagnose(
     try:
         discovery, testing = await parts()
         found = await discovery.files()
-    except BridgeError as error:
-        yield Finding(False, "configuration", str(error), "set source_paths in [tool.mutmut] of pyproject.toml")
+    except NoSources as error:
+        yield Finding(False, "sources", error.fault, error.remedy)
         return
+    except BridgeError as error:
+        yield Finding(False, "configuration", str(error))
+        return
+    place = place_of_options(project.root, config_file_of(project))
+    select_tests = f"set pytest_add_cli_args_test_selection in {place}"
     named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
     yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
     files = found["files"]
     text = f"{counted(len(files), 'file')} in {', '.join(found['source_paths'])}"
-    yield Finding(bool(files), "sources", text, None if files else "set source_paths in [tool.mutmut]")
+    yield Finding(bool(files), "sources", text, None if files else f"set source_paths in {place}")
     for option in found["unused"]:
         yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
     try:
         host = await testing.prepare()
     except BridgeError as error:
-        yield Finding(False, "tests", str(error), SELECT_TESTS)
+        yield Finding(False, "tests", str(error), select_tests)
         return
     yield Finding(True, "tests", counted(host.size, "test"))
     for test, why in host.failing.items():
         text = f"{test} fails without any mutant, and is not asked: {why}"
-        yield Finding(False, "tests", text, f"mend it, or {SELECT_TESTS}")
+        yield Finding(False, "tests", text, f"mend it, or {select_tests}")

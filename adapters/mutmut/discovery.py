@@ -15,10 +15,21 @@ from msp_bridge.shadow import identity
 from msp_bridge.source import BOM, SourceText
 
 from .channel import Answer, Channel, ChannelClosed
+from .settings import place_of_options
 
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
+UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # in mutmut's words
+
+
+class NoSources(ToolError):
+    """No option says where the sources are, and mutmut can't guess it: the `fault`, and the `remedy`."""
+
+    def __init__(self, root: Path, config_file: str | None) -> None:
+        self.fault = f"mutmut finds no sources in {root}"
+        self.remedy = f"set source_paths in {place_of_options(root, config_file)}"
+        super().__init__(f"{self.fault}: {self.remedy}")
 
 
 @frozen
@@ -53,10 +64,11 @@ class Discovery:
     async def files(self) -> Answer:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""
         answer = await self._ask({"do": "files"})
+        if UNKNOWN_SOURCES in answer.get("problem", ""):
+            raise NoSources(self._root, self._config_file)
         if "problem" in answer:
             raise ToolError(
-                f"mutmut can't work with the configuration of {self._root}: {answer['problem']}; "
-                "set source_paths in the table [tool.mutmut] of pyproject.toml"
+                f"mutmut can't work with its configuration in {self._root}, correct it: {answer['problem']}"
             )
         return answer
 

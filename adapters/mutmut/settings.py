@@ -31,6 +31,13 @@ def holds_configuration(file: Path) -> bool:
         return False
 
 
+def place_of_options(root: Path, config_file: str | None) -> str:
+    """Where mutmut's options are written: "[tool.mutmut] of pyproject.toml"; `config_file` is one that was named."""
+    found = (name for name in NAMES if holds_configuration(root / name))
+    name = Path(config_file).name if config_file is not None else next(found, NAMES[0])
+    return f"{'[tool.mutmut]' if name == 'pyproject.toml' else '[mutmut]'} of {name}"
+
+
 def config_file_of(project: Project) -> str | None:
     """The file that the user named for mutmut, absolute. Raises ConfigurationError for what mutmut couldn't read."""
     if project.settings:

@@ -56,6 +56,18 @@ def test_a_python_project_with_mutmut_in_its_environment_is_detected(tmp_path):
     assert Mutmut.detect(Project(root, tmp_path / "cache", python=python)) is not None
 
 
+def test_an_installed_mutmut_without_python_files_is_not_called_missing(tmp_path):
+    python = environment(tmp_path / "venv", mutmut="3.8.1")
+    root = tmp_path / "other"
+    root.mkdir()
+    finding = Mutmut.absent(Project(root, tmp_path / "cache", python=python))
+    text = f"installed, but there are no Python files in {root}, nor in the folders right below it"
+    remedy = "if they lie deeper, set source_paths in [tool.mutmut] of pyproject.toml"
+    assert finding == Finding(False, "mutmut", text, remedy)
+    bare = Project(root, tmp_path / "cache", python=environment(tmp_path / "bare"))
+    assert Mutmut.absent(bare).text == "not installed"
+
+
 def test_a_nested_project_counts_only_what_is_set_up_in_it(tmp_path):
     root = tmp_path / "backend"
     root.mkdir()
@@ -126,6 +138,35 @@ async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
     assert Finding(True, "configuration", "pyproject.toml") in findings
     assert Finding(True, "sources", "3 files in src") in findings
     assert Finding(True, "tests", "7 tests") in findings
+
+
+@pytest.mark.parametrize(
+    ("files", "place"),
+    [
+        ({}, "[tool.mutmut] of pyproject.toml"),
+        ({"setup.cfg": b"[mutmut]\ndo_not_mutate = x\n"}, "[mutmut] of setup.cfg"),
+        ({"pyproject.toml": b"[tool.mutmut]\n", "setup.cfg": b"[mutmut]\n"}, "[tool.mutmut] of pyproject.toml"),
+    ],
+)
+async def test_sources_that_mutmut_cannot_guess_are_to_be_set_in_one_place(tmp_path, files, place):
+    async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
+        with pytest.raises(ToolError) as caught:
+            await trial.discover()
+        fault, remedy = f"mutmut finds no sources in {trial.root}", f"set source_paths in {place}"
+        assert str(caught.value) == f"{fault}: {remedy}"
+        assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]
+
+
+async def test_a_wrong_option_is_told_as_it_is(tmp_path):
+    files = {"pyproject.toml": b"[tool.mutmut]\nsource_paths = ['pkg']\nprocess_isolation = 'none'\n"}
+    async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
+        *_, finding = [finding async for finding in trial.adapter.diagnose()]
+    assert finding.subject == "configuration"
+    assert finding.text.startswith(
+        f"mutmut can't work with its configuration in {trial.root}, correct it: ValueError: "
+    )
+    assert "process_isolation" in finding.text
+    assert finding.remedy is None
 
 
 async def test_a_suite_that_fails_is_diagnosed(tmp_path):
