@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from msp_bridge.adapter import Scope
-from msp_bridge.errors import BridgeError, ConfigurationError, PartlyFailed
+from msp_bridge.adapter import Adapter, Finding, Scope
+from msp_bridge.errors import BridgeError, ConfigurationError, PartlyFailed, ToolError
+from msp_bridge.model import Location, Position
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.diagnosis import diagnose
@@ -359,6 +360,38 @@ class TestFaults:
             ("web/a.py", "Ignored", "not tested: its tests fail; mend them"),
         }
 
+    @pytest.mark.parametrize(
+        ("raises", "reason"),
+        [
+            (["ToolError", "no such thing; install it"], "no such thing; install it"),
+            (
+                ["RuntimeError", "x"],
+                "RuntimeError('x'): that is a fault of the adapter; please report it, with the log",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("phase", ["discovery", "testing"])
+    async def test_mutants_that_the_client_knows_have_a_result_also_when_they_can_not_be_found_again(
+        self, broken: Tree, phase: str, raises: list[str], reason: str
+    ) -> None:
+        broken.project("web/")
+        async with broken.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                ids = {mutant.path: mutant.id async for mutant in mutants}
+            broken.project("web/", **{phase: {"raises": raises}})
+            one = Location(Position(1, 1), Position(1, 2))
+            known = [KnownMutant(path, one, "digit", "2") for path in ("api/a.py", "web/a.py", "web/a.py", "none.txt")]
+            untold = KnownMutant("web/a.py", one, "digit", None)  # its id can't be told
+            async with contextlib.aclosing(workspace.test(Selection(mutants=(*known, untold)))) as results:
+                two = [await anext(results), await anext(results)]
+                with pytest.raises(PartlyFailed) as caught:
+                    await anext(results)
+        assert str(caught.value) == f"scripted in web/: {reason}"
+        assert {(result.mutant.id, result.status.value, result.status_reason) for result in two} == {
+            (ids["api/a.py"], "Killed", None),
+            (ids["web/a.py"], "Ignored", f"not tested: {reason}"),
+        }
+
     async def test_a_request_to_the_others_knows_nothing_of_it(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             assert await statuses(workspace, "api/") == ["api/a.py Killed"]
@@ -456,6 +489,87 @@ class TestDoctor:
         tree.write("pyproject.toml", "[project]\nname = 'x'\n")
         found = await self.found(tree, Configuration(adapters=("scripted",)))
         assert (True, "msp-bridge", "configuration of the command line") in found
+
+    @pytest.mark.parametrize(
+        ("text", "remedy"),
+        [
+            ("it failed: no such thing; `msp-bridge doctor` looks for the cause", None),
+            ("it failed: no such thing: run `msp-bridge doctor`", None),
+            ("it failed: no such thing, or run `msp-bridge doctor`", None),
+            ("it failed: no such thing", "msp-bridge doctor"),
+        ],
+    )
+    async def test_who_is_here_is_not_sent_here(
+        self, text: str, remedy: str | None, tree: Tree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def fails(_: Adapter) -> AsyncGenerator[Finding, None]:
+            if remedy is None:
+                raise ToolError(text)
+            yield Finding(False, "scripted", text, remedy)
+
+        tree.project("")
+        monkeypatch.setattr(installed()["scripted"].load(), "diagnose", fails)
+        async with contextlib.aclosing(diagnose(tree.root, Configuration(adapters=("scripted",)), None)) as findings:
+            *_, last = [finding async for finding in findings]
+        assert last == Finding(False, "scripted", "it failed: no such thing")
+
+
+class TestMisplaced:
+    """A table of a tool that is about the root, when that tool is elsewhere."""
+
+    ABOUT = "is about the root, where scripted isn't set up"
+
+    async def told(self, tree: Tree, caplog: pytest.LogCaptureFixture, named: str | None = None) -> str:
+        """What the log says in one warning, and `msp-bridge doctor` as a fault with a remedy."""
+        caplog.clear()
+        tree.survey(named=named).places()
+        (warning,) = caplog.messages
+        async with contextlib.aclosing(diagnose(tree.root, Configuration(), named)) as findings:
+            (wrong,) = [finding async for finding in findings if self.ABOUT in finding.text]
+        assert (wrong.good, warning) == (False, f"{wrong.text}: {wrong.remedy}")
+        return warning
+
+    async def test_it_is_told_where_to_write_it(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+        tree.project("web/")
+        tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
+        assert await self.told(tree, caplog) == (
+            f'`[scripted]` {self.ABOUT}: write [folders."web".scripted], or put it into web/msp-bridge.toml'
+        )
+        for folder in ("api/", "services/mail/", "services/shop/"):
+            tree.project(folder)
+        assert await self.told(tree, caplog) == (
+            f'`[scripted]` {self.ABOUT}: write [folders."api".scripted], [folders."web".scripted], '
+            '[folders."services/mail".scripted], and so on for 1 more, or put it into the msp-bridge.toml of each'
+        )
+
+    async def test_it_is_called_what_it_is_called_in_its_file(
+        self, tree: Tree, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        tree.project("web/")
+        file = tree.write("pyproject.toml", "[tool.msp-bridge.scripted]\na = 1\n")
+        for named in (None, str(file), str(tree.root / "web/scripted.json")):
+            assert 'write [tool.msp-bridge.folders."web".scripted], or' in await self.told(tree, caplog, named)
+        tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
+        assert 'write [folders."web".scripted], or' in await self.told(tree, caplog)
+
+    @pytest.mark.parametrize("text", ["[folders.web.scripted]\na = 1\n", "[scripted]\na = 1\n"])
+    def test_what_is_in_its_place_is_not_told(self, text: str, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+        for folder in ("web/", "") if text.startswith("[scripted]") else ("web/",):
+            tree.project(folder)
+        tree.write("msp-bridge.toml", text)
+        tree.survey().places()
+        assert caplog.messages == []
+
+    async def test_a_tool_that_is_nowhere_is_to_be_set_up(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+        tree.project("")
+        tree.write("msp-bridge.toml", "[stryker-js]\nwarm = 1\n")
+        known = {name: installed()[name] for name in ("scripted", "stryker-js")}
+        Survey(tree.root, Configuration(), None, known).places()
+        (warning,) = caplog.messages
+        assert warning == (
+            "`[stryker-js]` is about the root, where stryker-js isn't set up, nor in any folder: "
+            "set it up, or remove the table"
+        )
 
 
 class TestShares:

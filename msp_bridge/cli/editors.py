@@ -19,6 +19,8 @@ from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.workspace.faulty import Faulty
+from msp_bridge.workspace.tool import Tool
 from msp_bridge.workspace.workspace import Workspace
 
 VSCODE = "vscode"
@@ -127,13 +129,23 @@ def _from(root: Path, path: Path) -> str:
 
 def _endings(options: Options) -> set[str]:
     """Of the names of the files that the project's tools can mutate: `py`, `ts`."""
-    tools = Workspace.open(options.root, options.configuration, options.named).tools
-    found: set[str] = set()
+    tools, found = _tools(options), set[str]()
     for path in _paths(options.root):
         ending = os.path.splitext(path)[1][1:]
         if ending and ending not in found and any(tool.claims(path) for tool in tools):
             found.add(ending)
     return found if found.isdisjoint(SCRIPTS) else found | SCRIPTS
+
+
+def _tools(options: Options) -> list[Tool]:
+    """Those that are at work; of a folder whose tools can't be had it is only told why."""
+    tools = []
+    for tool in Workspace.open(options.root, options.configuration, options.named).tools:
+        if isinstance(tool.adapter, Faulty):
+            click.echo(f"msp-bridge: {tool.folder} is left out of watchPattern: {tool.adapter.reason}", err=True)
+        else:
+            tools.append(tool)
+    return tools
 
 
 def _paths(root: Path) -> Iterator[str]:

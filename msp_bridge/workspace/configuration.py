@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import tomllib
 from collections.abc import Collection, Mapping
@@ -18,6 +19,7 @@ from msp_bridge.workspace.boundary import Boundary
 OWN_FILE = "msp-bridge.toml"
 PYPROJECT = "pyproject.toml"
 MAX_SIZE = 1024 * 1024  # bytes of a file that a client names
+SHOWN = 3  # folders in one sentence
 
 
 @frozen
@@ -42,6 +44,32 @@ class Configuration:
             settings={**other.settings, **self.settings},
             folders={**other.folders, **self.folders},
         )
+
+
+@frozen
+class Misplaced:
+    """A tool's table that is about the root, where that tool isn't set up: nobody would read it."""
+
+    name: str  # the adapter's
+    folders: tuple[str, ...]  # where it is set up instead, each with a `/` at the end
+    prefix: str = ""  # of the names of all tables in that file
+
+    @property
+    def fault(self) -> str:
+        """What is wrong."""
+        nowhere = "" if self.folders else ", nor in any folder"
+        return f"`[{self.prefix}{self.name}]` is about the root, where {self.name} isn't set up{nowhere}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        if not self.folders:
+            return "set it up, or remove the table"
+        tables = [f"[{self.prefix}folders.{_quoted(folder)}.{self.name}]" for folder in self.folders[:SHOWN]]
+        if len(self.folders) > SHOWN:
+            tables.append(f"and so on for {len(self.folders) - SHOWN} more")
+        own = f"{self.folders[0]}msp-bridge.toml" if len(self.folders) == 1 else "the msp-bridge.toml of each"
+        return f"write {', '.join(tables)}, or put it into {own}"
 
 
 def load_configuration(root: Path, named: str | None, adapters: Collection[str]) -> Configuration:
@@ -69,6 +97,14 @@ def named_file(root: Path, named: str) -> Path:
             f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
         )
     return file
+
+
+def prefix_of_tables(root: Path, named: str | None) -> str:
+    """What stands before the name of each table in the file that `load_configuration` reads for these."""
+    name = None if named is None else Path(named).name
+    if name not in (OWN_FILE, PYPROJECT):
+        name = OWN_FILE if (root / OWN_FILE).is_file() else PYPROJECT
+    return "" if name == OWN_FILE else "tool.msp-bridge."
 
 
 def check_named(root: Path, named: str, started_with: str | None) -> None:
@@ -205,3 +241,7 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 def _suggestion(wrong: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(wrong, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(known))}"
+
+
+def _quoted(folder: str) -> str:
+    return json.dumps(folder.rstrip("/"), ensure_ascii=False)  # TOML's strings are like JSON's

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from attrs import evolve
 
 from msp_bridge.adapter import Finding, Project
 from msp_bridge.errors import BridgeError
@@ -14,9 +18,23 @@ from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuratio
 from msp_bridge.workspace.folders import files_of
 from msp_bridge.workspace.survey import Survey
 
+DOCTOR = re.compile(r"(?:[:;,] (?:or )?(?:run )?)`msp-bridge doctor`[^`:;]*$")  # as the end of an error
+
 
 async def diagnose(root: Path, options: Configuration, named: str | None) -> AsyncGenerator[Finding, None]:
     """One finding after another; a broken part doesn't hide the others."""
+    async with contextlib.aclosing(_findings(root, options, named)) as findings:
+        async for finding in findings:
+            yield _as_doctor(finding)
+
+
+def _as_doctor(finding: Finding) -> Finding:
+    """Errors may send the user to `msp-bridge doctor`: there he is already."""
+    elsewhere = finding.remedy is None or "msp-bridge doctor" in finding.remedy
+    return evolve(finding, text=DOCTOR.sub("", finding.text), remedy=None if elsewhere else finding.remedy)
+
+
+async def _findings(root: Path, options: Configuration, named: str | None) -> AsyncGenerator[Finding, None]:
     yield Finding(True, "project", str(root))
     try:
         survey = Survey(root, options, named, installed())
@@ -36,7 +54,7 @@ async def diagnose(root: Path, options: Configuration, named: str | None) -> Asy
         yield Finding(False, name, str(fault))
     if survey.configuration.adapters == () and not diagnosis.found:
         yield Finding(False, "msp-bridge", "`adapter` is empty: no tool is used", "name one, or leave `adapter` out")
-    for finding in diagnosis.absent():
+    for finding in (*diagnosis.misplaced(), *diagnosis.absent()):
         yield finding
 
 
@@ -44,7 +62,18 @@ class _Diagnosis:
     def __init__(self, root: Path, survey: Survey) -> None:
         self._root, self._survey = root, survey
         self._absent: dict[str, Finding] = {}  # at the root
-        self.found: set[str] = set()
+        self._at: defaultdict[str, set[str]] = defaultdict(set)  # the adapters that were found, by folder
+
+    @property
+    def found(self) -> set[str]:
+        """The adapters that were found anywhere."""
+        return set().union(*self._at.values())
+
+    def misplaced(self) -> Iterator[Finding]:
+        """What to say of the tables that are about the root, and nothing there takes them."""
+        for table in self._survey.misplaced(self._at):
+            if table.name in self._absent:  # else the fault of the tool itself has been told
+                yield Finding(False, "msp-bridge", table.fault, table.remedy)
 
     def absent(self) -> Iterator[Finding]:
         """What to say of the tools that are nowhere, of those first that most files here are for."""
@@ -82,7 +111,7 @@ class _Diagnosis:
         idle = self._idle(folder, projects)
         for name, project in projects:
             if name in idle:
-                self.found.add(name)
+                self._at[folder].add(name)
                 text = f"not used, for nothing here configures it, and {idle[name]} has its files"
                 yield Finding(True, name, text)
                 continue
@@ -96,7 +125,7 @@ class _Diagnosis:
                         yield absent
                 if adapter is None:
                     continue
-                self.found.add(name)
+                self._at[folder].add(name)
                 async with contextlib.aclosing(adapter), contextlib.aclosing(adapter.diagnose()) as findings:
                     async for finding in findings:
                         yield finding

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from fnmatch import translate
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -17,7 +17,7 @@ from msp_bridge.adapter import Adapter, Project
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.adapters import load
 from msp_bridge.workspace.cache import cache_of
-from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration
+from msp_bridge.workspace.configuration import PYPROJECT, Configuration, Misplaced, load_configuration, prefix_of_tables
 from msp_bridge.workspace.faulty import Faulty
 from msp_bridge.workspace.folders import folders_with
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
@@ -40,7 +40,7 @@ class Survey:
 
         Raises ConfigurationError when the root's configuration is wrong.
         """
-        self._root, self._options, self.known = root, options, known
+        self._root, self._options, self._named, self.known = root, options, named, known
         self.configuration = options.over(load_configuration(root, named, known))
         self.shares = Shares(self.configuration.jobs or _cores())
         self.broken: dict[str, BridgeError] = {}  # plugins that can't be loaded, and that nobody asked for
@@ -66,7 +66,10 @@ class Survey:
         Raises ConfigurationError when what was asked for isn't set up anywhere.
         """
         places = [place for place in map(self._place, self.folders) if place.tools or place.exclusive]
-        self._check({tool.adapter.name for place in places for tool in place.tools})
+        found = {place.folder: {tool.adapter.name for tool in place.tools} for place in places}
+        self._check(set().union(*found.values()))
+        for table in self.misplaced(found):
+            log.warning("%s: %s", table.fault, table.remedy)
         return places
 
     def projects(self, folder: str) -> Iterator[tuple[str, Project]]:
@@ -120,6 +123,15 @@ class Survey:
         """Whether adapters were chosen for a folder below the root in particular. Raises ConfigurationError."""
         _, chosen_here = self._holds_in(folder)
         return chosen_here
+
+    def misplaced(self, found: Mapping[str, Collection[str]]) -> list[Misplaced]:
+        """The tables of tools that aren't at the root, though the tables are; `found` are the adapters by folder."""
+        chosen, prefix = self._chosen(self.configuration), prefix_of_tables(self._root, self._named)
+        return [
+            Misplaced(name, tuple(folder for folder, names in found.items() if name in names), prefix)
+            for name in self.configuration.settings
+            if name in chosen and name not in found.get("", ()) and name not in self.broken
+        ]
 
     def _place(self, folder: str) -> Place:
         try:

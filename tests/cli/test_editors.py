@@ -108,6 +108,15 @@ def test_settings_watch_what_the_tools_can_mutate_here(project: Path, elsewhere:
     assert settings(editors(project, elsewhere, "vscode"))["watchPattern"] == "**/*.{js,jsx,ps1,ts,tsx}"
 
 
+def test_settings_watch_nothing_for_a_folder_whose_configuration_is_broken(project: Path, elsewhere: Path) -> None:
+    (project / "backend").mkdir()
+    (project / "backend/scripted.json").write_text(json.dumps(SCRIPT))
+    (project / "backend/pyproject.toml").write_text("[tool\n")
+    done = editors(project, elsewhere, "vscode")
+    assert settings(done)["watchPattern"] == "**/*.py"
+    assert f"backend/ is left out of watchPattern: can't read {project}/backend/pyproject.toml: " in done.stderr
+
+
 def test_settings_hand_on_the_options(project: Path, elsewhere: Path) -> None:
     (project / "other.json").write_text(json.dumps(SCRIPT))
     found = settings(editors(project, elsewhere, "vscode", "--config", "other.json", "--jobs", "2"))
