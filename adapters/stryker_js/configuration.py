@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ NAMES = tuple(  # in StrykerJS's own order
 EXTENSIONS = frozenset({".json", ".js", ".mjs", ".cjs"})
 MUTABLE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte", ".html", ".htm")
 CORE = "@stryker-mutator/core"
+RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
+DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
 
 
 def configured(project: Project) -> bool:
@@ -51,17 +56,21 @@ def depends_on_core(root: Path) -> bool:
         package = json.loads(text)
     except OSError:
         return False
-    except ValueError:
+    except (ValueError, RecursionError):
         return f'"{CORE}"' in text
-    tables = package if isinstance(package, dict) else {}
-    named = (tables.get(name) for name in ("dependencies", "devDependencies", "optionalDependencies"))
-    return any(isinstance(table, dict) and CORE in table for table in named)
+    return isinstance(package, dict) and CORE in dependencies(package)
+
+
+def runner_of(root: Path) -> str | None:
+    """The test runner whose plugin package.json asks for: "mocha"."""
+    names = map(RUNNER.fullmatch, sorted(dependencies(read_json(root / "package.json"))))
+    return next((match[1] for match in names if match), None)
 
 
 def check_package(root: Path) -> None:
     """Raises ConfigurationError when the package.json that holds for `root` is broken: Node couldn't live with that."""
     files = (directory / "package.json" for directory in (root, *root.parents))
-    file = next(filter(Path.is_file, files), None)
+    file = next(filter(os.path.isfile, files), None)
     if file is None:
         return
     try:
@@ -69,6 +78,8 @@ def check_package(root: Path) -> None:
     except json.JSONDecodeError as error:
         fault = f"{error.msg} (line {error.lineno}, column {error.colno})"
         raise ConfigurationError(f"{file} is not valid JSON: {fault}; correct it") from None
+    except RecursionError:
+        raise ConfigurationError(f"{file} is too deeply nested; correct it") from None
     except OSError as error:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}; correct it") from None
 
@@ -77,6 +88,12 @@ def read_json(file: Path) -> dict[str, Any]:
     """The object in `file`; empty when there is none, or it can't be read."""
     try:
         value = json.loads(file.read_text("utf-8-sig"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def dependencies(package: Mapping[str, Any], *further: str) -> set[str]:
+    """The packages that a package.json asks for; `further` are tables to look in, too."""
+    tables = (package.get(name) for name in (*DEPENDENCIES, *further))
+    return {name for table in tables if isinstance(table, dict) for name in table}

@@ -8,7 +8,7 @@ from msp_bridge.adapter import BridgeError, Finding, Project, Scope
 from msp_bridge.counts import counted_mutants
 
 from .bench import Toolchain
-from .configuration import config_file
+from .configuration import config_file, runner_of
 from .installation import INSTALL, package_manager
 from .mutants import Found
 
@@ -32,8 +32,7 @@ async def diagnose(
     yield Finding(True, "stryker-js", f"{installation.version} in {installation.directory}, {way}")
     yield Finding(True, "node", f"{node.version} ({node.program})")
     yield Finding(True, "packages", f"installed with {manager} (`{INSTALL[manager]} <package>`)")
-    file = config_file(project)
-    yield Finding(True, "configuration", str(file) if file else "none: StrykerJS's defaults, npm test as a command")
+    yield _configuration(project)
     try:
         found = await discover(Scope())
     except BridgeError as error:
@@ -42,6 +41,15 @@ async def diagnose(
     ignored = sum(one.ignored is not None for one in found)
     text = counted_mutants(one.mutant for one in found) + (f", {ignored} of them ignored" if ignored else "")
     yield Finding(bool(found), "mutants", text, None if found else NOTHING)
+
+
+def _configuration(project: Project) -> Finding:
+    file = config_file(project)
+    if file is not None:
+        return Finding(True, "configuration", str(file))
+    runner = runner_of(project.root)
+    faster = None if runner is None else f'write stryker.config.json: {{"testRunner": "{runner}"}}, which is faster'
+    return Finding(True, "configuration", "none: by default, StrykerJS starts `npm test` for each mutant", faster)
 
 
 def wrong(subject: str, error: BridgeError) -> Finding:

@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import plug_n_play
-from .configuration import read_json
+from .configuration import dependencies, read_json
 from .links import MODULES
-
-DEPENDENCIES = ("dependencies", "devDependencies", "peerDependencies", "optionalDependencies")
 
 
 def members_of(source: Path, above: Sequence[Path]) -> tuple[Path, ...]:
@@ -23,7 +21,7 @@ def members_of(source: Path, above: Sequence[Path]) -> tuple[Path, ...]:
     pending = [source]
     while pending:
         package = pending.pop()
-        for name in _dependencies(package):
+        for name in dependencies(read_json(package / "package.json"), "peerDependencies"):
             member = _source_of(name, package, above[-1], archived)
             if member is not None and member not in (*found, *above) and not member.is_relative_to(source):
                 found.add(member)
@@ -41,9 +39,3 @@ def _source_of(name: str, package: Path, top: Path, archived: Mapping[str, Path]
     real = Path(os.path.realpath(place))
     is_member = real.is_relative_to(top) and MODULES not in real.relative_to(top).parts
     return real if is_member else None
-
-
-def _dependencies(package: Path) -> set[str]:
-    description = read_json(package / "package.json")
-    tables = [table for name in DEPENDENCIES if isinstance(table := description.get(name), dict)]
-    return {name for table in tables for name in table}

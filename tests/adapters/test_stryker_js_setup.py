@@ -25,7 +25,7 @@ from stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import ConfigurationError, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Finding, Status, ToolError
 
 NAMES = [
     f"{dot}stryker{kind}.{extension}"
@@ -211,6 +211,30 @@ async def test_the_doctor_tells_what_was_found(tmp_path: Path) -> None:
     assert texts["stryker-js"].startswith(f"9.6.1 in {CORE9.resolve()}")
     assert texts["configuration"] == str(root / "stryker.config.json")
     assert texts["mutants"] == "25 mutants in 2 files, 1 of them ignored"
+
+
+async def test_the_doctor_knows_a_faster_way_than_npm_test_for_each_mutant(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "stryker.config.json").unlink()
+    remedies = []
+    for asked in ("core", "mocha-runner"), ("core",):
+        packages = {f"@stryker-mutator/{name}": "*" for name in asked}
+        (root / "package.json").write_text(json.dumps({"devDependencies": packages}))
+        async with adapter_on(root) as adapter:
+            *_, configuration, _ = await findings_of(adapter)
+        assert configuration.good
+        assert configuration.text == "none: by default, StrykerJS starts `npm test` for each mutant"
+        remedies.append(configuration.remedy)
+    assert remedies == ['write stryker.config.json: {"testRunner": "mocha"}, which is faster', None]
+
+
+@pytest.mark.parametrize("text", ['{"a": ' * 100_000, "[" * 100_000])
+async def test_a_package_json_that_is_nested_too_deeply_is_told(text: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    (root / "package.json").write_text(text)
+    async with adapter_on(root) as adapter:
+        (finding,) = await findings_of(adapter)
+    assert finding == Finding(False, "stryker-js", f"{root}/package.json is too deeply nested; correct it")
 
 
 async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
