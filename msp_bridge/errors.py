@@ -7,7 +7,11 @@ from __future__ import annotations
 
 
 class BridgeError(Exception):
-    """Something that the user can mend."""
+    """Something that the user can mend; several things, of several projects, are an argument each."""
+
+    def __str__(self) -> str:
+        """All in one line, for a protocol's message."""
+        return "; ".join(map(str, self.args))
 
 
 class PartlyFailed(BridgeError):

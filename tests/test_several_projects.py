@@ -459,16 +459,17 @@ class TestDoctor:
         assert [(good, subject) for good, subject, _ in await self.found(tree)] == [
             (True, "project"),
             (True, "msp-bridge"),
+            (False, "tools"),
             (False, "cosmic-ray"),
             (False, "mutmut"),
             (False, "cargo-mutants"),
             (False, "scripted"),
-            (False, "generic"),
+            (True, "generic"),
             (True, "others"),
         ]
         assert (await self.found(tree))[-1][2] == "there are no files here for stryker-js, stryker-net"
         tree.write("Cart.cs", "")
-        assert [subject for _, subject, _ in await self.found(tree)][4:6] == ["cargo-mutants", "stryker-net"]
+        assert [subject for _, subject, _ in await self.found(tree)][5:7] == ["cargo-mutants", "stryker-net"]
 
     async def test_a_tool_that_was_chosen_is_shown_also_when_nothing_here_is_for_it(self, tree: Tree) -> None:
         tree.write("a.py", "")

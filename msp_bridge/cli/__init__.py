@@ -63,9 +63,10 @@ def msp_bridge() -> None:
 
 
 def main() -> None:
-    """The console script. Errors that the user can mend are one line on stderr, and an exit code."""
+    """The console script. Each thing that the user can mend is a line on stderr; there is one exit code."""
     try:
         msp_bridge()
     except BridgeError as error:
-        click.echo(f"msp-bridge: {error}", err=True)
+        for fault in error.args:
+            click.echo(f"msp-bridge: {fault}", err=True)
         raise SystemExit(WRONG_COMMAND_LINE if isinstance(error, CommandLineError) else FAILED) from None

@@ -14,8 +14,8 @@ from attrs import frozen
 
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.workspace.adapters import installed
-from msp_bridge.workspace.configuration import Configuration, check_adapters, named_file
-from msp_bridge.workspace.interpreter import named_interpreter
+from msp_bridge.workspace.configuration import Configuration, check_adapters
+from msp_bridge.workspace.interpreter import interpreter_of
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LEVELS = ["debug", "info", "warning", "error"]
@@ -92,13 +92,10 @@ class Options:
 
         `serve` doesn't ask: its clients are told, and what is missing may come.
         """
-        try:
-            if self.named is not None:
-                named_file(self.root, self.named)
-            if self.configuration.python is not None:
-                named_interpreter(self.configuration.python)
-        except ConfigurationError as error:
-            raise CommandLineError(str(error)) from None
+        if self.named is not None and not os.path.isfile(self.named):
+            raise CommandLineError(f"--config: there is no file {self.named}")
+        if self.configuration.python is not None and interpreter_of(self.configuration.python) is None:
+            raise CommandLineError(f"--python: there is no interpreter {self.configuration.python}")
 
     def start_logging(self, usual: str) -> None:
         """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.

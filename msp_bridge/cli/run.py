@@ -130,7 +130,7 @@ class Run:
         """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
         options = self.options
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-            tools = ", ".join(tool.label for tool in workspace.tools)
+            tools = ", ".join(tool.label for tool in workspace.asked(self.wanted.selection) or workspace.tools)
             with console.status(Text(f"{tools}: looking for mutants")):
                 mutants = await self._mutants(workspace)
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
@@ -139,7 +139,7 @@ class Run:
             if mutants:
                 await self._test(workspace, console)
         if self._failures:
-            raise BridgeError("; ".join(self._failures))
+            raise BridgeError(*self._failures)
 
     async def _mutants(self, workspace: Workspace) -> list[Mutant]:
         wanted = self.wanted
@@ -179,7 +179,7 @@ class Run:
         try:
             yield
         except PartlyFailed as error:
-            self._failures.append(str(error))
+            self._failures += [fault for fault in error.args if fault not in self._failures]
 
 
 def _known(mutants: Iterable[Mutant]) -> Iterable[KnownMutant]:

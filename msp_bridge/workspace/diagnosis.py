@@ -80,12 +80,22 @@ class _Diagnosis:
         chosen = self._survey.configuration.adapters is not None
         names = [name for name in self._absent if name not in self.found]
         fitting = names if chosen else self._fitting(names)
+        needed = self._needed(names, fitting)
+        if needed and not chosen:
+            remedy = "set up what follows" if len(needed) == 1 else "set up one of those that follow"
+            yield Finding(False, "tools", "none is set up here yet", remedy)
         for name in fitting:
             absent = self._absent[name]
-            wrong = chosen or not self.found
+            wrong = chosen or name in needed
             yield absent if wrong else Finding(True, absent.subject, f"not used: {absent.text}")
         if others := [name for name in names if name not in fitting]:
             yield Finding(True, "others", f"there are no files here for {', '.join(others)}")
+
+    def _needed(self, absent: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
+        """Where nothing is set up: those that fit; one that is for anything, only if there is no other."""
+        if self.found:
+            return []
+        return [name for name in fitting if len(fitting) == len(absent) or self._sources(name) != ()]
 
     def _fitting(self, names: Sequence[str]) -> Sequence[str]:
         """Without those whose files aren't here. All, when there are none for any of them."""

@@ -38,11 +38,11 @@ class Failures:
         """
         if not self._found:
             return
-        text = "; ".join(sorted(f"{part.tool.label}: {error}" for part, error in self._found.items()))
+        faults = sorted(f"{part.tool.label}: {error}" for part, error in self._found.items())
         asked = [part for part in self.parts if part.named] or self.parts
         if all(part in self._found for part in asked):
-            raise BridgeError(text)
-        raise PartlyFailed(text)
+            raise BridgeError(*faults)
+        raise PartlyFailed(*faults)
 
     async def _kept(self, part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         try:

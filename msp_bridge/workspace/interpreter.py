@@ -19,10 +19,16 @@ BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", 
 
 def named_interpreter(named: Path) -> Path:
     """The interpreter that the user `named`, or that of the environment so named. Raises ConfigurationError."""
-    python = named / BIN / PYTHON if named.is_dir() else named
-    if not os.access(python, os.X_OK):
-        raise ConfigurationError(f"there is no interpreter {python}; correct the setting `python`")
+    python = interpreter_of(named)
+    if python is None:
+        raise ConfigurationError(f"there is no interpreter {named}; correct the setting `python`")
     return python
+
+
+def interpreter_of(named: Path) -> Path | None:
+    """The interpreter `named`, or that of the environment `named`, if there is one."""
+    python = named / BIN / PYTHON if named.is_dir() else named
+    return python if os.access(python, os.X_OK) else None
 
 
 def find_interpreter(

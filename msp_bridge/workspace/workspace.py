@@ -97,6 +97,10 @@ class Workspace:
                         yield result
             failures.tell()
 
+    def asked(self, selection: Selection) -> list[Tool]:
+        """The tools that have a part in such a request."""
+        return [part.tool for part in self._parts(selection.within(self.root))]
+
     def named_files(self, selection: Selection) -> list[str]:
         """The files that were asked for by name and may have mutants: an answer mentions them even without any."""
         named = selection.within(self.root).named_files

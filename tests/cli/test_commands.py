@@ -150,6 +150,32 @@ def test_a_failing_tool_is_one_line_on_stderr(project: Path) -> None:
     assert done.stderr == "msp-bridge: the tests fail: mend them\n"
 
 
+@pytest.fixture
+def three(project: Path) -> Path:
+    """A tree with three projects; the tests of two fail."""
+    for name, faults in {
+        "api": {},
+        "mail": {"raises": ["ToolError", "x"]},
+        "web": {"raises": ["ToolError", "y"]},
+    }.items():
+        (project / name).mkdir()
+        (project / name / "b.py").write_text("w = v + u\n")
+        script(project / name, testing=faults)
+    return project
+
+
+def test_run_names_the_tools_that_have_a_part(three: Path) -> None:
+    assert bridge(three, "run", "api").stdout.startswith("scripted in api/: 1 mutant in 1 file\n")
+    assert bridge(three, "run", "b.py").stdout.startswith("scripted in api/, scripted in mail/, scripted in web/: no ")
+
+
+def test_what_fails_in_several_projects_is_a_line_each(three: Path) -> None:
+    done = bridge(three, "run")
+    assert done.returncode == 1
+    assert done.stderr == "msp-bridge: scripted in mail/: x\nmsp-bridge: scripted in web/: y\n"
+    assert "Killed          1" in done.stdout
+
+
 def test_a_project_without_a_tool_is_told_what_to_do(project: Path) -> None:
     done = bridge(project, "run")
     assert done.returncode == 1
@@ -169,8 +195,8 @@ def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None
     ("option", "told"),
     [
         ("--root", "--root: there is no directory {}"),
-        ("--config", "there is no configuration file '{}' in {root}; correct the path, or leave it out"),
-        ("--python", "there is no interpreter {}; correct the setting `python`"),
+        ("--config", "--config: there is no file {}"),
+        ("--python", "--python: there is no interpreter {}"),
     ],
 )
 def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
@@ -180,7 +206,7 @@ def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
     editor = ["helix"] if name == "editors" else []
     done = bridge(project, name, *editor, option, "no/such")
     assert done.returncode == 2
-    assert done.stderr == f"msp-bridge: {told.format(project / 'no/such', root=project)}\n"
+    assert done.stderr == f"msp-bridge: {told.format(project / 'no/such')}\n"
     assert done.stdout == ""
 
 
