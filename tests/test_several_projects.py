@@ -534,13 +534,13 @@ class TestMisplaced:
         tree.project("web/")
         tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
         assert await self.told(tree, caplog) == (
-            f'`[scripted]` {self.ABOUT}: write [folders."web".scripted], or put it into web/msp-bridge.toml'
+            f'`[scripted]` {self.ABOUT}: write [folders."web".scripted], or [scripted] in web/msp-bridge.toml'
         )
         for folder in ("api/", "services/mail/", "services/shop/"):
             tree.project(folder)
         assert await self.told(tree, caplog) == (
             f'`[scripted]` {self.ABOUT}: write [folders."api".scripted], [folders."web".scripted], '
-            '[folders."services/mail".scripted], and so on for 1 more, or put it into the msp-bridge.toml of each'
+            '[folders."services/mail".scripted], and so on for 1 more, or [scripted] in the msp-bridge.toml of each'
         )
 
     async def test_it_is_called_what_it_is_called_in_its_file(
@@ -558,6 +558,28 @@ class TestMisplaced:
         for folder in ("web/", "") if text.startswith("[scripted]") else ("web/",):
             tree.project(folder)
         tree.write("msp-bridge.toml", text)
+        tree.survey().places()
+        assert caplog.messages == []
+
+    @pytest.mark.parametrize("in_folder", [True, False])
+    async def test_one_that_each_folder_has_for_itself_is_to_be_removed(
+        self, in_folder: bool, tree: Tree, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        tree.project("web/")
+        own = '[folders."web".scripted]\na = 2\n'
+        tree.write("msp-bridge.toml", "[scripted]\na = 1\n" + ("" if in_folder else own))
+        if in_folder:
+            tree.write("web/msp-bridge.toml", "[scripted]\na = 2\n")
+        assert await self.told(tree, caplog) == (
+            f"`[scripted]` {self.ABOUT}: remove the table: where scripted is set up there are others"
+        )
+
+    def test_nothing_is_told_while_the_tool_may_be_in_a_folder_that_is_broken(
+        self, tree: Tree, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        tree.project("web/")
+        tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
+        tree.write("web/msp-bridge.toml", "nonsense = 1\n")
         tree.survey().places()
         assert caplog.messages == []
 

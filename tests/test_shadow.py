@@ -54,6 +54,17 @@ def test_the_first_refresh_copies_everything_and_says_so(source: Path, shadow: S
     assert (shadow.path / "run.sh").stat().st_mtime_ns == (source / "run.sh").stat().st_mtime_ns
 
 
+def test_a_link_in_the_place_of_the_copy_is_not_followed(source: Path, shadow: ShadowWorkspace, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "mine.py").write_text("mine")
+    shadow.path.parent.mkdir()
+    shadow.path.symlink_to(precious)
+    shadow.refresh()
+    assert contents(precious) == {"mine.py": b"mine"}
+    assert contents(shadow.path) == contents(source)
+
+
 def test_a_refresh_without_changes_changes_nothing(source: Path, shadow: ShadowWorkspace) -> None:
     shadow.refresh()
     before = (shadow.path / "src/pkg/a.py").stat()

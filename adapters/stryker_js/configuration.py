@@ -75,11 +75,8 @@ def check_package(root: Path) -> None:
         return
     try:
         json.loads(file.read_text("utf-8-sig", "replace"))
-    except json.JSONDecodeError as error:
-        fault = f"{error.msg} (line {error.lineno}, column {error.colno})"
-        raise ConfigurationError(f"{file} is not valid JSON: {fault}; correct it") from None
-    except RecursionError:
-        raise ConfigurationError(f"{file} is too deeply nested; correct it") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{file} is not valid JSON: {error}; correct it") from None
     except OSError as error:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}; correct it") from None
 

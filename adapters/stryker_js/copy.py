@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 from typing import Self
 
 from attrs import define, field
 
 from msp_bridge.adapter import Project
-from msp_bridge.shadow import ShadowWorkspace, erase, unwritable
+from msp_bridge.shadow import ShadowWorkspace, erase, unwritable, walk
 
 from . import plug_n_play
-from .installed import Installed, look, walk
-from .links import MODULES, link_beside, link_modules, make_link, stamp
+from .installed import Installed, look
+from .links import MODULES, link_beside, link_modules, make_directory, make_link, stamp
 from .members import members_of
 from .places import Places
 
@@ -89,10 +90,12 @@ class Copy:
 
     def refresh(self) -> None:
         """Make it equal to the project. No run may be going on. Raises ToolError."""
+        self._make_way(self._shadow)
         self._shadow.refresh()
         self._members = {member: self._copy_of(member) for member in members_of(self.source, self._above)}
         try:
             for member in self._members.values():
+                self._make_way(member)
                 member.refresh()
             self._erase_unneeded()
             self._leave_out_nameless()
@@ -100,6 +103,7 @@ class Copy:
             self._link_around()
             self._write_maps()
             self._made = self._identities
+            self._shadow.note_size(sum(shadow.size for shadow in (self._shadow, *self._members.values())))
         except OSError as error:
             raise unwritable(self._shadow.path, error) from error
 
@@ -122,6 +126,7 @@ class Copy:
     def clear(self) -> None:
         """Delete what runs that were ended have left. None may be going on. Raises ToolError."""
         sandbox = self._shadow.path / SANDBOX
+        self._make_way(self._shadow)
         try:
             if os.path.lexists(sandbox):
                 erase(str(sandbox))
@@ -131,6 +136,18 @@ class Copy:
     def close(self) -> None:
         """Let other processes claim it."""
         self._shadow.close()
+
+    def _make_way(self, copy: ShadowWorkspace) -> None:
+        """No link may stand where a directory of ours belongs: what we write or delete there would be the user's.
+
+        There is one when the root of the workspace is another than the last time, or a tool has made it.
+        """
+        below = copy.path.relative_to(self._slot)
+        try:
+            for place in (*reversed(below.parents[:-1]), below):
+                make_directory(str(self._slot / place))
+        except OSError as error:
+            raise unwritable(copy.path, error) from error
 
     def _leave_out_nameless(self) -> None:
         """What Node can't name would end StrykerJS, which reads every file."""
@@ -193,7 +210,7 @@ class Copy:
         """Around the copy of a member is what is around ours."""
         for directory, left, place in zip(member.parents, (copy, *copy.parents), copy.parents, strict=False):
             ours = self._top / directory.relative_to(self._above[-1])
-            link_beside(ours, left.name, place, {})
+            link_beside(ours, left.name, place, {}, ours=True)
             if os.path.isdir(ours / MODULES):
                 make_link(f"{place}/{MODULES}", f"{ours}/{MODULES}")
             elif os.path.lexists(place / MODULES):
@@ -205,7 +222,12 @@ class Copy:
         """Every `node_modules` around and in what is copied, and where it is to be."""
         for source, copy in self._moved.items():
             yield from ((source / relative, copy / relative) for relative in _modules_below(source))
-        yield from ((above / MODULES, place / MODULES) for above, place in zip(self._above, self._beside, strict=True))
+        for above in dict.fromkeys((*self._above, *self._above_members())):
+            yield above / MODULES, self._top / above.relative_to(self._above[-1]) / MODULES
+
+    def _above_members(self) -> Iterator[Path]:
+        for member in self._members:
+            yield from (above for above in member.parents if self._above[-1] in above.parents)
 
     @property
     def _moved(self) -> dict[Path, Path]:
@@ -229,6 +251,11 @@ class Copy:
         return self._beside[-1]
 
     @property
+    def _slot(self) -> Path:
+        """The directory that is ours, with all that is in it."""
+        return self._shadow.path.parents[len(self._above)]
+
+    @property
     def _homes(self) -> Path:
         """Where the copies of the workspace's packages are, each in a directory of its own."""
         return self._top.with_name("members")
@@ -236,7 +263,8 @@ class Copy:
 
 def _workspace_above(source: Path) -> tuple[Path, ...]:
     """The directories above, the nearest first, up to the last that packages might be resolved through."""
-    above = [directory for directory in source.parents if directory not in (Path.home(), Path(directory.anchor))]
+    limits = (Path.home(), Path(source.anchor))
+    above = list(takewhile(lambda directory: directory not in limits, source.parents))
     while above and not any(os.path.exists(above[-1] / name) for name in WORKSPACE):
         above.pop()
     return tuple(above)

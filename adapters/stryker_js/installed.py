@@ -9,13 +9,15 @@ Of packages in `node_modules` it is their names and what the installation notes;
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from msp_bridge.shadow import walk
+
 from .links import APART, GENERATED, MODULES, NOTES, followed, packages_in, stamp
 
-UNSEARCHED = {MODULES, ".stryker-tmp", ".git", ".hg", ".svn"}
+CLIENT = "@prisma/client"
 FILES = 10_000  # of each such package; edits beyond them aren't seen
 
 Installed = dict[str, tuple[object, ...]]  # a directory to what is the same as long as it is
@@ -40,17 +42,13 @@ def look(modules: Iterable[Path], linked: Iterable[Path], top: Path) -> Installe
         packages = packages_in(directory)
         found[directory] = (tuple(sorted(packages)), *(stamp(f"{directory}/{name}") for name in NOTES))
         found[f"{directory}/{GENERATED}"] = _stamps_below(f"{directory}/{GENERATED}")
+        if client := packages.get(CLIENT):  # what pnpm has in its store, Prisma generates there
+            generated = os.path.join(os.path.realpath(client.path), os.pardir, os.pardir, GENERATED)
+            found[generated] = _stamps_below(generated)
         for entry in packages.values():
             if real := followed(entry):
                 note(real)
     return found
-
-
-def walk(source: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`, without what is installed and what tools keep."""
-    for directory, names, files in os.walk(source):
-        yield directory, names, files
-        names[:] = sorted(name for name in names if name not in UNSEARCHED)
 
 
 def _is_edited(package: Path, top: Path) -> bool:
@@ -60,5 +58,5 @@ def _is_edited(package: Path, top: Path) -> bool:
 
 
 def _stamps_below(package: str) -> tuple[object, ...]:
-    files = (os.path.join(directory, name) for directory, _, names in walk(package) for name in sorted(names))
+    files = (os.path.join(directory, name) for directory, _, names in walk(package) for name in names)
     return tuple((file, stamp(file)) for file in islice(files, FILES))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def packages_in(modules: str | Path) -> dict[str, os.DirEntry[str]]:
     found: dict[str, os.DirEntry[str]] = {}
     for entry in _entries(modules):
         if _is_scope(entry):
-            found |= {f"{entry.name}/{package.name}": package for package in _entries(entry.path)}
+            found |= {f"{entry.name}/{package.name}": package for package in _entries(os.path.realpath(entry.path))}
         elif entry.name in KEPT or not entry.name.startswith("."):
             found[entry.name] = entry
     return found
@@ -48,7 +49,9 @@ def packages_in(modules: str | Path) -> dict[str, os.DirEntry[str]]:
 
 def followed(package: os.DirEntry[str]) -> Path | None:
     """Where a link leads, links resolved; None when it is none, or leads into a store of packages."""
-    if not package.is_symlink() or not KEPT.isdisjoint(os.readlink(package.path).split(os.sep)):
+    if not package.is_symlink():  # no link itself, but perhaps in a scope that is one
+        return None if MODULES in package.path.split(os.sep) else Path(package.path)
+    if not KEPT.isdisjoint(os.readlink(package.path).split(os.sep)):
         return None
     return Path(os.path.realpath(package.path))
 
@@ -56,42 +59,49 @@ def followed(package: os.DirEntry[str]) -> Path | None:
 def link_modules(modules: Path, place: Path, moved: Moved) -> None:
     """Make `place` a directory of links to what is in `modules`, but for what tools make there."""
     wanted = {entry.name: entry for entry in _entries(modules) if _is_installed(entry.name)}
-    if place.is_symlink():  # what is written there must never reach the user's files
-        place.unlink()
-    place.mkdir(parents=True, exist_ok=True)
+    make_directory(str(place))
     for name in set(os.listdir(place)) - wanted.keys():
-        if name.startswith("@") or name in COPIED or (place / name).is_symlink():  # what else is there, a tool has made
+        if _is_installed(name) or (place / name).is_symlink():  # what else is there, as `.vite`, a tool keeps
             erase(str(place / name))
     for name, entry in wanted.items():
         if _is_scope(entry):
-            link_modules(modules / name, place / name, moved)
+            link_modules(Path(os.path.realpath(entry.path)), place / name, moved)
         elif name in COPIED:
             make_copy(entry.path, f"{place}/{name}")
         else:
             make_link(f"{place}/{name}", _target(entry, moved))
 
 
-def link_beside(directory: Path, left_out: str, place: Path, moved: Moved) -> None:
+def link_beside(directory: Path, left_out: str, place: Path, moved: Moved, *, ours: bool = False) -> None:
     """Links in `place` to what is in `directory`, where packages, tsconfig.base.json and the like are looked up.
 
-    But for what the bridge, whoever keeps the copies, or a tool would write to: that must never reach the user's files.
+    But for what the bridge, whoever keeps the copies, or a tool would write to: that must never reach the user's files,
+    unless the directory is `ours`.
     """
-    place.mkdir(parents=True, exist_ok=True)
+    make_directory(str(place))
     wanted = {entry.name: entry for entry in _entries(directory) if _is_linked_beside(entry, left_out)}
+    places = {os.fspath(source): os.fspath(copy) for source, copy in moved.items()}
+    holding = {os.fspath(above) for source in moved for above in source.parents}
     for name in set(os.listdir(place)) - wanted.keys():
         stale = os.path.islink(place / name) or (WRITTEN.match(name) and os.path.isfile(place / name))
         if stale and not RESERVED.match(name):
             os.unlink(place / name)
     for name, entry in wanted.items():
-        inner = Path(entry.path)
-        if inner not in moved and any(member.is_relative_to(inner) for member in moved):
-            if (place / name).is_symlink():
-                (place / name).unlink()
-            link_beside(inner, "", place / name, moved)
-        elif WRITTEN.match(name) and not os.path.isdir(entry.path):
+        if entry.path in holding and entry.path not in places:
+            link_beside(Path(entry.path), "", place / name, moved)
+        elif WRITTEN.match(name) and not ours and not os.path.isdir(entry.path):
             make_copy(entry.path, f"{place}/{name}")
         else:
-            make_link(f"{place}/{name}", os.fspath(moved.get(inner, inner)))
+            make_link(f"{place}/{name}", places.get(entry.path, entry.path))
+
+
+def make_directory(path: str) -> None:
+    """A directory of ours, never a link to one of the user's, whatever has been there."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        _clear(path)
+        os.makedirs(path)
+    elif os.stat(path).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(path, stat.S_IRWXU)  # a test has locked it
 
 
 def make_link(link: str, target: str) -> None:
@@ -110,9 +120,7 @@ def make_link(link: str, target: str) -> None:
 def make_copy(source: str, copy: str) -> None:
     """A copy of a file, or of a directory, whatever has been there; without what can't be read, and links within."""
     if os.path.isdir(source):
-        if os.path.islink(copy) or not os.path.isdir(copy):
-            _clear(copy)
-            os.mkdir(copy)
+        make_directory(copy)
         wanted = {entry.name: entry.path for entry in _entries(source) if not entry.is_symlink()}
         for name in set(os.listdir(copy)) - wanted.keys():
             erase(f"{copy}/{name}")
@@ -121,7 +129,10 @@ def make_copy(source: str, copy: str) -> None:
     elif os.path.islink(copy) or stamp(source) is None or stamp(source) != stamp(copy):
         _clear(copy)
         if os.path.isfile(source) and os.access(source, os.R_OK):
-            shutil.copy2(source, copy)
+            try:
+                shutil.copy2(source, copy)
+            except FileNotFoundError:  # gone since it was listed
+                _clear(copy)
 
 
 def stamp(file: str | Path) -> tuple[int, int] | None:
@@ -162,7 +173,7 @@ def _is_linked_beside(entry: os.DirEntry[str], left_out: str) -> bool:
 
 
 def _is_scope(entry: os.DirEntry[str]) -> bool:
-    return entry.name.startswith("@") and not entry.is_symlink()
+    return entry.name.startswith("@") and os.path.isdir(entry.path)
 
 
 def _clear(path: str) -> None:

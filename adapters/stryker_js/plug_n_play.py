@@ -90,7 +90,7 @@ def write_maps(root: Path, place: Path, moved: Moved) -> None:
             text = relocated(_text(root / name), root, place, moved)
             if not (place / name).is_file() or _text(place / name) != text:
                 (place / name).unlink(missing_ok=True)
-                (place / name).write_text(text, "utf-8")
+                (place / name).write_text(text, "utf-8", "surrogateescape")
 
 
 def _package(directory: Path) -> dict[str, Any]:
@@ -107,6 +107,6 @@ def _package(directory: Path) -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return file.read_text("utf-8", "surrogateescape")
     except OSError:
         return ""

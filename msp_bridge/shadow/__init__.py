@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msp_bridge.shadow.copies import Copies
 from msp_bridge.shadow.slot import erase, unwritable
-from msp_bridge.shadow.tree import identity
+from msp_bridge.shadow.tree import identity, walk
 from msp_bridge.shadow.workspace import ShadowWorkspace
 
-__all__ = ["Copies", "ShadowWorkspace", "erase", "identity", "unwritable"]
+__all__ = ["Copies", "ShadowWorkspace", "erase", "identity", "unwritable", "walk"]

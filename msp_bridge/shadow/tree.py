@@ -7,7 +7,7 @@ from __future__ import annotations
 import enum
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -143,6 +143,16 @@ class CopyTree:
                         os.chmod(full, stat.S_IRWXU)  # a test has locked it
                     pending.append(f"{prefix}{name}/")
         return found
+
+
+def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As `os.walk`, in order, but not into what stays out of a copy; in the lists of names that is included."""
+    for directory, names, files in os.walk(root):
+        if directory != os.fspath(root) and not TELLTALES.isdisjoint(files):
+            names.clear()
+            continue
+        yield directory, sorted(names), sorted(files)
+        names[:] = sorted(name for name in names if not excluded(directory, name, ()))
 
 
 def excluded(prefix: str, name: str, left_out: Collection[str]) -> bool:

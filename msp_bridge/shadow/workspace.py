@@ -86,6 +86,16 @@ class ShadowWorkspace:
         return self._manifest.digest if self._manifest else ""
 
     @property
+    def size(self) -> int:
+        """Of the source's content at the last `refresh`, in bytes."""
+        return self._manifest.size if self._manifest else 0
+
+    def note_size(self, size: int) -> None:
+        """Have `size` bytes counted when room is made for copies, for there is more beside this one. Raises OSError."""
+        if self._slot is not None:
+            self._slot.note_size(size)
+
+    @property
     def identity(self) -> tuple[int, int] | None:
         """Changes when the copy had to be made anew: a process stays in the directory that it was started in."""
         return identity(self.path)
@@ -134,14 +144,15 @@ class ShadowWorkspace:
 
     def _run(self, root: str) -> Refresh:
         """Raises `OSError`; what was done until then is not noted, so that the next one looks at all of it."""
+        if self.path.is_symlink():  # what is written and deleted there would be somebody else's
+            self.path.unlink()
         self.path.mkdir(parents=True, exist_ok=True)
         refresh = Refresh(self, root, self._manifest or Manifest.load(self._manifest_file, root))
         self._manifest, self._seen = None, {}
         refresh.run()
         if refresh.wrote:
             refresh.manifest.save(self._manifest_file)
-        if self._slot is not None:
-            self._slot.note_size(refresh.manifest.size)
+        self.note_size(refresh.manifest.size)
         self._manifest, self._seen = refresh.manifest, refresh.source
         return refresh
 

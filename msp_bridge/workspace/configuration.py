@@ -52,6 +52,7 @@ class Misplaced:
 
     name: str  # the adapter's
     folders: tuple[str, ...]  # where it is set up instead, each with a `/` at the end
+    lacking: tuple[str, ...]  # those of them that have no such table of their own
     prefix: str = ""  # of the names of all tables in that file
 
     @property
@@ -65,11 +66,13 @@ class Misplaced:
         """What to do about it."""
         if not self.folders:
             return "set it up, or remove the table"
-        tables = [f"[{self.prefix}folders.{_quoted(folder)}.{self.name}]" for folder in self.folders[:SHOWN]]
-        if len(self.folders) > SHOWN:
-            tables.append(f"and so on for {len(self.folders) - SHOWN} more")
-        own = f"{self.folders[0]}msp-bridge.toml" if len(self.folders) == 1 else "the msp-bridge.toml of each"
-        return f"write {', '.join(tables)}, or put it into {own}"
+        if not self.lacking:
+            return f"remove the table: where {self.name} is set up there are others"
+        tables = [f"[{self.prefix}folders.{_quoted(folder)}.{self.name}]" for folder in self.lacking[:SHOWN]]
+        if len(self.lacking) > SHOWN:
+            tables.append(f"and so on for {len(self.lacking) - SHOWN} more")
+        own = f"{self.lacking[0]}msp-bridge.toml" if len(self.lacking) == 1 else "the msp-bridge.toml of each"
+        return f"write {', '.join(tables)}, or [{self.name}] in {own}"
 
 
 def load_configuration(root: Path, named: str | None, adapters: Collection[str]) -> Configuration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,6 +25,6 @@ def fingerprint(root: Path, named: str | None, folders: Iterable[str] = ("",)) -
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return file.read_bytes() if os.path.isfile(file) else b""  # a FIFO would keep us waiting
     except (OSError, ValueError):  # ValueError: no file can have that name
         return b""

@@ -127,11 +127,23 @@ class Survey:
     def misplaced(self, found: Mapping[str, Collection[str]]) -> list[Misplaced]:
         """The tables of tools that aren't at the root, though the tables are; `found` are the adapters by folder."""
         chosen, prefix = self._chosen(self.configuration), prefix_of_tables(self._root, self._named)
-        return [
-            Misplaced(name, tuple(folder for folder, names in found.items() if name in names), prefix)
-            for name in self.configuration.settings
-            if name in chosen and name not in found.get("", ()) and name not in self.broken
-        ]
+        tables = []
+        for name in self.configuration.settings:
+            if name in chosen and name not in found.get("", ()) and name not in self.broken:
+                folders = [folder for folder, names in found.items() if name in names]
+                if folders or not self._is_faulty_anywhere:  # else it may be there
+                    lacking = [folder for folder in folders if name not in self._holds_in(folder)[0].settings]
+                    tables.append(Misplaced(name, tuple(folders), tuple(lacking), prefix))
+        return tables
+
+    @property
+    def _is_faulty_anywhere(self) -> bool:
+        try:
+            for folder in self.folders:
+                self._holds_in(folder)
+        except BridgeError:
+            return True
+        return False
 
     def _place(self, folder: str) -> Place:
         try:

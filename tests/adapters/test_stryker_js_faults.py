@@ -162,7 +162,7 @@ async def test_a_broken_package_json_is_named_with_the_place(modules: Path, tmp_
         with pytest.raises(ConfigurationError) as caught:
             await discovered(adapter)
         told = f"{root}/package.json is not valid JSON: Expecting property name enclosed in double quotes"
-        assert str(caught.value) == f"{told} (line 1, column 3); correct it"
+        assert str(caught.value) == f"{told}: line 1 column 3 (char 2); correct it"
         (finding,) = await findings_of(adapter)
         assert (finding.good, finding.text) == (False, str(caught.value))
         (root / "package.json").write_text(before)

@@ -25,7 +25,7 @@ from stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import ConfigurationError, Finding, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Status, ToolError
 
 NAMES = [
     f"{dot}stryker{kind}.{extension}"
@@ -61,7 +61,7 @@ async def test_a_dependency_on_the_core_in_a_broken_file_is_no_reason_for_silenc
         (finding,) = await findings_of(adapter)
     assert not finding.good
     assert finding.text.startswith(f"{root}/package.json is not valid JSON: ")
-    assert finding.text.endswith(" (line 1, column 47); correct it")
+    assert finding.text.endswith(": line 1 column 47 (char 46); correct it")
 
 
 @pytest.mark.parametrize("text", ["{}", '{"devDependencies": {"mocha": "1"}}', '{"devDependencies": []}', "[", "[]"])
@@ -234,7 +234,7 @@ async def test_a_package_json_that_is_nested_too_deeply_is_told(text: str, tmp_p
     (root / "package.json").write_text(text)
     async with adapter_on(root) as adapter:
         (finding,) = await findings_of(adapter)
-    assert finding == Finding(False, "stryker-js", f"{root}/package.json is too deeply nested; correct it")
+    assert finding.text.startswith(f"{root}/package.json is not valid JSON: maximum recursion depth exceeded ")
 
 
 async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:

@@ -331,10 +331,10 @@ def test_what_tools_write_again_above_the_project_stays_beside_the_copy(tmp_path
     copy = refreshed(root / "packages/web", tmp_path)
     tops = (copy.path.parents[1], (copy.path.parent / "math").resolve().parents[1])
     tree = TreeState.of(root)
-    for top in tops:
-        for name in names:
-            assert (top / name).read_text() == "mine"
-            (top / name).write_text("theirs")
+    ours = [top / name for top in tops for name in names]
+    assert [file.read_text() for file in ours] == ["mine"] * 4
+    for file in ours:
+        file.write_text("theirs")
     assert tree.differences(TreeState.of(root)) == []
     (root / names[0]).write_text("edited")
     (root / names[1]).unlink()
@@ -384,4 +384,138 @@ def test_the_copy_of_a_package_that_nobody_needs_any_more_is_erased(tmp_path: Pa
     copy.refresh()
     assert (copy.path.parent / "shop").resolve() == shop
     assert (shop / "package.json").read_text() == (root / "packages/shop/package.json").read_text()
+    copy.close()
+
+
+def written(root: Path, *files: str) -> Path:
+    """A directory with these files; a package.json is an empty one."""
+    for file in files:
+        (root / file).parent.mkdir(parents=True, exist_ok=True)
+        (root / file).write_text("{}")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("project", "before", "after", "beside"),
+    [
+        (
+            "code/shop/web",
+            ["code/package.json", "code/shop/package.json"],
+            ["code/shop/package.json"],
+            "code/web/mine.js",
+        ),
+        ("code/shop/web", ["code/shop/package.json"], ["code/package.json"], "code/shop/shop/mine.js"),
+    ],
+    ids=["the root moves down", "the root moves up"],
+)
+def test_links_beside_the_copy_are_not_in_the_way_when_the_root_of_the_workspace_moves(
+    project: str, before: list[str], after: list[str], beside: str, tmp_path: Path
+) -> None:
+    written(tmp_path, f"{project}/package.json", f"{project}/a.js", beside, *before)
+    refreshed(tmp_path / project, tmp_path).close()
+    for file in set(before) - set(after):
+        (tmp_path / file).unlink()
+    written(tmp_path, *after)
+    tree = TreeState.of(tmp_path / "code")
+    copy = refreshed(tmp_path / project, tmp_path)
+    copy.clear()
+    copy.close()
+    assert tree.differences(TreeState.of(tmp_path / "code")) == []
+    assert copy.path.is_relative_to((tmp_path / "cache").resolve())
+    assert (copy.path / "a.js").is_file()
+
+
+def test_a_link_that_a_tool_puts_in_the_place_of_the_copy_is_not_followed(tmp_path: Path) -> None:
+    project, other = written(tmp_path / "project", "package.json"), written(tmp_path / "other", "mine.js")
+    copy = refreshed(project, tmp_path)
+    place = copy.path
+    shutil.rmtree(place)
+    place.symlink_to(other)
+    tree = TreeState.of(other)
+    copy.clear()
+    copy.refresh()
+    assert tree.differences(TreeState.of(other)) == []
+    assert (place / "package.json").is_file()
+    copy.close()
+
+
+@pytest.mark.parametrize("environment", [".venv", "named"])
+def test_packages_in_an_environment_of_python_stay_when_a_tool_links_to_it(environment: str, tmp_path: Path) -> None:
+    files = ("pyvenv.cfg", "lib/node_modules/npm/index.js")
+    project = written(tmp_path / "project", "package.json", *(f"{environment}/{file}" for file in files))
+    copy = refreshed(project, tmp_path)
+    assert sorted(os.listdir(copy.path)) == ["package.json"]
+    (copy.path / environment).symlink_to(project / environment)
+    tree = TreeState.of(project)
+    copy.refresh()
+    assert tree.differences(TreeState.of(project)) == []
+    copy.close()
+
+
+def test_members_in_a_scope_that_is_a_link_are_copied(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[])
+    shutil.rmtree(root / "node_modules/@own")
+    (root / "node_modules/@own").symlink_to("../packages")
+    copy = refreshed(root / "packages/web", tmp_path)
+    assert (copy.path.parents[1] / "node_modules/@own/math").resolve().is_relative_to(tmp_path / "cache")
+    copy.close()
+
+
+def test_a_member_finds_what_is_installed_between_it_and_the_root(tmp_path: Path) -> None:
+    root = written(tmp_path / "workspace", "package.json", "libs/math/package.json", "libs/node_modules/dep/index.js")
+    written(root, "apps/web/package.json")
+    (root / "apps/web/package.json").write_text('{"dependencies": {"math": "*"}}')
+    (root / "node_modules").mkdir()
+    (root / "node_modules/math").symlink_to("../libs/math")
+    copy = refreshed(root / "apps/web", tmp_path)
+    math = (copy.path.parents[1] / "node_modules/math").resolve()
+    assert math.is_relative_to(tmp_path / "cache")
+    assert (math.parent / "node_modules/dep/index.js").is_file()
+    copy.close()
+
+
+@pytest.mark.parametrize("place", ["node_modules", "node_modules/@own", "packages"])
+def test_what_a_tool_leaves_in_the_way_is_mended(place: str, tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    ours = copy.path.parents[1] / place
+    shutil.rmtree(ours)
+    ours.write_text("a file")
+    copy.refresh()
+    assert (copy.path.parents[1] / "node_modules/@own/math/package.json").is_file()
+    ours.chmod(0o500)
+    copy.refresh()
+    assert ours.stat().st_mode & 0o777 == 0o700
+    copy.close()
+
+
+def test_what_tests_install_is_gone_for_the_next_run_and_what_tools_keep_stays(tmp_path: Path) -> None:
+    project = written(tmp_path / "project", "package.json", "node_modules/one/index.js")
+    copy = refreshed(project, tmp_path)
+    written(copy.path / "node_modules", "two/index.js", ".cache/kept")
+    copy.refresh()
+    assert sorted(os.listdir(copy.path / "node_modules")) == [".cache", "one"]
+    copy.close()
+
+
+def test_what_prisma_generates_in_the_store_of_pnpm_is_noticed(tmp_path: Path) -> None:
+    store = "node_modules/.pnpm/@prisma+client@5/node_modules"
+    project = written(tmp_path / "project", "package.json", f"{store}/@prisma/client/index.js", f"{store}/.prisma/a.js")
+    (project / "node_modules/@prisma").mkdir()
+    (project / "node_modules/@prisma/client").symlink_to(f"../../{store}/@prisma/client")
+    copy = refreshed(project, tmp_path)
+    assert copy.is_current()
+    (project / store / ".prisma/a.js").write_text("generated anew")
+    assert not copy.is_current()
+    copy.close()
+
+
+def test_a_large_hidden_file_above_is_copied_once_and_counts_as_do_the_members(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=["math"], math=[])
+    (root / ".blob").write_bytes(bytes(100_000))
+    (root / "packages/math/data").write_bytes(bytes(50_000))
+    copy = refreshed(root / "packages/web", tmp_path)
+    math = (copy.path.parents[1] / "node_modules/@own/math").resolve()
+    assert (math.parents[1] / ".blob").resolve() == copy.path.parents[1] / ".blob"
+    assert int((tmp_path / "cache/copies/copy-0.lock").read_text()) > 50_000
     copy.close()
