@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.model import Location, Mutant, Position
 
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -26,7 +27,7 @@ class SourceText:
     @classmethod
     def read(cls, file: Path, encoding: str = "utf-8") -> SourceText:
         """The text of `file`; raises `OSError` and `UnicodeDecodeError`."""
-        return cls(file.read_bytes().decode(encoding).removeprefix(BOM))
+        return cls(reading.text(file, encoding).removeprefix(BOM))
 
     @cached_property
     def _line_starts(self) -> list[int]:

@@ -18,7 +18,7 @@ FILES = sorted(
     for file in (HERE / room).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
-API = {"adapter", "counts", "model", "scope", "errors", "ended", "source", "processes", "shadow", "upstream"}
+API = {"adapter", "counts", "ended", "errors", "model", "processes", "reading", "scope", "shadow", "source", "upstream"}
 MAY = {  # what each room may import of ours, besides itself
     "access": {"errors", "rpc"},
     "rpc": set(),
@@ -28,13 +28,14 @@ MAY = {  # what each room may import of ours, besides itself
     "scope": set(),
     "counts": {"model"},
     "not_source": set(),
-    "source": {"model"},
+    "reading": set(),
+    "source": {"model", "reading"},
     "adapter": {"errors", "model", "scope"},
     "batches": {"ended"},
     "processes": {"ended", "errors"},
     "shadow": {"ended", "errors", "not_source"},
     "dialects": {"model", "rpc", "workspace.selection"},
-    "workspace": {"adapter", "ended", "errors", "model", "not_source", "scope"},
+    "workspace": {"adapter", "ended", "errors", "model", "not_source", "reading", "scope"},
     "reports": {"model", "source", "scope", "version"},
     "upstream": {"errors", "processes"},
     "testing": {"adapter", "model", "scope", "source", "processes"},

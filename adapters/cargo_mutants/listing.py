@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from msp_bridge import reading
 from msp_bridge.adapter import Location, Mutant
 from msp_bridge.source import BOM, SourceText
 
@@ -58,7 +59,7 @@ class _Lines:
     def read(cls, file: Path) -> _Lines | None:
         """None when it isn't there, or no UTF-8: no mutant can be of it any more."""
         try:
-            text = file.read_bytes().decode("utf-8")
+            text = reading.text(file)
         except (OSError, UnicodeDecodeError):
             return None
         source = SourceText(text.removeprefix(BOM))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
+
+from msp_bridge import reading
 
 MANIFEST = "Cargo.toml"
 
@@ -27,6 +28,6 @@ def is_member(root: Path, opened: Path | None) -> bool:
 
 def _manifest(directory: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads((directory / MANIFEST).read_text("utf-8"))
+        return reading.toml(directory / MANIFEST)
     except (OSError, ValueError):
         return {}

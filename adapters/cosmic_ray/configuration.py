@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ from typing import Any, Self
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
@@ -36,7 +36,7 @@ class Configuration:
     def read(cls, file: Path) -> Self:
         """Raises `ConfigurationError` for a file that is no TOML, or whose table lacks something or is wrong."""
         try:
-            table = tomllib.loads(file.read_text("utf-8")).get(TABLE)
+            table = reading.toml(file).get(TABLE)
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"{file} can't be read: {error}") from error
         if not isinstance(table, dict):
@@ -143,8 +143,7 @@ def _python_files(directory: str, real: str, root: Path, above: tuple[str, ...] 
 
 def _has_table(file: Path) -> bool:
     try:
-        text = file.read_text("utf-8")
-        return TABLE in text and isinstance(tomllib.loads(text).get(TABLE), dict)
+        return TABLE in reading.text(file) and isinstance(reading.toml(file).get(TABLE), dict)
     except (OSError, ValueError):
         return False
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from msp_bridge.reading import content
 from msp_bridge.source import BOM, SourceText
 
 LINE_END = re.compile("\r\n?")
@@ -32,7 +33,7 @@ class Module:
     @classmethod
     def read(cls, root: Path, path: str) -> Module:
         """Raises `OSError`, and `SyntaxError` or `UnicodeDecodeError` for a file that Python couldn't read either."""
-        data = (root / path).read_bytes()
+        data = content(root / path)
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         data.decode(encoding)
         return cls(path, data, encoding)

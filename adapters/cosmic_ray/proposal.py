@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
+
+from msp_bridge import reading
 
 NO_PACKAGES = {
     "test",
@@ -53,7 +54,7 @@ def _command(root: Path) -> str:
 
 def _tools(root: Path) -> set[str]:
     try:
-        return set(tomllib.loads((root / "pyproject.toml").read_text("utf-8")).get("tool", {}))
+        return set(reading.toml(root / "pyproject.toml").get("tool", {}))
     except (OSError, ValueError):
         return set()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import configparser
 import os
-import tomllib
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = ("pyproject.toml", "setup.cfg")
@@ -20,14 +20,13 @@ def is_configured(root: Path) -> bool:
 def holds_configuration(file: Path) -> bool:
     """Whether mutmut finds its options in `file`; False when it can't be read."""
     try:
-        text = file.read_text("utf-8")
         if file.name == "setup.cfg":
             parser = configparser.ConfigParser()
-            parser.read_string(text)
+            parser.read_string(reading.text(file))
             return parser.has_section("mutmut")
-        tools = tomllib.loads(text).get("tool")
+        tools = reading.toml(file).get("tool")
         return isinstance(tools, dict) and "mutmut" in tools
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, configparser.Error):
+    except (OSError, ValueError, configparser.Error):
         return False
 
 

@@ -15,6 +15,7 @@ from attrs import frozen
 
 from msp_bridge.adapter import BridgeError, Project, ToolError
 from msp_bridge.ended import ended, in_thread
+from msp_bridge.reading import content
 
 from .command_line import CommandLine
 from .configuration import config_file
@@ -186,6 +187,6 @@ def _check_name(root: Path) -> None:
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes()
+        return content(file)
     except OSError:
         return b""

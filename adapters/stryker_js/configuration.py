@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = tuple(  # in StrykerJS's own order
@@ -52,12 +52,11 @@ def could_configure(file: Path) -> bool:
 def depends_on_core(root: Path) -> bool:
     """Whether package.json asks for StrykerJS, or seems to, if it is broken: `check_package` tells that."""
     try:
-        text = (root / "package.json").read_text("utf-8-sig", "replace")
-        package = json.loads(text)
+        package = reading.json_value(root / "package.json", errors="replace")
     except OSError:
         return False
-    except (ValueError, RecursionError):
-        return f'"{CORE}"' in text
+    except ValueError:
+        return f'"{CORE}"' in reading.text(root / "package.json", errors="replace")
     return isinstance(package, dict) and CORE in dependencies(package)
 
 
@@ -74,8 +73,8 @@ def check_package(root: Path) -> None:
     if file is None:
         return
     try:
-        json.loads(file.read_text("utf-8-sig", "replace"))
-    except (ValueError, RecursionError) as error:
+        reading.json_value(file, errors="replace")
+    except ValueError as error:
         raise ConfigurationError(f"{file} is not valid JSON: {error}; correct it") from None
     except OSError as error:
         raise ConfigurationError(f"{file} can't be read: {error.strerror}; correct it") from None
@@ -84,8 +83,8 @@ def check_package(root: Path) -> None:
 def read_json(file: Path) -> dict[str, Any]:
     """The object in `file`; empty when there is none, or it can't be read."""
     try:
-        value = json.loads(file.read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        value = reading.json_value(file)
+    except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
 

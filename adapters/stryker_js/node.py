@@ -12,6 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 
@@ -117,7 +118,7 @@ def _pinned(root: Path) -> Version:
     for directory in upwards(root):
         for name in PINS:
             try:
-                lines = (directory / name).read_text("utf-8").splitlines()
+                lines = reading.text(directory / name).splitlines()
             except (OSError, ValueError):
                 continue
             if name == ".tool-versions":

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from msp_bridge import reading
+
 from .configuration import CORE, read_json
 from .links import Moved, stands_for
 
@@ -107,6 +109,6 @@ def _package(directory: Path) -> dict[str, Any]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8", "surrogateescape")
+        return reading.text(file, errors="surrogateescape")
     except OSError:
         return ""

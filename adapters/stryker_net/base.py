@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import deque
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import Project
 
 from .assumptions import BUILT, CONFIG_NAMES, MANIFESTS, OUTPUT, PACKAGE, PROJECTS, SOLUTIONS
@@ -155,7 +155,7 @@ def _is_root(manifest: Path) -> bool:
 
 def _manifest(file: Path) -> dict[str, object]:
     try:
-        content = json.loads(file.read_text("utf-8-sig"))
+        content = reading.json_value(file)
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
@@ -171,6 +171,6 @@ def _matching(directory: Path, patterns: Iterable[str]) -> list[Path]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8", errors="replace")
+        return reading.text(file, errors="replace")
     except OSError:
         return ""

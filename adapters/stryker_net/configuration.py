@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError
 
 from .assumptions import CONFIG_KEY, UNWANTED_KEYS
@@ -28,7 +29,7 @@ class Configuration:
     def read(cls, file: Path) -> Self:
         """Raises `ConfigurationError`, also for YAML that says what we would have to understand."""
         try:
-            text = file.read_text("utf-8-sig")
+            text = reading.text(file, "utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{file} can't be read: {error}; correct it") from error
         if file.suffix != ".json":
@@ -82,7 +83,7 @@ def could_be_ours(file: Path) -> bool:
     try:
         if file.suffix == ".json":
             return isinstance(Configuration.read(file).table, dict)
-        return file.suffix in (".yml", ".yaml") and CONFIG_KEY in file.read_text("utf-8-sig")
+        return file.suffix in (".yml", ".yaml") and CONFIG_KEY in reading.text(file, "utf-8-sig")
     except (OSError, UnicodeDecodeError, ConfigurationError):
         return False
 

@@ -12,6 +12,7 @@ from threading import Lock
 
 from attrs import define, field
 
+from msp_bridge import reading
 from msp_bridge.adapter import Project
 from msp_bridge.shadow import ShadowWorkspace
 
@@ -125,7 +126,7 @@ class PrivateCopy:
 
     def _has_artifacts(self) -> bool:
         try:
-            return ARTIFACTS_OUTPUT in (self._shadow.source / "Directory.Build.props").read_text("utf-8", "replace")
+            return ARTIFACTS_OUTPUT in reading.text(self._shadow.source / "Directory.Build.props", errors="replace")
         except OSError:
             return False
 

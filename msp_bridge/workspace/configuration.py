@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import json
 import os
-import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import evolve, field, frozen
 
+from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.not_source import NOT_SOURCE, TELLTALES
 from msp_bridge.workspace.boundary import Boundary
@@ -159,7 +159,7 @@ def _load_pyproject(file: Path, adapters: Collection[str], root: Path) -> Config
 
 def _read(file: Path) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(file.read_text("utf-8-sig"))
+        return reading.toml(file, "utf-8-sig")
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors

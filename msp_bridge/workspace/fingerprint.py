@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from msp_bridge.reading import content
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT
 
 
@@ -25,6 +25,6 @@ def fingerprint(root: Path, named: str | None, folders: Iterable[str] = ("",)) -
 
 def _content(file: Path) -> bytes:
     try:
-        return file.read_bytes() if os.path.isfile(file) else b""  # a FIFO would keep us waiting
+        return content(file)
     except (OSError, ValueError):  # ValueError: no file can have that name
         return b""

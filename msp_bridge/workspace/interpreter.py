@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.own_environment import is_for_the_bridge_alone
 
@@ -66,7 +67,7 @@ def candidates(root: Path, environment: Mapping[str, str], opened: Path | None =
 
 def _pdm(root: Path) -> Iterator[Path]:
     try:
-        yield Path((root / ".pdm-python").read_text("utf-8").strip())
+        yield Path(reading.text(root / ".pdm-python").strip())
     except (OSError, UnicodeDecodeError):
         return
 

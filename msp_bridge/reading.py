@@ -1,0 +1,44 @@
+"""Reading: the files of a project, each of which may be anything: a pipe that keeps its reader waiting, a bomb."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+
+def content(file: str | Path) -> bytes:
+    """What is in `file`; raises OSError, also for what is no file: a FIFO, a socket, a device."""
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(file))
+    with open(descriptor, "rb") as opened:
+        return opened.read()
+
+
+def text(file: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """Line ends stay as they are. Raises OSError and UnicodeDecodeError, which is a ValueError."""
+    return content(file).decode(encoding, errors)
+
+
+def toml(file: str | Path, encoding: str = "utf-8") -> dict[str, Any]:
+    """Raises OSError and ValueError."""
+    written = text(file, encoding)
+    try:
+        return tomllib.loads(written)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def json_value(file: str | Path, encoding: str = "utf-8-sig", errors: str = "strict") -> Any:
+    """Raises OSError and ValueError."""
+    written = text(file, encoding, errors)
+    try:
+        return json.loads(written)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
