@@ -60,8 +60,9 @@ class StrykerJs:
         """See `Adapter.test`. Those that StrykerJS ignores come first."""
         if not mutants:
             return
-        async with self._benches.lease(await self._toolchain()) as bench:
-            found = await self._discovery.find(bench, Scope(frozenset(mutant.path for mutant in mutants)))
+        paths = frozenset(mutant.path for mutant in mutants)
+        async with self._benches.lease(await self._toolchain(), paths) as bench:
+            found = await self._discovery.find(bench, Scope(paths))
             known = {one.mutant: one for one in found}
             due: dict[Mutant, Mutant] = {}
             for mutant in mutants:

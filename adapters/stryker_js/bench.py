@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Collection, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -67,9 +67,9 @@ class Bench:
         if self._claim.exception() is not None:
             claim, self._claim = self._claim, None
             claim.result()
-        if self._run_is_open and not await in_thread(self.copy.is_current):
+        if self.has_open_run() and not await in_thread(self.copy.is_current):
             await self._make_ready()
-        if not self._run_is_open:  # else its tests may be writing there
+        if not self.has_open_run():  # else its tests may be writing there
             await in_thread(self.copy.clear)
             await in_thread(self.copy.refresh)
         warm = Settings.of(self._project).warm
@@ -87,6 +87,10 @@ class Bench:
             self._tool = await Server.start(self._launch) if serves else CommandLine(self._launch)
         return self._tool
 
+    def has_open_run(self, paths: Collection[str] = ()) -> bool:
+        """Whether a run waits that can test mutants of all these files."""
+        return self._tool is not None and self._tool.has_open_run(paths) and not self._tool.ended
+
     async def reset(self) -> None:
         """End whatever runs."""
         tool, self._tool = self._tool, None
@@ -96,7 +100,7 @@ class Bench:
     async def clear(self) -> None:
         """Delete what runs have left that have ended."""
         claimed = self._claim is not None and self._claim.done() and self._claim.exception() is None
-        if claimed and not self._run_is_open:
+        if claimed and not self.has_open_run():
             await in_thread(self.copy.clear)
 
     async def aclose(self) -> None:
@@ -109,10 +113,6 @@ class Bench:
                     await self.clear()
                 finally:
                     await asyncio.to_thread(self.copy.close)
-
-    @property
-    def _run_is_open(self) -> bool:
-        return self._tool is not None and self._tool.run_is_open and not self._tool.ended
 
     async def _make_ready(self, chosen: Chosen | None = None, jobs: int = 1) -> None:
         if self._tool is None or self._tool.ended:
@@ -145,9 +145,12 @@ class Benches:
         self._busy: set[Bench] = set()
 
     @asynccontextmanager
-    async def lease(self, toolchain: Toolchain) -> AsyncIterator[Bench]:
-        """A prepared one. After a failure or a cancel nothing of it runs when the block is left."""
-        bench = self._idle.pop() if self._idle else Bench(self._project)
+    async def lease(self, toolchain: Toolchain, paths: Collection[str] | None = None) -> AsyncIterator[Bench]:
+        """A prepared one; best where a run is open that can test mutants of all the files `paths`.
+
+        After a failure or a cancel nothing of it runs when the block is left.
+        """
+        bench = self._take(paths)
         self._busy.add(bench)
         try:
             await bench.prepare(toolchain)
@@ -163,6 +166,14 @@ class Benches:
                 self._idle.append(bench)
                 if len(self._idle) > IDLE:
                     await _finished(self._idle.pop(0).aclose())
+
+    def _take(self, paths: Collection[str] | None) -> Bench:
+        """The one that was used last, of those that are equally good."""
+        if not self._idle:
+            return Bench(self._project)
+        bench = max(reversed(self._idle), key=lambda bench: paths is not None and bench.has_open_run(paths))
+        self._idle.remove(bench)
+        return bench
 
     async def aclose(self) -> None:
         """End all of them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from typing import Any
 
 from msp_bridge.upstream import Frames
@@ -35,8 +35,7 @@ class CommandLine:
         """A process that ends is nothing unusual here."""
         return False
 
-    @property
-    def run_is_open(self) -> bool:
+    def has_open_run(self, _: Collection[str] = ()) -> bool:
         """Nor does a run stay open."""
         return False
 

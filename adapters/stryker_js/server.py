@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Any
 
 from attrs import evolve, frozen
@@ -71,10 +71,9 @@ class Server:
         """Whether the process is gone."""
         return self._tree.returncode is not None
 
-    @property
-    def run_is_open(self) -> bool:
-        """Whether processes of the last run may be there still."""
-        return self._run is not None
+    def has_open_run(self, paths: Collection[str] = ()) -> bool:
+        """Whether processes of the last run may be there still, to test mutants of all these files."""
+        return self._run is not None and self._run.paths.issuperset(paths)
 
     async def discover(self, paths: Sequence[str] | None, left_out: Sequence[str]) -> list[Found]:
         """Every mutant of these files, or of all but those left out. Raises BridgeError."""

@@ -75,6 +75,23 @@ async def test_more_mutants_of_the_same_files_start_nothing_but_their_tests(star
     assert again == {mutants[0]: whole[mutants[0]]}
 
 
+async def test_of_several_runs_that_are_open_the_one_with_the_files_goes_on(starts: Path, tmp_path: Path) -> None:
+    root = copied("js_command", tmp_path)
+    (root / "src/other.js").write_text((root / "src/clamp.js").read_text())
+    async with adapter_on(root, jobs=1) as adapter:
+        one, other = await some_of(adapter, "src/clamp.js", 2), await some_of(adapter, "src/other.js", 2)
+        async with contextlib.aclosing(adapter.test(one)) as results:
+            await anext(results)
+            await results_of(adapter, other)  # the last that begins is the first to be idle
+            await anext(results)
+            with pytest.raises(StopAsyncIteration):
+                await anext(results)
+        before = lines(starts)
+        await results_of(adapter, other[:1])
+        await results_of(adapter, one[:1])
+        assert lines(starts) == before + 2
+
+
 async def test_results_of_a_run_that_goes_on_say_as_much_as_the_first(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
