@@ -76,7 +76,7 @@ def command(
         check_installed()
     named = ", ".join(map(click.format_filename, paths))
     run = Run(options, Wanted(selection_of(options.root, paths), since, shard, named), live)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so CI systems stop a job
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         asyncio.run(run.run(Console(highlight=False, markup=False)))
     except KeyboardInterrupt:
@@ -87,6 +87,13 @@ def command(
             outputs.write(options.root, run.report)
     if not outputs.reached(Score.of(run.results.values())):
         context.exit(BELOW_THRESHOLD)
+
+
+def _terminated(*_: object) -> None:
+    """So CI systems stop a job: as Ctrl-C, which a shell has those ignore that its script starts in the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 @frozen

@@ -210,15 +210,23 @@ def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["a person", "a CI system"])
+@pytest.mark.parametrize(
+    ("number", "shell"),
+    [
+        (signal.SIGINT, []),
+        (signal.SIGTERM, []),
+        (signal.SIGTERM, ["sh", "-c", "trap '' INT; exec \"$@\"", "sh"]),
+    ],
+    ids=["a person", "a CI system", "a script that has it in the background"],
+)
 def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(
-    project: Path, tmp_path: Path, number: signal.Signals
+    project: Path, tmp_path: Path, number: signal.Signals, shell: list[str]
 ) -> None:
     events = tmp_path / "events"
     events.mkdir()
     gated = [SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "never"}]
     script(project, mutations=gated, events=str(events), tool="hang")
-    argv = command("run", "--adapter", "scripted", "--json", str(tmp_path / "report.json"))
+    argv = [*shell, *command("run", "--adapter", "scripted", "--json", str(tmp_path / "report.json"))]
     running = subprocess.Popen(
         argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
