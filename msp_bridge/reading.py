@@ -1,4 +1,4 @@
-"""Reading: the files of a project, each of which may be anything: a pipe that keeps its reader waiting, a bomb."""
+"""Reading: the files of a project, each of which may be anything: a pipe that keeps its reader waiting, too."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from typing import Any
 
 def content(file: str | Path) -> bytes:
     """What is in `file`; raises OSError, also for what is no file: a FIFO, a socket, a device."""
+    _check(file, os.stat(file))  # merely to open a FIFO would end whoever waits to write to it
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(file))
     with open(descriptor, "rb") as opened:
+        _check(file, os.fstat(descriptor))  # it may be another one by now
         return opened.read()
+
+
+def _check(file: str | Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(file))
 
 
 def text(file: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:

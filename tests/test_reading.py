@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def test_what_is_no_file_is_an_error_at_once(read: object, kind: str, tmp_path: 
             stack.enter_context(listening(file))
         with pytest.raises(OSError, match="odd"):
             read(file)
+
+
+def test_who_waits_to_write_to_a_pipe_goes_on_waiting(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", 'exec 3>"$1"; echo open', "sh", pipe], stdout=subprocess.PIPE)
+    try:
+        for _ in range(20):
+            with pytest.raises(OSError, match="it is no regular file"):
+                reading.content(pipe)
+            with pytest.raises(subprocess.TimeoutExpired):
+                writer.wait(0.05)
+    finally:
+        writer.kill()
+        writer.communicate()
 
 
 @pytest.mark.parametrize(

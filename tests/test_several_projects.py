@@ -470,6 +470,8 @@ class TestDoctor:
         assert (await self.found(tree))[-1][2] == "there are no files here for stryker-js, stryker-net"
         tree.write("Cart.cs", "")
         assert [subject for _, subject, _ in await self.found(tree)][5:7] == ["cargo-mutants", "stryker-net"]
+        tree.write("cart.js", "")
+        assert (True, "generic") in [(good, subject) for good, subject, _ in await self.found(tree)]
 
     async def test_a_tool_that_was_chosen_is_shown_also_when_nothing_here_is_for_it(self, tree: Tree) -> None:
         tree.write("a.py", "")
@@ -574,14 +576,19 @@ class TestMisplaced:
             f"`[scripted]` {self.ABOUT}: remove the table: where scripted is set up there are others"
         )
 
-    def test_nothing_is_told_while_the_tool_may_be_in_a_folder_that_is_broken(
-        self, tree: Tree, caplog: pytest.LogCaptureFixture
+    @pytest.mark.parametrize("broken", ["nonsense = 1\n", "python = 'none'\n", 'python = "a\\u0000b"\n'])
+    async def test_nothing_is_told_while_the_tool_may_be_in_a_folder_that_is_broken(
+        self, broken: str, tree: Tree, caplog: pytest.LogCaptureFixture
     ) -> None:
         tree.project("web/")
         tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
-        tree.write("web/msp-bridge.toml", "nonsense = 1\n")
+        tree.write("web/msp-bridge.toml", broken)
         tree.survey().places()
         assert caplog.messages == []
+        async with contextlib.aclosing(diagnose(tree.root, Configuration(), None)) as findings:
+            told = [finding.text async for finding in findings if not finding.good]
+        assert not any(self.ABOUT in text for text in told)
+        assert any("nonsense" in text or "interpreter" in text for text in told)
 
     async def test_a_tool_that_is_nowhere_is_to_be_set_up(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
         tree.project("")

@@ -11,6 +11,7 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Scope, ToolError
+from msp_bridge.reading import content
 from msp_bridge.shadow import identity
 from msp_bridge.source import BOM, SourceText
 
@@ -86,7 +87,7 @@ class Discovery:
             known = self._known.get(path)
             if known is not None and known.stamp == stamp:
                 return known
-            data = await asyncio.to_thread(file.read_bytes)
+            data = await asyncio.to_thread(content, file)
         except OSError:
             self._known.pop(path, None)
             return Discovered((0, 0, 0), "", {})

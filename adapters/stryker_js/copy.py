@@ -167,8 +167,9 @@ class Copy:
 
     def _erase_unneeded(self) -> None:
         """Copies of packages that the project doesn't depend on any more."""
-        if not self._above or not self._homes.is_dir():
+        if not self._above or not os.path.lexists(self._homes):
             return
+        make_directory(str(self._homes))  # never a link: what is in it is erased
         needed = {shadow.path.relative_to(self._homes).parts[0] for shadow in self._members.values()}
         for home in set(os.listdir(self._homes)) - needed:
             erase(str(self._homes / home))

@@ -41,7 +41,7 @@ def packages_in(modules: str | Path) -> dict[str, os.DirEntry[str]]:
     found: dict[str, os.DirEntry[str]] = {}
     for entry in _entries(modules):
         if _is_scope(entry):
-            found |= {f"{entry.name}/{package.name}": package for package in _entries(os.path.realpath(entry.path))}
+            found |= {f"{entry.name}/{package.name}": package for package in _entries(_real(entry))}
         elif entry.name in KEPT or not entry.name.startswith("."):
             found[entry.name] = entry
     return found
@@ -65,7 +65,7 @@ def link_modules(modules: Path, place: Path, moved: Moved) -> None:
             erase(str(place / name))
     for name, entry in wanted.items():
         if _is_scope(entry):
-            link_modules(Path(os.path.realpath(entry.path)), place / name, moved)
+            link_modules(Path(_real(entry)), place / name, moved)
         elif name in COPIED:
             make_copy(entry.path, f"{place}/{name}")
         else:
@@ -174,6 +174,10 @@ def _is_linked_beside(entry: os.DirEntry[str], left_out: str) -> bool:
 
 def _is_scope(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith("@") and os.path.isdir(entry.path)
+
+
+def _real(scope: os.DirEntry[str]) -> str:
+    return os.path.realpath(scope.path) if scope.is_symlink() else scope.path
 
 
 def _clear(path: str) -> None:

@@ -92,7 +92,7 @@ def write_maps(root: Path, place: Path, moved: Moved) -> None:
             text = relocated(_text(root / name), root, place, moved)
             if not (place / name).is_file() or _text(place / name) != text:
                 (place / name).unlink(missing_ok=True)
-                (place / name).write_text(text, "utf-8", "surrogateescape")
+                (place / name).write_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def _package(directory: Path) -> dict[str, Any]:

@@ -137,9 +137,11 @@ class Run:
         """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
         options = self.options
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-            tools = ", ".join(tool.label for tool in workspace.asked(self.wanted.selection) or workspace.tools)
+            changes = await self._changes()
+            selection = self._selection(changes)
+            tools = ", ".join(tool.label for tool in workspace.asked(selection) or workspace.tools)
             with console.status(Text(f"{tools}: looking for mutants")):
-                mutants = await self._mutants(workspace)
+                mutants = await self._mutants(workspace, selection, changes)
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
@@ -148,12 +150,16 @@ class Run:
         if self._failures:
             raise BridgeError(*self._failures)
 
-    async def _mutants(self, workspace: Workspace) -> list[Mutant]:
+    async def _changes(self) -> Changes | None:
+        return None if self.wanted.since is None else await Changes.since(self.options.root, self.wanted.since)
+
+    def _selection(self, changes: Changes | None) -> Selection:
+        if changes is None or self.wanted.selection.targets is not None:
+            return self.wanted.selection
+        return Selection(targets=tuple(Target(path) for path in changes.lines))
+
+    async def _mutants(self, workspace: Workspace, selection: Selection, changes: Changes | None) -> list[Mutant]:
         wanted = self.wanted
-        selection = wanted.selection
-        changes = None if wanted.since is None else await Changes.since(self.options.root, wanted.since)
-        if changes is not None and selection.targets is None:
-            selection = Selection(targets=tuple(Target(path) for path in changes.lines))
         mutants = []
         with self._kept():
             async with contextlib.aclosing(workspace.discover(selection)) as discovered:
@@ -185,7 +191,9 @@ class Run:
         """What failed in one project of several is told at the end: the others do their part."""
         try:
             yield
-        except PartlyFailed as error:
+        except BridgeError as error:
+            if not (self._failures or isinstance(error, PartlyFailed)):
+                raise
             self._failures += [fault for fault in error.args if fault not in self._failures]
 
 

@@ -62,6 +62,7 @@ class _Diagnosis:
     def __init__(self, root: Path, survey: Survey) -> None:
         self._root, self._survey = root, survey
         self._absent: dict[str, Finding] = {}  # at the root
+        self._faulty = False  # whether a tool may be somewhere that couldn't be told
         self._at: defaultdict[str, set[str]] = defaultdict(set)  # the adapters that were found, by folder
 
     @property
@@ -71,7 +72,7 @@ class _Diagnosis:
 
     def misplaced(self) -> Iterator[Finding]:
         """What to say of the tables that are about the root, and nothing there takes them."""
-        for table in self._survey.misplaced(self._at):
+        for table in self._survey.misplaced(self._at, all_known=not self._faulty):
             if table.name in self._absent:  # else the fault of the tool itself has been told
                 yield Finding(False, "msp-bridge", table.fault, table.remedy)
 
@@ -92,10 +93,10 @@ class _Diagnosis:
             yield Finding(True, "others", f"there are no files here for {', '.join(others)}")
 
     def _needed(self, absent: Sequence[str], fitting: Sequence[str]) -> Sequence[str]:
-        """Where nothing is set up: those that fit; one that is for anything, only if there is no other."""
+        """Where nothing is set up: those that fit; one that is for anything, only if no other has files here."""
         if self.found:
             return []
-        return [name for name in fitting if len(fitting) == len(absent) or self._sources(name) != ()]
+        return absent if fitting is absent else [name for name in fitting if self._sources(name) != ()]
 
     def _fitting(self, names: Sequence[str]) -> Sequence[str]:
         """Without those whose files aren't here. All, when there are none for any of them."""
@@ -116,6 +117,7 @@ class _Diagnosis:
         try:
             projects = list(self._survey.projects(folder))
         except BridgeError as error:
+            self._faulty = True
             yield Finding(False, "msp-bridge", str(error))
             return
         idle = self._idle(folder, projects)
@@ -140,6 +142,7 @@ class _Diagnosis:
                     async for finding in findings:
                         yield finding
             except BridgeError as error:
+                self._faulty = True
                 yield Finding(False, name, str(error))
 
     def _idle(self, folder: str, projects: Iterable[tuple[str, Project]]) -> Mapping[str, str]:

@@ -29,7 +29,10 @@ def named_interpreter(named: Path) -> Path:
 def interpreter_of(named: Path) -> Path | None:
     """The interpreter `named`, or that of the environment `named`, if there is one."""
     python = named / BIN / PYTHON if named.is_dir() else named
-    return python if os.access(python, os.X_OK) else None
+    try:
+        return python if os.access(python, os.X_OK) else None
+    except ValueError:  # no file can have that name
+        return None
 
 
 def find_interpreter(

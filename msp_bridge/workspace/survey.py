@@ -68,7 +68,8 @@ class Survey:
         places = [place for place in map(self._place, self.folders) if place.tools or place.exclusive]
         found = {place.folder: {tool.adapter.name for tool in place.tools} for place in places}
         self._check(set().union(*found.values()))
-        for table in self.misplaced(found):
+        all_known = not any(isinstance(tool.adapter, Faulty) for place in places for tool in place.tools)
+        for table in self.misplaced(found, all_known=all_known):
             log.warning("%s: %s", table.fault, table.remedy)
         return places
 
@@ -124,26 +125,20 @@ class Survey:
         _, chosen_here = self._holds_in(folder)
         return chosen_here
 
-    def misplaced(self, found: Mapping[str, Collection[str]]) -> list[Misplaced]:
-        """The tables of tools that aren't at the root, though the tables are; `found` are the adapters by folder."""
+    def misplaced(self, found: Mapping[str, Collection[str]], *, all_known: bool) -> list[Misplaced]:
+        """The tables of tools that aren't at the root, though the tables are.
+
+        `found` are the adapters by folder; all of them, unless there are folders whose tools couldn't be told.
+        """
         chosen, prefix = self._chosen(self.configuration), prefix_of_tables(self._root, self._named)
         tables = []
         for name in self.configuration.settings:
             if name in chosen and name not in found.get("", ()) and name not in self.broken:
                 folders = [folder for folder, names in found.items() if name in names]
-                if folders or not self._is_faulty_anywhere:  # else it may be there
+                if folders or all_known:
                     lacking = [folder for folder in folders if name not in self._holds_in(folder)[0].settings]
                     tables.append(Misplaced(name, tuple(folders), tuple(lacking), prefix))
         return tables
-
-    @property
-    def _is_faulty_anywhere(self) -> bool:
-        try:
-            for folder in self.folders:
-                self._holds_in(folder)
-        except BridgeError:
-            return True
-        return False
 
     def _place(self, folder: str) -> Place:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import pytest
@@ -244,3 +245,13 @@ async def test_a_project_whose_sources_cannot_be_guessed_is_told_which_setting_n
     async with Trial.of({"thing/m.py": b""}, tmp_path) as trial:
         with pytest.raises(ToolError, match="source_paths"):
             await trial.discover()
+
+
+async def test_a_pipe_among_the_sources_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async with Trial.of({"pyproject.toml": TABLE, "pkg/a.py": b"def f(x):\n    return x + 1\n"}, tmp_path) as trial:
+        pipe = trial.root / "pkg/pipe.py"
+        os.mkfifo(pipe)
+        try:
+            assert {mutant.path for mutant in await trial.discover()} == {"pkg/a.py"}
+        finally:
+            pipe.unlink()

@@ -489,6 +489,26 @@ def test_what_a_tool_leaves_in_the_way_is_mended(place: str, tmp_path: Path) -> 
     copy.close()
 
 
+def test_a_link_in_the_place_of_the_copies_of_members_is_not_followed(tmp_path: Path) -> None:
+    root = npm(tmp_path / "workspace", web=[])
+    copy = refreshed(root / "packages/web", tmp_path)
+    other = written(tmp_path / "other", "mine/a.js")
+    copy.path.parents[2].joinpath("members").symlink_to(other)
+    copy.refresh()
+    assert (other / "mine/a.js").is_file()
+    copy.close()
+
+
+def test_packages_in_scopes_are_not_taken_for_edited_ones_where_all_are_elsewhere(tmp_path: Path) -> None:
+    project = written(tmp_path / "project", "package.json")
+    packages = written(tmp_path / "packages", "@babel/core/index.js")
+    (project / "node_modules").symlink_to(packages)
+    copy = refreshed(project, tmp_path)
+    (packages / "@babel/core/index.js").write_text("by hand")
+    assert copy.is_current()
+    copy.close()
+
+
 def test_what_tests_install_is_gone_for_the_next_run_and_what_tools_keep_stays(tmp_path: Path) -> None:
     project = written(tmp_path / "project", "package.json", "node_modules/one/index.js")
     copy = refreshed(project, tmp_path)

@@ -176,6 +176,15 @@ def test_what_fails_in_several_projects_is_a_line_each(three: Path) -> None:
     assert "Killed          1" in done.stdout
 
 
+def test_what_can_not_be_looked_for_is_told_also_when_nothing_else_can_be_tested(three: Path) -> None:
+    script(three / "api", discovery={"raises": ["ToolError", "x"]})
+    script(three / "mail", discovery={"raises": ["ToolError", "y"]})
+    done = bridge(three, "run")
+    assert done.returncode == 1
+    told = "msp-bridge: scripted in api/: x\nmsp-bridge: scripted in mail/: y\nmsp-bridge: y\n"
+    assert done.stderr == told
+
+
 def test_a_project_without_a_tool_is_told_what_to_do(project: Path) -> None:
     done = bridge(project, "run")
     assert done.returncode == 1

@@ -98,6 +98,16 @@ def test_what_others_have_done_meanwhile_does_not_count(project: Path) -> None:
     assert shown(project, "--since", "main") == ["a.py:3"]
 
 
+def test_only_the_tools_are_named_whose_files_have_changed(project: Path) -> None:
+    for name in ("api", "web"):
+        (project / name).mkdir()
+        script(project / name, mutations=[SCRIPT["mutations"][1]])
+        (project / name / "a.py").write_text("x = 1\n")
+    commit(project)
+    (project / "web/a.py").write_text("x = 11\n")
+    assert bridge(project, "run", "--since", "HEAD").stdout.startswith("scripted in web/: 2 mutants in 1 file\n")
+
+
 def test_a_renamed_file_counts_where_it_has_changed(project: Path) -> None:
     git(project, "mv", "a.py", "renamed.py")
     (project / "renamed.py").write_text(TEXT.replace("e = 1", "e = 21"))
