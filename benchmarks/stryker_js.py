@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +37,12 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     bridge: list[str | Path] = [laboratory.bridge(project), "serve", "stdio", "--", "--adapter", "stryker-js"]
     alone: list[str | Path] = [node, core, "serve", "stdio"]
     ways, slow = Ways(laboratory, modules, WITH_MOCHA), Ways(laboratory, modules, BY_COMMAND)
-    measured = alternate(rounds or ROUNDS, {"bridge": lambda: ways.go(bridge), ALONE: lambda: ways.go(alone)})
-    slowly = alternate(1, {"bridge": lambda: slow.go(bridge), ALONE: lambda: slow.go(alone)}, warm_up=False)
+    measured = alternate(
+        rounds or ROUNDS, {"bridge": lambda: ways.go("bridge", bridge), ALONE: lambda: ways.go(ALONE, alone)}
+    )
+    slowly = alternate(
+        1, {"bridge": lambda: slow.go("bridge", bridge), ALONE: lambda: slow.go(ALONE, alone)}, warm_up=False
+    )
     mutants = f"{measured['bridge'][0]['mutants']:.0f} mutants"
     return [
         *compare("start to the first discovery", measured, "bridge", ALONE, {"start s": f"{AT_MOST} 1.05"}),
@@ -48,7 +53,8 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
         *compare(f"{mutants}, all, by a command", slowly, "bridge", ALONE, {"whole s": f"{AT_MOST} 1.05"}),
         *compare("five, by a command", slowly, "bridge", ALONE, {"five s": f"{AT_MOST} 0.3"}),
         Comparison("discovery again, nothing changed", "again ms", series(measured["bridge"], "again ms")),
-        Comparison("statuses that differ", "count", Series([float(ways.differences())])),
+        Comparison("statuses that differ", "count", Series(ways.differences("bridge"))),
+        Comparison("statuses that differ, StrykerJS twice", "count", Series(ways.differences(ALONE))),
     ]
 
 
@@ -57,9 +63,9 @@ class Ways:
 
     def __init__(self, laboratory: Laboratory, modules: Path, configuration: str) -> None:
         self._laboratory, self._modules, self._configuration = laboratory, modules, configuration
-        self._found: list[dict[tuple[object, ...], str]] = []
+        self._found: defaultdict[str, list[dict[tuple[object, ...], str]]] = defaultdict(list)
 
-    def go(self, argv: Sequence[str | Path]) -> Values:
+    def go(self, way: str, argv: Sequence[str | Path]) -> Values:
         """Discover, edit, discover, test everything, one mutant, five mutants."""
         with self._fresh() as (root, env):
             began = time.perf_counter()
@@ -78,7 +84,7 @@ class Ways:
                 some = [mutant for mutant in everything if mutant["status"] == "Killed"][::30][:5]
                 _, five, _ = _tested(client, {"mutants": {FILE: {"mutants": [_plain(mutant) for mutant in some]}}})
         assert len(everything) == len(mutants["files"][FILE]["mutants"])
-        self._found = [*self._found[-1:], {_key(mutant): mutant["status"] for mutant in everything}]
+        self._found[way].append({_key(mutant): mutant["status"] for mutant in everything})
         return {
             "start s": started,
             "discover ms": 1000 * discovered,
@@ -90,10 +96,13 @@ class Ways:
             "mutants": len(everything),
         }
 
-    def differences(self) -> int:
-        """How many statuses of the last two rounds, one by each, differ."""
-        one, other = self._found
-        return sum(other.get(key) != status for key, status in one.items())
+    def differences(self, way: str) -> list[float]:
+        """How many statuses differ from those of StrykerJS's run before, for each run this way.
+
+        Some do between any two runs: tests leave something behind, and which mutant comes next depends on the moment.
+        """
+        pairs = zip(self._found[way][1:], self._found[ALONE], strict=False)
+        return [float(sum(other.get(key) != status for key, status in one.items())) for one, other in pairs]
 
     @contextmanager
     def _fresh(self) -> Iterator[tuple[Path, dict[str, str]]]:
