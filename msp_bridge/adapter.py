@@ -2,7 +2,7 @@
 
 `docs/writing-an-adapter.md` tells it as a story; `msp_bridge.testing` has the conformance suite. Adapters are
 found by the entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module,
-`counts`, `model`, `scope`, `errors`, `ended`, `processes`, `shadow`, `source` and `upstream`.
+`concurrency`, `counts`, `errors`, `model`, `processes`, `reading`, `source`, `toolkit` and `upstream`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Any, ClassVar, Protocol, Self
 from attrs import field, frozen
 
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
-from msp_bridge.model import Location, Mutant, Position, Result, Status
-from msp_bridge.scope import Scope
+from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
 
 __all__ = [
     "Adapter",

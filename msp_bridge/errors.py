@@ -1,30 +1,49 @@
-"""The families of errors that reach a user. Each message is one clear sentence that says what to do next.
+"""The errors that reach a user: each says what is wrong (`problem`) and what to do next (`remedy`).
 
-What the peer sent wrongly is `rpc.errors.RpcError`; any other exception is a fault of our own.
+What a peer sends wrongly is a `jsonrpc` error; any other exception is a fault of the bridge itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class BridgeError(Exception):
-    """Something that the user can mend; several things, of several projects, are an argument each."""
+    """Something that the user can fix.
+
+    `problem` is one clause without a full stop. `remedy` is the command to run or the setting to change, None where
+    there is none. `str()` joins them for one line of a protocol or a log. `doctor` shows them apart: it reads the two
+    attributes, and nothing parses the text.
+    """
+
+    def __init__(self, problem: str, remedy: str | None = None) -> None:
+        super().__init__(problem, remedy)
+        self.problem, self.remedy = problem, remedy
 
     def __str__(self) -> str:
-        """All in one line, for a protocol's message."""
-        return "; ".join(map(str, self.args))
+        """Problem and remedy in one line."""
+        return self.problem if self.remedy is None else f"{self.problem}: {self.remedy}"
 
 
-class PartlyFailed(BridgeError):
-    """Some projects of a workspace couldn't do their part, the others have done theirs. Raised when they are done."""
+class SeveralErrors(BridgeError):
+    """Errors of several projects of one workspace, in `errors`. No project of those that were asked for succeeded."""
+
+    def __init__(self, errors: Sequence[BridgeError]) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = tuple(errors)
+
+
+class PartlyFailed(SeveralErrors):
+    """Errors of some projects, raised when the other projects have finished their part."""
 
 
 class ConfigurationError(BridgeError):
-    """The bridge's or a tool's configuration is wrong, or names what is not there."""
+    """The configuration of the bridge or of a tool is wrong, or names something that does not exist."""
 
 
 class CommandLineError(ConfigurationError):
-    """An option of the command line names what is not there, or can't be used. Commands end with 2."""
+    """A command line option is wrong, or names something that does not exist. Commands exit with 2."""
 
 
 class ToolError(BridgeError):
-    """A mutation testing tool is missing, too old, crashed, or can't work on this project."""
+    """A mutation testing tool is missing, too old, has crashed, or can't work on this project."""

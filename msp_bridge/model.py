@@ -1,4 +1,4 @@
-"""Mutants and their results, in words that belong to no tool and to no protocol.
+"""Mutants, their results, and scopes, in words that belong to no tool and to no protocol.
 
 Adapters yield these; dialects and reports translate them. Nothing here knows where they come from.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from functools import cached_property
 from hashlib import blake2b
+from typing import Any
 
 from attrs import field, frozen
 
@@ -71,7 +72,7 @@ class Mutant:
     location: Location
     replacement: str
     description: str | None = field(default=None, eq=False)
-    handle: str = field(default="", eq=False)
+    handle: Any = field(default=None, eq=False, repr=False)
 
     @cached_property
     def id(self) -> str:
@@ -96,3 +97,29 @@ class Result:
     static: bool | None = None  # the mutated code runs at import, once
     status_reason: str | None = None  # the failing test's message, or why there is no verdict
     tests_completed: int | None = None
+
+
+@frozen
+class Scope:
+    """Files and directories (which end in `/`) relative to the project's root, or everything.
+
+    Ranges within a file are the front end's business: an adapter discovers whole files.
+    """
+
+    paths: frozenset[str] | None = None  # None: the whole project
+
+    @property
+    def everything(self) -> bool:
+        """Whether the scope is the whole project."""
+        return self.paths is None
+
+    def covers(self, path: str) -> bool:
+        """Whether the file `path` (relative to the root, with `/`) is in scope."""
+        if self.paths is None or path in self.paths:
+            return True
+        at = path.rfind("/")
+        while at >= 0:
+            if path[: at + 1] in self.paths:
+                return True
+            at = path.rfind("/", 0, at)
+        return "/" in self.paths

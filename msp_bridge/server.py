@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from msp_bridge.ended import ended
+from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import BridgeError
 from msp_bridge.rpc.connection import Connection
 from msp_bridge.rpc.message_stream import MessageStream
@@ -76,6 +76,6 @@ async def until_signal() -> AsyncIterator[asyncio.Task[bool]]:
 async def _cancelled(task: asyncio.Task[Any]) -> None:
     """Returns when `task` has cleaned up; raises what it failed with."""
     task.cancel()
-    await ended(task)
+    await wait_shielded(task)
     if not task.cancelled() and (failure := task.exception()) is not None:
         raise failure

@@ -8,9 +8,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from msp_bridge.batches import batches
+from msp_bridge.concurrency import batches, run_to_completion
 from msp_bridge.dialects.msp import Msp
-from msp_bridge.ended import carried_out
 from msp_bridge.errors import BridgeError, PartlyFailed
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.connection import Method
@@ -45,7 +44,7 @@ class Session:
         return {"configure": self._configure, "discover": self._discover, "mutationTest": self._mutation_test}
 
     async def _configure(self, params: Any) -> Any:
-        await carried_out(self._take(self._dialect.configure_params(params).config_file_path))
+        await run_to_completion(self._take(self._dialect.configure_params(params).config_file_path))
         return self._dialect.configured()
 
     async def _take(self, named: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from msp_bridge.access.addresses import Addresses, shown
 from msp_bridge.access.door import Door
 from msp_bridge.access.refusal import Refusal
-from msp_bridge.ended import cancel_all
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.rpc.trace import PeerTrace, Trace
 from msp_bridge.server import answer, until_signal
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces

@@ -18,30 +18,28 @@ FILES = sorted(
     for file in (HERE / room).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
-API = {"adapter", "counts", "ended", "errors", "model", "processes", "reading", "scope", "shadow", "source", "upstream"}
+API = {"adapter", "concurrency", "counts", "errors", "model", "processes", "reading", "source", "toolkit", "upstream"}
 MAY = {  # what each room may import of ours, besides itself
     "access": {"errors", "rpc"},
     "rpc": set(),
     "model": set(),
     "errors": set(),
-    "ended": set(),
-    "scope": set(),
+    "concurrency": set(),
     "counts": {"model"},
-    "not_source": set(),
+    "ignored": set(),
     "reading": set(),
     "source": {"model", "reading"},
-    "adapter": {"errors", "model", "scope"},
-    "batches": {"ended"},
-    "processes": {"ended", "errors"},
-    "shadow": {"ended", "errors", "not_source"},
+    "adapter": {"errors", "model"},
+    "processes": {"concurrency", "errors"},
+    "toolkit": {"concurrency", "errors", "ignored"},
     "dialects": {"model", "rpc", "workspace.selection"},
-    "workspace": {"adapter", "ended", "errors", "model", "not_source", "reading", "scope"},
-    "reports": {"model", "source", "scope", "version"},
+    "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},
+    "reports": {"model", "source", "version"},
     "upstream": {"errors", "processes"},
-    "testing": {"adapter", "model", "scope", "source", "processes"},
-    "session": {"batches", "dialects", "ended", "errors", "rpc", "workspace"},
-    "server": {"ended", "errors", "rpc", "session", "workspace"},
-    "socket_server": {"access", "ended", "rpc", "server", "workspace"},
+    "testing": {"adapter", "model", "source", "processes"},
+    "session": {"concurrency", "dialects", "errors", "rpc", "workspace"},
+    "server": {"concurrency", "errors", "rpc", "session", "workspace"},
+    "socket_server": {"access", "concurrency", "rpc", "server", "workspace"},
     "adapters": API,
 }
 
@@ -175,10 +173,10 @@ def test_only_the_sweep_and_its_witnesses_look_at_processes() -> None:
     assert {user for user in users if user.split(".")[0] not in ("processes", "testing")} == set()
 
 
-def test_the_architecture_names_every_file_of_the_front_end() -> None:
+def test_the_architecture_names_every_package() -> None:
     text = (HERE / "docs" / "architecture.md").read_text("utf-8")
-    files = [file for file in (HERE / "msp_bridge").rglob("*.py") if not file.name.startswith("__")]
-    assert [file.name for file in files if f"{file.name}`" not in text] == []
+    packages = {file.parent.name for file in (HERE / "msp_bridge").glob("*/__init__.py")}
+    assert [package for package in sorted(packages) if f"`{package}/" not in text] == []
 
 
 def test_every_package_is_installed() -> None:

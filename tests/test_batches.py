@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.batches import batches
+from msp_bridge.concurrency import batches
 
 
 class Source:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.model import Location, Mutant, Position, Status
-from msp_bridge.scope import Scope
+from msp_bridge.model import Location, Mutant, Position, Scope, Status
 
 
 def location(line: int, column: int, end_line: int, end_column: int) -> Location:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.scope import Scope
+from msp_bridge.model import Location, Mutant, Position, Scope
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target, relative_path
 
 

@@ -17,6 +17,7 @@ import pytest
 from attrs import evolve
 
 from msp_bridge.adapter import Adapter, Finding, Scope
+from msp_bridge.concurrency import merge_streams
 from msp_bridge.errors import BridgeError, ConfigurationError, PartlyFailed, ToolError
 from msp_bridge.model import Location, Position
 from msp_bridge.workspace.adapters import installed
@@ -26,7 +27,6 @@ from msp_bridge.workspace.folders import folders_with
 from msp_bridge.workspace.router import Router
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 from msp_bridge.workspace.shares import Shares
-from msp_bridge.workspace.side_by_side import side_by_side
 from msp_bridge.workspace.survey import Survey
 from msp_bridge.workspace.workspace import Workspace
 
@@ -659,7 +659,7 @@ class TestSideBySide:
             for number in range(2):
                 yield f"{name}{number}"
 
-        async with contextlib.aclosing(side_by_side([source("a"), source("b")])) as merged:
+        async with contextlib.aclosing(merge_streams([source("a"), source("b")])) as merged:
             gates["b"].set()
             assert [await anext(merged), await anext(merged)] == ["b0", "b1"]
             gates["a"].set()
@@ -673,7 +673,7 @@ class TestSideBySide:
                 asked.append(f"{name}{number}")
                 yield name
 
-        async with contextlib.aclosing(side_by_side([source("a"), source("b")])) as merged:
+        async with contextlib.aclosing(merge_streams([source("a"), source("b")])) as merged:
             await anext(merged)
             for _ in range(5):
                 await asyncio.sleep(0)
@@ -690,7 +690,7 @@ class TestSideBySide:
                 await asyncio.sleep(0)
                 closed.append(name)
 
-        async with contextlib.aclosing(side_by_side([source("a"), source("b")])) as merged:
+        async with contextlib.aclosing(merge_streams([source("a"), source("b")])) as merged:
             await anext(merged)
         assert sorted(closed) == ["a", "b"]
 
@@ -709,7 +709,7 @@ class TestSideBySide:
             finally:
                 closed.append("waiting")
 
-        async with contextlib.aclosing(side_by_side([failing(), waiting()])) as merged:
+        async with contextlib.aclosing(merge_streams([failing(), waiting()])) as merged:
             with pytest.raises(LookupError):
                 await anext(merged)
         assert closed == ["waiting"]
@@ -735,7 +735,7 @@ class TestSideBySide:
                 closed.append("slow to end")
 
         async def one_is_enough() -> None:
-            async with contextlib.aclosing(side_by_side([paused(), slow_to_end()])) as merged:
+            async with contextlib.aclosing(merge_streams([paused(), slow_to_end()])) as merged:
                 await anext(merged)
 
         task = asyncio.create_task(one_is_enough())
@@ -747,7 +747,7 @@ class TestSideBySide:
         assert sorted(closed) == ["paused", "slow to end"]
 
     async def test_none_at_all_is_at_its_end(self) -> None:
-        async with contextlib.aclosing(side_by_side([])) as merged:
+        async with contextlib.aclosing(merge_streams([])) as merged:
             assert [item async for item in merged] == []
 
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from msp_bridge.adapter import Project
-from msp_bridge.ended import in_thread
-from msp_bridge.shadow import Copies
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import SandboxPool
 
 MOST = 4 << 30  # bytes: a directory that has grown beyond is deleted
 
@@ -23,13 +23,15 @@ class Builds:
     """
 
     def __init__(self, project: Project) -> None:
-        self._places = Copies(project.cache, project.root, "build")  # nothing is copied: cargo-mutants does that itself
+        self._places = SandboxPool(
+            project.cache, project.root, "build"
+        )  # nothing is copied: cargo-mutants does that itself
         self.suit = True  # whether the project's tests pass with build results elsewhere than in `target`
 
     @contextlib.asynccontextmanager
-    async def taken(self) -> AsyncIterator[Path]:
+    async def lease(self) -> AsyncIterator[Path]:
         """A directory; raises `ToolError` when all are in use, or none can be made."""
-        async with self._places.taken() as place:
+        async with self._places.lease() as place:
             directory = place.path.parent / "target"
             yield directory
             await in_thread(_limit, directory)

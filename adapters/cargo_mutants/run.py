@@ -58,7 +58,7 @@ class Run:
         keep = self.builds.suit and (jobs == 1 or len(mutants) <= FEW)
         if keep:
             try:
-                async with self.builds.taken() as build, contextlib.aclosing(self._once(mutants, 1, build)) as results:
+                async with self.builds.lease() as build, contextlib.aclosing(self._once(mutants, 1, build)) as results:
                     async for result in results:
                         yield result
                 return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, ToolError
-from msp_bridge.shadow import identity
+from msp_bridge.toolkit import identity
 
 from .configuration import Configuration
 from .module import Module

@@ -20,7 +20,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Project, Result, Status
-from msp_bridge.ended import cancel_all
+from msp_bridge.concurrency import cancel_all
 
 from .baseline import Baseline
 from .command import TestCommand

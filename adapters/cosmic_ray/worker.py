@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from msp_bridge.adapter import Project, ToolError
-from msp_bridge.shadow import ShadowWorkspace, unwritable
+from msp_bridge.toolkit import Sandbox, unwritable
 
 from .command import TestCommand
 from .run import Run
@@ -27,14 +27,14 @@ class Worker:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._claim: asyncio.Task[ShadowWorkspace] | None = None
+        self._claim: asyncio.Task[Sandbox] | None = None
         self._script: Script | None = None
         self._stands_in: tuple[int, int] | None = None  # the directory that the script is in
         self._request: object = None  # the request that the copy was last refreshed for
         self.proved: object = None  # what the tests are known to pass without a mutant for, in this copy
 
     @property
-    def copy(self) -> ShadowWorkspace:
+    def copy(self) -> Sandbox:
         """The private copy, after `refresh`."""
         assert self._claim is not None
         return self._claim.result()
@@ -48,7 +48,7 @@ class Worker:
         if self._claim is None:  # when it is cancelled, the copy is claimed all the same, and found here the next time
             limit = COPIES * self._project.jobs
             home, root = self._project.cache, self._project.root
-            claiming = asyncio.to_thread(ShadowWorkspace.claim, home, root, left_out=MADE_BY_MUTMUT, limit=limit)
+            claiming = asyncio.to_thread(Sandbox.claim, home, root, left_out=MADE_BY_MUTMUT, limit=limit)
             self._claim = asyncio.create_task(claiming, name="claiming a private copy")
         try:
             copy = await asyncio.shield(self._claim)

@@ -84,7 +84,7 @@ class Generic:
             return
         files = list(dict.fromkeys(mutant.path for mutant in present))
         run = Run(tool, tool.test, files, _ranges(present), self._project.jobs, self._project.root)
-        async with self._places.taken(copy=tool.writes) as place:
+        async with self._places.lease(copy=tool.writes) as place:
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, last in reports:
                     for mutant in [mutant for mutant in due if mutant in report]:

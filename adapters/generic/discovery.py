@@ -50,7 +50,7 @@ class Discovery:
     async def _report(self, files: Sequence[str]) -> list[Mutant]:
         run = Run(self._tool, self._tool.discover, files, (), self._project.jobs, self._project.root)
         last: list[Mutant] = []
-        async with self._places.taken(copy=self._tool.writes) as place:
+        async with self._places.lease(copy=self._tool.writes) as place:
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, _ in reports:
                     last = list(report)

@@ -10,8 +10,8 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.adapter import Project
-from msp_bridge.ended import in_thread
-from msp_bridge.shadow import Copies
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import SandboxPool
 
 
 @frozen
@@ -27,12 +27,12 @@ class Places:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._copies = Copies(project.cache, project.root)
+        self._copies = SandboxPool(project.cache, project.root)
 
     @contextlib.asynccontextmanager
-    async def taken(self, *, copy: bool) -> AsyncIterator[Place]:
+    async def lease(self, *, copy: bool) -> AsyncIterator[Place]:
         """A place; with `copy`, one with a copy of the project as it is now. Raises `ToolError` for want of room."""
-        async with self._copies.taken() as shadow:
+        async with self._copies.lease() as shadow:
             directory = shadow.path.parent / "report"
             await in_thread(_make_empty, directory)
             if copy:

@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Mutant, Result, ToolError
-from msp_bridge.ended import cancel_all
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.processes import ProcessTree
 
 from .command import Command, filled

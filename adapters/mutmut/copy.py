@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import define
 
-from msp_bridge.shadow import ShadowWorkspace, unwritable
+from msp_bridge.toolkit import Sandbox, unwritable
 
 BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
@@ -23,12 +23,12 @@ class PrivateCopy:
     The files that the host has mutated are overlaid: a refresh reports them, and leaves them to the host.
     """
 
-    _shadow: ShadowWorkspace
+    _shadow: Sandbox
 
     @classmethod
     def claim(cls, home: Path, root: Path) -> PrivateCopy:
         """One that no other process uses, below `home`."""
-        return cls(ShadowWorkspace.claim(home.resolve(), root, left_out=MADE))
+        return cls(Sandbox.claim(home.resolve(), root, left_out=MADE))
 
     @property
     def path(self) -> Path:

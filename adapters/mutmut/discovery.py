@@ -12,8 +12,8 @@ from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Scope, ToolError
 from msp_bridge.reading import content
-from msp_bridge.shadow import identity
 from msp_bridge.source import BOM, SourceText
+from msp_bridge.toolkit import identity
 
 from .channel import Answer, Channel, ChannelClosed
 from .settings import place_of_options

@@ -13,9 +13,9 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.concurrency import wait_shielded
 from msp_bridge.counts import counted
-from msp_bridge.ended import ended
-from msp_bridge.shadow import unwritable
+from msp_bridge.toolkit import unwritable
 
 from .channel import Answer, Channel
 
@@ -124,7 +124,7 @@ class WarmHost:
             await self._channel.send(line)
             answer = await asyncio.shield(future)
         except asyncio.CancelledError:
-            await ended(asyncio.create_task(self._stop([number], [future])))
+            await wait_shielded(asyncio.create_task(self._stop([number], [future])))
             raise
         finally:
             self._asked.discard(number)

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
 from msp_bridge.adapter import Mutant, Project, Result, Status, ToolError
-from msp_bridge.ended import cancel_all
+from msp_bridge.concurrency import cancel_all
 
 from .bytecode import forgotten
 from .channel import ChannelClosed

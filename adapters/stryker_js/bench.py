@@ -14,7 +14,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import BridgeError, Project, ToolError
-from msp_bridge.ended import ended, in_thread
+from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.reading import content
 
 from .command_line import CommandLine
@@ -185,7 +185,7 @@ class Benches:
 async def _finished(work: Coroutine[Any, Any, None]) -> None:
     """A cancel waits until all of it is done."""
     working = asyncio.create_task(work, name="work on a private copy")
-    await ended(working)
+    await wait_shielded(working)
     working.result()
 
 

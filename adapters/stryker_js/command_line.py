@@ -59,7 +59,7 @@ class CommandLine:
             async with contextlib.aclosing(_told(conversation, "msp-bridge/tested")) as results:
                 async for raw in results:
                     yield mutant_of(self._path(raw), raw, base=0), conversation.understood(raw)
-                    await conversation.taken(raw)
+                    await conversation.lease(raw)
 
     async def end(self) -> None:
         """Nothing runs between two requests."""

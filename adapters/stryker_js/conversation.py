@@ -61,7 +61,7 @@ class Conversation:
             better["statusReason"] = self._places.told(raw["statusReason"])
         return {**raw, **better}
 
-    async def taken(self, raw: Raw) -> None:
+    async def lease(self, raw: Raw) -> None:
         """Whoever wanted the result has it: the next mutant may start in its place."""
         if raw["status"] in STARTED:
             with contextlib.suppress(ToolError):  # StrykerJS has ended, but what it said last is still to be read

@@ -18,7 +18,7 @@ from typing import Self
 from attrs import define, field
 
 from msp_bridge.adapter import Project
-from msp_bridge.shadow import ShadowWorkspace, erase, unwritable, walk
+from msp_bridge.toolkit import Sandbox, erase, unwritable, walk
 
 from . import plug_n_play
 from .installed import Installed, look
@@ -36,9 +36,9 @@ class Copy:
     """One copy, ours until `close`. Every method blocks: call them in a thread."""
 
     source: Path  # links resolved
-    _shadow: ShadowWorkspace
+    _shadow: Sandbox
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
-    _members: dict[Path, ShadowWorkspace] = field(factory=dict)  # of the workspace; ours with the copy
+    _members: dict[Path, Sandbox] = field(factory=dict)  # of the workspace; ours with the copy
     _installed: Installed = field(factory=dict)
     _made: object = None  # the copies, at the last refresh
     _looked_at: str = ""  # the digest of the content whose names are known
@@ -51,7 +51,7 @@ class Copy:
         """A copy that no other process uses; raises ToolError."""
         source = project.root.resolve()
         above = _workspace_above(source)
-        shadow = ShadowWorkspace.claim(project.cache / "copies", project.root, limit=COPIES)
+        shadow = Sandbox.claim(project.cache / "copies", project.root, limit=COPIES)
         if above:
             shadow.path = shadow.path.parent.joinpath("workspace", source.relative_to(above[-1]))
         shadow.overlaid.update(plug_n_play.OURS)
@@ -137,7 +137,7 @@ class Copy:
         """Let other processes claim it."""
         self._shadow.close()
 
-    def _make_way(self, copy: ShadowWorkspace) -> None:
+    def _make_way(self, copy: Sandbox) -> None:
         """No link may stand where a directory of ours belongs: what we write or delete there would be the user's.
 
         There is one when the root of the workspace is another than the last time, or a tool has made it.
@@ -158,12 +158,12 @@ class Copy:
             if os.path.lexists(self._shadow.path / path):  # else it went with its directory
                 erase(str(self._shadow.path / path))
 
-    def _copy_of(self, member: Path) -> ShadowWorkspace:
+    def _copy_of(self, member: Path) -> Sandbox:
         if member in self._members:
             return self._members[member]
         relative = member.relative_to(self._above[-1])
         home = blake2b(os.fsencode(relative), digest_size=8).hexdigest()
-        return ShadowWorkspace(member, self._homes / home / relative, overlaid={*plug_n_play.OURS})
+        return Sandbox(member, self._homes / home / relative, overlaid={*plug_n_play.OURS})
 
     def _erase_unneeded(self) -> None:
         """Copies of packages that the project doesn't depend on any more."""

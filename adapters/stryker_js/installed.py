@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
-from msp_bridge.shadow import walk
+from msp_bridge.toolkit import walk
 
 from .links import APART, GENERATED, MODULES, NOTES, followed, packages_in, stamp
 

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from msp_bridge.shadow import erase
+from msp_bridge.toolkit import erase
 
 MODULES = "node_modules"
 KEPT = {".bin", ".pnpm", ".store", ".bun"}  # hidden in node_modules and installed; what else is so, tools make

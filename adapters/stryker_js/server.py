@@ -91,7 +91,7 @@ class Server:
                     for path, file in message["params"]["files"].items():
                         for raw in file["mutants"]:
                             yield mutant_of(path, raw), self._conversation.understood(raw)
-                            await self._conversation.taken(raw)
+                            await self._conversation.lease(raw)
                 elif message.get("method") == "msp-bridge/waiting":
                     self._run = evolve(run, tested=run.tested + len(chosen.mutants))
                     return

@@ -15,7 +15,7 @@ from .discovery import Discovery
 from .plan import Plan
 from .testing import Testing
 
-NOT_SOURCE = {*BUILT, OUTPUT}
+OUTPUT_DIRS = {*BUILT, OUTPUT}
 
 
 class StrykerNet:
@@ -55,7 +55,7 @@ class StrykerNet:
     def claims(self, path: str) -> bool:
         """C# files, but not what builds generate."""
         *directories, name = path.split("/")
-        return name.endswith(SOURCES) and NOT_SOURCE.isdisjoint(directories)
+        return name.endswith(SOURCES) and OUTPUT_DIRS.isdisjoint(directories)
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""

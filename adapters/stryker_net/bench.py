@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
 from msp_bridge.adapter import Project, Result
-from msp_bridge.ended import cancel_all
+from msp_bridge.concurrency import cancel_all
 
 from .claim import Claim
 from .copy import PrivateCopy

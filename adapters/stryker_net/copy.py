@@ -14,7 +14,7 @@ from attrs import define, field
 
 from msp_bridge import reading
 from msp_bridge.adapter import Project
-from msp_bridge.shadow import ShadowWorkspace
+from msp_bridge.toolkit import Sandbox
 
 from .assumptions import ARTIFACTS, ARTIFACTS_OUTPUT, BACKUP, BUILT, MANIFESTS, OPENERS, OUTPUT, SOURCES
 from .base import projects_in
@@ -47,7 +47,7 @@ class PrivateCopy:
     left there, full of absolute paths, isn't taken along.
     """
 
-    _shadow: ShadowWorkspace
+    _shadow: Sandbox
     content: str = field(default="", init=False)  # names what decides which mutants there were at the last `prepare`
     build: str = field(default="", init=False)  # names the part of it that is no code
     _above: dict[str, bytes] = field(factory=dict, init=False)
@@ -57,7 +57,7 @@ class PrivateCopy:
     def claim(cls, project: Project, name: str) -> PrivateCopy:
         """One that no other process uses. Raises `ToolError`."""
         project.cache.mkdir(parents=True, exist_ok=True)
-        return cls(ShadowWorkspace.claim(project.cache.resolve(), project.root, name))
+        return cls(Sandbox.claim(project.cache.resolve(), project.root, name))
 
     @property
     def path(self) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.ended import cancel_all, ended
+from msp_bridge.concurrency import cancel_all, wait_shielded
 from msp_bridge.processes import ProcessTree
 
 from .assumptions import (
@@ -66,7 +66,7 @@ class Run:
                 finally:
                     await cancel_all([ending, reading])
         finally:
-            await ended(asyncio.create_task(asyncio.to_thread(copy.restore), name="putting assemblies back"))
+            await wait_shielded(asyncio.create_task(asyncio.to_thread(copy.restore), name="putting assemblies back"))
 
     @property
     def over(self) -> bool:

@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Sequence
 
-from msp_bridge.ended import ended
+from msp_bridge.concurrency import wait_shielded
 
 from .copy import PrivateCopy
 from .serve import Server
@@ -47,7 +47,7 @@ class Warm:
             sound = True
             raise
         finally:
-            await ended(asyncio.create_task(self._leave(copy, sound), name="rest of a server of Stryker.NET"))
+            await wait_shielded(asyncio.create_task(self._leave(copy, sound), name="rest of a server of Stryker.NET"))
 
     async def aclose(self) -> None:
         """End it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from msp_bridge import __version__
-from msp_bridge.errors import BridgeError, CommandLineError
+from msp_bridge.errors import BridgeError, CommandLineError, SeveralErrors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -67,6 +67,6 @@ def main() -> None:
     try:
         msp_bridge()
     except BridgeError as error:
-        for fault in error.args:
-            click.echo(f"msp-bridge: {fault}", err=True)
+        for each in error.errors if isinstance(error, SeveralErrors) else (error,):
+            click.echo(f"msp-bridge: {each}", err=True)
         raise SystemExit(WRONG_COMMAND_LINE if isinstance(error, CommandLineError) else FAILED) from None

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.workspace.faulty import Faulty
 from msp_bridge.workspace.tool import Tool
 from msp_bridge.workspace.workspace import Workspace
@@ -150,8 +150,8 @@ def _tools(options: Options) -> list[Tool]:
 
 def _paths(root: Path) -> Iterator[str]:
     for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in NOT_SOURCE]
-        if not TELLTALES.isdisjoint(names):
+        folders[:] = [name for name in folders if name not in IGNORED_DIRS]
+        if not CACHE_MARKERS.isdisjoint(names):
             folders.clear()
             continue
         for name in names:

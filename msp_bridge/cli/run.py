@@ -19,7 +19,7 @@ from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.outputs import Outputs, Report, output_options
 from msp_bridge.cli.targets import selection_of
 from msp_bridge.counts import counted_mutants
-from msp_bridge.errors import BridgeError, PartlyFailed
+from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.schema import outcome, report
 from msp_bridge.reports.score import Score
@@ -125,7 +125,7 @@ class Run:
     live: bool
     discovered: bool = False
     results: dict[Mutant, Result] = field(factory=dict)
-    _failures: list[str] = field(factory=list)
+    _failures: list[BridgeError] = field(factory=list)
     _config: dict[str, Any] = field(factory=dict)
 
     @property
@@ -148,7 +148,7 @@ class Run:
             if mutants:
                 await self._test(workspace, console)
         if self._failures:
-            raise BridgeError(*self._failures)
+            raise SeveralErrors(self._failures)
 
     async def _changes(self) -> Changes | None:
         return None if self.wanted.since is None else await Changes.since(self.options.root, self.wanted.since)
@@ -194,7 +194,9 @@ class Run:
         except BridgeError as error:
             if not (self._failures or isinstance(error, PartlyFailed)):
                 raise
-            self._failures += [fault for fault in error.args if fault not in self._failures]
+            known = set(map(str, self._failures))
+            found = error.errors if isinstance(error, SeveralErrors) else (error,)
+            self._failures += [each for each in found if str(each) not in known]
 
 
 def _known(mutants: Iterable[Mutant]) -> Iterable[KnownMutant]:

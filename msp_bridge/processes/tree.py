@@ -12,7 +12,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
-from msp_bridge.ended import ended
+from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
 from msp_bridge.processes.pipes import PipeReader, PipeWriter
@@ -67,7 +67,7 @@ class ProcessTree:
         """
         starting = asyncio.create_task(cls._start(argv, cwd, env or {}, stdin, grace), name="start of a tool")
         try:
-            await ended(starting)
+            await wait_shielded(starting)
         except asyncio.CancelledError:
             if starting.exception() is None:
                 await starting.result().end()
@@ -177,7 +177,7 @@ class ProcessTree:
         """End every process of the tree; returns when all are gone. May be called again; a cancel waits for the end."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(), name="end of a tool")
-        await ended(self._ending)
+        await wait_shielded(self._ending)
         self._ending.result()
 
     async def _end(self) -> None:

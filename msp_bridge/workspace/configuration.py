@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.workspace.boundary import Boundary
 
 OWN_FILE = "msp-bridge.toml"
@@ -137,7 +137,7 @@ def check_named(root: Path, named: str, started_with: str | None) -> None:
 def _is_own(root: Path, path: str) -> bool:
     folders = [root / folder for folder in Path(path).parents if folder.name]
     return not any(
-        folder.name.casefold() in NOT_SOURCE or any((folder / telltale).exists() for telltale in TELLTALES)
+        folder.name.casefold() in IGNORED_DIRS or any((folder / telltale).exists() for telltale in CACHE_MARKERS)
         for folder in folders
     )
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from attrs import define, field
 
-from msp_bridge.errors import BridgeError, PartlyFailed
+from msp_bridge.concurrency import merge_streams
+from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.workspace.router import Part
-from msp_bridge.workspace.side_by_side import side_by_side
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class Failures:
         """What the parts' sources yield, each until it fails. The failure of the only one is raised at once."""
         if len(self.parts) == 1:  # the usual case, and it takes its time for each result
             return next(iter(sources.values()))
-        return side_by_side([self._kept(part, source) for part, source in sources.items()])
+        return merge_streams([self._kept(part, source) for part, source in sources.items()])
 
     def tell(self) -> None:
         """Raises BridgeError when nobody did his part of those who were asked by name; else PartlyFailed.
@@ -38,11 +38,12 @@ class Failures:
         """
         if not self._found:
             return
-        faults = sorted(f"{part.tool.label}: {error}" for part, error in self._found.items())
+        found = sorted(self._found.items(), key=lambda item: item[0].tool.label)
+        errors = [BridgeError(f"{part.tool.label}: {error.problem}", error.remedy) for part, error in found]
         asked = [part for part in self.parts if part.named] or self.parts
         if all(part in self._found for part in asked):
-            raise BridgeError(*faults)
-        raise PartlyFailed(*faults)
+            raise SeveralErrors(errors)
+        raise PartlyFailed(errors)
 
     async def _kept(self, part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         try:

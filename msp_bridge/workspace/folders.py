@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import translate
 
-from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
             return
         folder = pending.popleft()
         names, below = _entries(os.path.join(root, folder))
-        if folder and not TELLTALES.isdisjoint(names):
+        if folder and not CACHE_MARKERS.isdisjoint(names):
             continue
         yield folder, names
         pending.extend(f"{folder}{name}/" for name in below)
@@ -65,7 +65,7 @@ def _entries(directory: str) -> tuple[list[str], list[str]]:
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
                     names.append(entry.name)
-                elif not (entry.name.startswith(".") or entry.name in NOT_SOURCE or entry.name in BUILT):
+                elif not (entry.name.startswith(".") or entry.name in IGNORED_DIRS or entry.name in BUILT):
                     below.append(entry.name)
     except OSError as error:
         log.debug("not looked into: %s", error)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import define
 
-from msp_bridge.ended import ended, in_thread
+from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.workspace.configuration import Configuration, check_named
 from msp_bridge.workspace.fingerprint import fingerprint
 from msp_bridge.workspace.workspace import Workspace
@@ -120,5 +120,5 @@ class OpenWorkspaces:
 async def _close(entries: Sequence[_Entry]) -> None:
     if entries:  # a cancel must not lose those that nobody else knows any more
         closing = asyncio.gather(*(entry.workspace.aclose() for entry in entries))
-        await ended(closing)
+        await wait_shielded(closing)
         closing.result()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from msp_bridge.scope import Scope
+from msp_bridge.model import Scope
 from msp_bridge.workspace.tool import Tool
 
 

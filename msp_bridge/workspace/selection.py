@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from attrs import evolve, frozen
 
-from msp_bridge.model import Location, Mutant
-from msp_bridge.scope import Scope
+from msp_bridge.model import Location, Mutant, Scope
 from msp_bridge.workspace.boundary import Boundary
 
 

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator, Sequence
 from attrs import evolve, frozen
 
 from msp_bridge.adapter import Adapter
-from msp_bridge.model import Mutant, Result
-from msp_bridge.scope import Scope
+from msp_bridge.model import Mutant, Result, Scope
 
 
 @frozen(eq=False)

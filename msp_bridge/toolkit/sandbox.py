@@ -1,4 +1,4 @@
-"""ShadowWorkspace: a private copy of the project that a tool may write to, brought up to date file by file."""
+"""Sandbox: a private copy of the project that a tool may write to, brought up to date file by file."""
 
 # Paths are plain strings here, for a refresh looks at every one of the tree twice.
 
@@ -14,10 +14,10 @@ from typing import Self
 from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.shadow.manifest import Manifest
-from msp_bridge.shadow.refresh import Refresh
-from msp_bridge.shadow.slot import Slot, erase, unwritable
-from msp_bridge.shadow.tree import Entry, SourceTree, identity, within
+from msp_bridge.toolkit.manifest import Manifest
+from msp_bridge.toolkit.refresh import Refresh
+from msp_bridge.toolkit.slot import Slot, erase, unwritable
+from msp_bridge.toolkit.tree import Entry, SourceTree, identity, within
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ IN_VAIN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})  # 
 
 
 @define(eq=False)
-class ShadowWorkspace:
+class Sandbox:
     """A copy at `path` of the project at `source`. `claim`, `refresh` and `close` block: call them in a thread.
 
     A call waits for the one before it, also for one that nobody waits for any more because its task was cancelled.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.not_source import NOT_SOURCE, TELLTALES
+from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
 
@@ -70,7 +70,7 @@ class SourceTree:
         while pending:
             prefix, above = pending.pop()
             names = self._names(prefix)
-            if prefix and not TELLTALES.isdisjoint(names):
+            if prefix and not CACHE_MARKERS.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -130,7 +130,7 @@ class CopyTree:
         while pending:
             prefix = pending.pop()
             names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name, self.left_out)]
-            if prefix and prefix[:-1] not in known and not TELLTALES.isdisjoint(names):
+            if prefix and prefix[:-1] not in known and not CACHE_MARKERS.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -148,7 +148,7 @@ class CopyTree:
 def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """As `os.walk`, in order, but not into what stays out of a copy; in the lists of names that is included."""
     for directory, names, files in os.walk(root):
-        if directory != os.fspath(root) and not TELLTALES.isdisjoint(files):
+        if directory != os.fspath(root) and not CACHE_MARKERS.isdisjoint(files):
             names.clear()
             continue
         yield directory, sorted(names), sorted(files)
@@ -160,7 +160,7 @@ def excluded(prefix: str, name: str, left_out: Collection[str]) -> bool:
 
     `left_out` are names at the root.
     """
-    return name in NOT_SOURCE or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in left_out)
+    return name in IGNORED_DIRS or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in left_out)
 
 
 def within(path: str, directory: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import define, evolve, frozen
 
-from msp_bridge.shadow.tree import Entry, Kind, Stamp
+from msp_bridge.toolkit.tree import Entry, Kind, Stamp
 
 VERSION = 1
 GRANULARITY = 2_000_000_000  # ns: the coarsest clock of a file system in use (FAT)

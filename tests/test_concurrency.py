@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from msp_bridge.ended import cancel_all, carried_out, ended, in_thread
+from msp_bridge.concurrency import cancel_all, in_thread, run_to_completion, wait_shielded
 
 
 async def fail() -> None:
@@ -19,7 +19,7 @@ async def test_it_returns_however_the_task_ended() -> None:
     cancelled = asyncio.create_task(asyncio.sleep(3600))
     cancelled.cancel()
     for task in (done, failed, cancelled):
-        await ended(task)
+        await wait_shielded(task)
         assert task.done()
     assert isinstance(failed.exception(), LookupError)
 
@@ -27,7 +27,7 @@ async def test_it_returns_however_the_task_ended() -> None:
 async def test_a_cancel_is_held_back_until_the_task_is_done() -> None:
     may_end = asyncio.Event()
     task = asyncio.create_task(may_end.wait())
-    waiting = asyncio.create_task(ended(task))
+    waiting = asyncio.create_task(wait_shielded(task))
     for _ in range(3):
         await asyncio.sleep(0)
         waiting.cancel()
@@ -87,7 +87,7 @@ async def test_what_is_carried_out_in_any_case_gives_its_result_though_it_is_can
         return "it"
 
     async def all_of_it() -> str:
-        done = await carried_out(work())
+        done = await run_to_completion(work())
         await asyncio.sleep(0)  # the cancel is over
         return done
 
@@ -101,4 +101,4 @@ async def test_what_is_carried_out_in_any_case_gives_its_result_though_it_is_can
     assert await task == "it"
     assert task.cancelling() == 0
     with pytest.raises(LookupError):
-        await carried_out(fail())
+        await run_to_completion(fail())

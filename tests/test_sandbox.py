@@ -1,4 +1,4 @@
-"""ShadowWorkspace: the copy equals the source after each refresh, and nothing done to it reaches the source."""
+"""Sandbox: the copy equals the source after each refresh, and nothing done to it reaches the source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from msp_bridge.errors import ConfigurationError, ToolError
-from msp_bridge.shadow import Copies, ShadowWorkspace
+from msp_bridge.toolkit import Sandbox, SandboxPool
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shadow(source: Path, tmp_path: Path) -> ShadowWorkspace:
-    return ShadowWorkspace(source, tmp_path / "cache" / "project")
+def shadow(source: Path, tmp_path: Path) -> Sandbox:
+    return Sandbox(source, tmp_path / "cache" / "project")
 
 
 def contents(root: Path) -> dict[str, bytes | str]:
@@ -47,14 +47,14 @@ def contents(root: Path) -> dict[str, bytes | str]:
     return found
 
 
-def test_the_first_refresh_copies_everything_and_says_so(source: Path, shadow: ShadowWorkspace) -> None:
+def test_the_first_refresh_copies_everything_and_says_so(source: Path, shadow: Sandbox) -> None:
     assert shadow.refresh() == {"src/pkg/__init__.py", "src/pkg/a.py", "tests/test_a.py", "run.sh"}
     assert contents(shadow.path) == contents(source)
     assert stat.S_IMODE((shadow.path / "run.sh").stat().st_mode) == 0o755
     assert (shadow.path / "run.sh").stat().st_mtime_ns == (source / "run.sh").stat().st_mtime_ns
 
 
-def test_a_link_in_the_place_of_the_copy_is_not_followed(source: Path, shadow: ShadowWorkspace, tmp_path: Path) -> None:
+def test_a_link_in_the_place_of_the_copy_is_not_followed(source: Path, shadow: Sandbox, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "mine.py").write_text("mine")
@@ -65,14 +65,14 @@ def test_a_link_in_the_place_of_the_copy_is_not_followed(source: Path, shadow: S
     assert contents(shadow.path) == contents(source)
 
 
-def test_a_refresh_without_changes_changes_nothing(source: Path, shadow: ShadowWorkspace) -> None:
+def test_a_refresh_without_changes_changes_nothing(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     before = (shadow.path / "src/pkg/a.py").stat()
     assert shadow.refresh() == frozenset()
     assert (shadow.path / "src/pkg/a.py").stat() == before
 
 
-def test_what_changed_appeared_or_vanished_in_the_source_is_brought_over(source: Path, shadow: ShadowWorkspace) -> None:
+def test_what_changed_appeared_or_vanished_in_the_source_is_brought_over(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     (source / "src/pkg/a.py").write_text("x = 22\n")
     (source / "tests/test_a.py").unlink()
@@ -82,7 +82,7 @@ def test_what_changed_appeared_or_vanished_in_the_source_is_brought_over(source:
     assert contents(shadow.path) == contents(source)
 
 
-def test_an_edit_of_the_same_size_and_time_is_seen(source: Path, shadow: ShadowWorkspace) -> None:
+def test_an_edit_of_the_same_size_and_time_is_seen(source: Path, shadow: Sandbox) -> None:
     file = source / "src/pkg/a.py"
     for _ in range(30):
         before = file.stat()
@@ -93,20 +93,20 @@ def test_an_edit_of_the_same_size_and_time_is_seen(source: Path, shadow: ShadowW
         assert contents(shadow.path) == contents(source)
 
 
-def test_a_file_that_was_only_touched_has_not_changed(source: Path, shadow: ShadowWorkspace) -> None:
+def test_a_file_that_was_only_touched_has_not_changed(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     (source / "run.sh").touch()
     assert shadow.refresh() == frozenset()
 
 
-def test_a_change_of_the_right_to_execute_is_brought_over(source: Path, shadow: ShadowWorkspace) -> None:
+def test_a_change_of_the_right_to_execute_is_brought_over(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     (source / "run.sh").chmod(0o644)
     assert shadow.refresh() == {"run.sh"}
     assert not os.access(shadow.path / "run.sh", os.X_OK)
 
 
-def test_what_tools_and_tests_did_to_the_copy_is_undone(source: Path, shadow: ShadowWorkspace) -> None:
+def test_what_tools_and_tests_did_to_the_copy_is_undone(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     file = shadow.path / "src/pkg/a.py"
     before = file.stat()
@@ -124,7 +124,7 @@ def test_what_tools_and_tests_did_to_the_copy_is_undone(source: Path, shadow: Sh
 
 
 def test_what_is_written_to_the_copy_at_once_is_undone_though_the_source_is_as_young(
-    source: Path, shadow: ShadowWorkspace
+    source: Path, shadow: Sandbox
 ) -> None:
     edited, copy = source / "src/pkg/a.py", shadow.path / "src/pkg/a.py"
     for number in range(30):
@@ -135,7 +135,7 @@ def test_what_is_written_to_the_copy_at_once_is_undone_though_the_source_is_as_y
         assert copy.read_bytes() == edited.read_bytes()
 
 
-def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: Path, shadow: ShadowWorkspace) -> None:
+def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     before = contents(source)
     (shadow.path / "src/pkg/a.py").unlink()
@@ -148,7 +148,7 @@ def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: 
     assert contents(source) == before == contents(shadow.path)
 
 
-def test_bytecode_of_a_replaced_file_is_forgotten(source: Path, shadow: ShadowWorkspace) -> None:
+def test_bytecode_of_a_replaced_file_is_forgotten(source: Path, shadow: Sandbox) -> None:
     file = source / "src/pkg/a.py"
     os.utime(file, (1_000_000_000, 1_000_000_000))
     shadow.refresh()
@@ -162,7 +162,7 @@ def test_bytecode_of_a_replaced_file_is_forgotten(source: Path, shadow: ShadowWo
     assert subprocess.check_output(command, **run) == "2\n"  # type: ignore[call-overload]
 
 
-def test_overlaid_paths_are_left_alone_and_still_reported(source: Path, shadow: ShadowWorkspace) -> None:
+def test_overlaid_paths_are_left_alone_and_still_reported(source: Path, shadow: Sandbox) -> None:
     shadow.overlaid.update({"src/pkg/a.py", "made/by/"})
     assert "src/pkg/a.py" in shadow.refresh()
     (shadow.path / "src/pkg/a.py").write_text("mutated\n")
@@ -181,7 +181,7 @@ def test_overlaid_paths_are_left_alone_and_still_reported(source: Path, shadow: 
 
 
 def test_version_control_environments_caches_and_sockets_stay_out(
-    source: Path, shadow: ShadowWorkspace, monkeypatch: pytest.MonkeyPatch
+    source: Path, shadow: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = contents(source)
     for name in (".git", "deep/.git", "venv", "node_modules", "src/__pycache__", ".mypy_cache"):
@@ -206,9 +206,9 @@ def test_what_a_tool_makes_at_the_root_stays_out_where_that_is_said(source: Path
         (source / name).mkdir()
         (source / name / "mine.py").write_text("")
     usual, without = (tmp_path / "cache" / name / "project" for name in ("usual", "without"))
-    ShadowWorkspace(source, usual).refresh()
+    Sandbox(source, usual).refresh()
     assert contents(usual) == contents(source)
-    shadow = ShadowWorkspace(source, without, left_out=frozenset({"mutants"}))
+    shadow = Sandbox(source, without, left_out=frozenset({"mutants"}))
     assert "mutants/mine.py" not in shadow.refresh()
     (without / "mutants").mkdir()
     (without / "mutants" / "made by the tool").touch()
@@ -219,7 +219,7 @@ def test_what_a_tool_makes_at_the_root_stays_out_where_that_is_said(source: Path
     assert contents(without) == expected | nested | {"mutants": "/", "mutants/made by the tool": b""}
 
 
-def test_links_within_the_tree_lead_to_the_copy(source: Path, shadow: ShadowWorkspace) -> None:
+def test_links_within_the_tree_lead_to_the_copy(source: Path, shadow: Sandbox) -> None:
     (source / "plain").symlink_to("src/pkg")
     (source / "src/absolute").symlink_to(source / "tests" / "test_a.py")
     (source / "tests/around").symlink_to(Path("..", "..", source.name, "run.sh"))
@@ -235,7 +235,7 @@ def test_links_within_the_tree_lead_to_the_copy(source: Path, shadow: ShadowWork
     assert shadow.refresh() == frozenset()
 
 
-def test_links_that_lead_out_of_the_tree_become_copies(source: Path, shadow: ShadowWorkspace, tmp_path: Path) -> None:
+def test_links_that_lead_out_of_the_tree_become_copies(source: Path, shadow: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "data").mkdir(parents=True)
     (outside / "data" / "one.txt").write_text("one")
@@ -260,7 +260,7 @@ def test_links_that_lead_out_of_the_tree_become_copies(source: Path, shadow: Sha
     assert (shadow.path / "data/one.txt").read_text() == "changed"
 
 
-def test_a_directory_that_becomes_a_file_or_a_link_is_replaced(source: Path, shadow: ShadowWorkspace) -> None:
+def test_a_directory_that_becomes_a_file_or_a_link_is_replaced(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     (source / "tests/test_a.py").unlink()
     (source / "tests").rmdir()
@@ -271,7 +271,7 @@ def test_a_directory_that_becomes_a_file_or_a_link_is_replaced(source: Path, sha
     assert contents(shadow.path) == contents(source)
 
 
-def test_read_only_files_can_be_written_in_the_copy(source: Path, shadow: ShadowWorkspace) -> None:
+def test_read_only_files_can_be_written_in_the_copy(source: Path, shadow: Sandbox) -> None:
     (source / "src/pkg/a.py").chmod(0o444)
     (source / "src/pkg").chmod(0o555)
     try:
@@ -283,7 +283,7 @@ def test_read_only_files_can_be_written_in_the_copy(source: Path, shadow: Shadow
 
 
 def test_unreadable_files_are_left_out_with_a_warning(
-    source: Path, shadow: ShadowWorkspace, caplog: pytest.LogCaptureFixture
+    source: Path, shadow: Sandbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     (source / "src/pkg/a.py").chmod(0)
     if os.access(source / "src/pkg/a.py", os.R_OK):
@@ -299,19 +299,19 @@ def test_unreadable_files_are_left_out_with_a_warning(
     assert shadow.refresh() == {"src/pkg/a.py", "tests/test_a.py"}
 
 
-def test_names_that_are_no_text_are_copied(source: Path, shadow: ShadowWorkspace) -> None:
+def test_names_that_are_no_text_are_copied(source: Path, shadow: Sandbox) -> None:
     name = os.fsdecode(b"caf\xe9 [1] *.py")
     (source / name).write_text("1")
     assert name in shadow.refresh()
-    again = ShadowWorkspace(source, shadow.path)
+    again = Sandbox(source, shadow.path)
     assert again.refresh() == frozenset()
     assert (shadow.path / name).read_text() == "1"
 
 
 def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
-    source: Path, shadow: ShadowWorkspace, monkeypatch: pytest.MonkeyPatch
+    source: Path, shadow: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msp_bridge.shadow import clone as cloning
+    from msp_bridge.toolkit import clone as cloning
 
     clone = cloning.clone
 
@@ -320,38 +320,38 @@ def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
             Path(file).unlink()
         return clone(file, target)
 
-    monkeypatch.setattr("msp_bridge.shadow.refresh.clone", deleting)
+    monkeypatch.setattr("msp_bridge.toolkit.refresh.clone", deleting)
     shadow.refresh()
     assert contents(shadow.path) == contents(source)
     assert "src/pkg/a.py" not in contents(shadow.path)
 
 
-def test_another_process_goes_on_where_the_last_one_stopped(source: Path, shadow: ShadowWorkspace) -> None:
+def test_another_process_goes_on_where_the_last_one_stopped(source: Path, shadow: Sandbox) -> None:
     shadow.refresh()
     inode = (shadow.path / "run.sh").stat().st_ino
     (source / "src/pkg/a.py").write_text("x = 3\n")
-    again = ShadowWorkspace(source, shadow.path)
+    again = Sandbox(source, shadow.path)
     assert again.refresh() == {"src/pkg/a.py"}
     assert (shadow.path / "run.sh").stat().st_ino == inode
 
 
 def test_a_copy_of_another_project_or_with_a_broken_manifest_is_made_anew(
-    source: Path, shadow: ShadowWorkspace, tmp_path: Path
+    source: Path, shadow: Sandbox, tmp_path: Path
 ) -> None:
     shadow.refresh()
     (shadow.path.parent / "manifest.json").write_text('{"version": 1')
-    assert len(ShadowWorkspace(source, shadow.path).refresh()) == 4
+    assert len(Sandbox(source, shadow.path).refresh()) == 4
     other = tmp_path / "other"
     other.mkdir()
     (other / "only.py").write_text("")
-    assert ShadowWorkspace(other, shadow.path).refresh() == {"only.py"}
+    assert Sandbox(other, shadow.path).refresh() == {"only.py"}
     assert contents(shadow.path) == contents(other)
 
 
-def test_the_digest_names_the_content(source: Path, shadow: ShadowWorkspace, tmp_path: Path) -> None:
+def test_the_digest_names_the_content(source: Path, shadow: Sandbox, tmp_path: Path) -> None:
     shadow.refresh()
     first = shadow.digest
-    second = ShadowWorkspace(source, tmp_path / "second" / "project")
+    second = Sandbox(source, tmp_path / "second" / "project")
     second.refresh()
     assert second.digest == first != ""
     (source / "run.sh").write_text("#!/bin/bash\n")
@@ -361,34 +361,34 @@ def test_the_digest_names_the_content(source: Path, shadow: ShadowWorkspace, tmp
 
 def test_a_cache_within_the_project_is_refused(source: Path) -> None:
     with pytest.raises(ConfigurationError, match="lies in the project"):
-        ShadowWorkspace(source, source / ".cache" / "project").refresh()
+        Sandbox(source, source / ".cache" / "project").refresh()
     assert not (source / ".cache").exists()
 
 
-def test_a_disk_without_room_is_told(source: Path, shadow: ShadowWorkspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_without_room_is_told(source: Path, shadow: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: str, target: str) -> str:
         raise OSError(28, "No space left on device", target)
 
-    monkeypatch.setattr("msp_bridge.shadow.refresh.clone", full)
+    monkeypatch.setattr("msp_bridge.toolkit.refresh.clone", full)
     with pytest.raises(ToolError, match="free some space"):
         shadow.refresh()
 
 
 def test_two_claims_get_two_copies_and_a_third_is_refused(source: Path, tmp_path: Path) -> None:
     home = tmp_path / "cache"
-    first = ShadowWorkspace.claim(home, source, limit=2)
-    second = ShadowWorkspace.claim(home, source, limit=2)
+    first = Sandbox.claim(home, source, limit=2)
+    second = Sandbox.claim(home, source, limit=2)
     assert first.path.name == second.path.name == source.name
     assert first.path != second.path
     with pytest.raises(ToolError, match="in use"):
-        ShadowWorkspace.claim(home, source, limit=2)
+        Sandbox.claim(home, source, limit=2)
     first.close()
     first.close()
-    assert ShadowWorkspace.claim(home, source, limit=2).path == first.path
+    assert Sandbox.claim(home, source, limit=2).path == first.path
 
 
 def _hold(home: Path, source: Path, claimed: multiprocessing.synchronize.Event) -> None:
-    shadow = ShadowWorkspace.claim(home, source)
+    shadow = Sandbox.claim(home, source)
     shadow.refresh()
     claimed.set()
     socket.socketpair()[0].recv(1)
@@ -402,19 +402,19 @@ def test_the_copy_of_a_killed_process_is_free_again(source: Path, tmp_path: Path
     holder.start()
     try:
         assert claimed.wait(60)
-        ours = ShadowWorkspace.claim(home, source)
+        ours = Sandbox.claim(home, source)
         assert ours.path.parent.name == "copy-1"
     finally:
         holder.kill()
         holder.join()
-    again = ShadowWorkspace.claim(home, source)
+    again = Sandbox.claim(home, source)
     assert again.path.parent.name == "copy-0"
     assert again.refresh() == frozenset()
 
 
 def test_stale_and_surplus_copies_are_swept_and_those_in_use_are_not(source: Path, tmp_path: Path) -> None:
     home = tmp_path / "cache"
-    used, old, large = (ShadowWorkspace.claim(home, source) for _ in range(3))
+    used, old, large = (Sandbox.claim(home, source) for _ in range(3))
     for shadow in (used, old, large):
         shadow.refresh()
     (old.path / "src" / "pkg").chmod(0)
@@ -422,11 +422,11 @@ def test_stale_and_surplus_copies_are_swept_and_those_in_use_are_not(source: Pat
     large.close()
     os.utime(home / "copy-0.lock", (0, 0))
     os.utime(home / "copy-1.lock", (0, 0))
-    ShadowWorkspace.claim(home, source, "other").close()
+    Sandbox.claim(home, source, "other").close()
     assert used.path.exists()
     assert not old.path.exists()
     assert large.path.exists()
-    ShadowWorkspace.claim(home, source, "other", size=1).close()
+    Sandbox.claim(home, source, "other", size=1).close()
     assert not large.path.exists()
     assert used.path.exists()
 
@@ -437,17 +437,17 @@ def test_ten_thousand_files_are_copied_and_refreshed(tmp_path: Path) -> None:
         (source / f"d{directory}").mkdir(parents=True)
         for file in range(100):
             (source / f"d{directory}" / f"f{file}.py").write_text(f"{file}\n")
-    shadow = ShadowWorkspace(source, tmp_path / "cache" / "many")
+    shadow = Sandbox(source, tmp_path / "cache" / "many")
     assert len(shadow.refresh()) == 10_000
     (source / "d7" / "f7.py").write_text("changed\n")
-    assert ShadowWorkspace(source, shadow.path).refresh() == {"d7/f7.py"}
+    assert Sandbox(source, shadow.path).refresh() == {"d7/f7.py"}
 
 
 def test_whether_a_copy_is_current_is_told_without_writing(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "a.py").write_text("a = 1\n")
-    shadow = ShadowWorkspace(source, tmp_path / "copy" / "source")
+    shadow = Sandbox(source, tmp_path / "copy" / "source")
     assert not shadow.is_current()
     shadow.refresh()
     assert shadow.is_current()
@@ -461,19 +461,19 @@ def test_whether_a_copy_is_current_is_told_without_writing(tmp_path: Path) -> No
 
 
 async def test_each_run_has_a_copy_of_its_own_and_the_next_run_gets_it_again(source: Path, tmp_path: Path) -> None:
-    copies = Copies(tmp_path / "cache", source)
+    copies = SandboxPool(tmp_path / "cache", source)
     async with contextlib.aclosing(copies):
-        async with copies.taken() as one, copies.taken() as other:
+        async with copies.lease() as one, copies.lease() as other:
             assert one.path != other.path
-        async with copies.taken() as again:
+        async with copies.lease() as again:
             assert again in (one, other)
         with pytest.raises(LookupError):
-            async with copies.taken() as failed:
+            async with copies.lease() as failed:
                 raise LookupError
-        async with copies.taken() as again:
+        async with copies.lease() as again:
             assert again is failed
-    elsewhere = Copies(tmp_path / "cache", source)
-    async with contextlib.aclosing(elsewhere), elsewhere.taken() as free:
+    elsewhere = SandboxPool(tmp_path / "cache", source)
+    async with contextlib.aclosing(elsewhere), elsewhere.lease() as free:
         assert free.path in (one.path, other.path)
 
 
@@ -481,18 +481,18 @@ async def test_a_cancel_while_a_copy_is_claimed_loses_it_not(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, may_end = threading.Event(), threading.Event()
-    claim = ShadowWorkspace.claim
+    claim = Sandbox.claim
 
-    def slowly(*arguments: Any) -> ShadowWorkspace:
+    def slowly(*arguments: Any) -> Sandbox:
         begun.set()
         may_end.wait(60)
         return claim(*arguments)
 
-    monkeypatch.setattr(ShadowWorkspace, "claim", slowly)
-    copies = Copies(tmp_path / "cache", source)
+    monkeypatch.setattr(Sandbox, "claim", slowly)
+    copies = SandboxPool(tmp_path / "cache", source)
 
     async def take() -> Path:
-        async with copies.taken() as copy:
+        async with copies.lease() as copy:
             return copy.path
 
     async with contextlib.aclosing(copies):

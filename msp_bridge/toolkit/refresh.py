@@ -13,10 +13,10 @@ from typing import Protocol
 
 from attrs import define, evolve, field
 
-from msp_bridge.shadow.clone import clone, digest_of
-from msp_bridge.shadow.manifest import Manifest, Record
-from msp_bridge.shadow.slot import erase
-from msp_bridge.shadow.tree import CopyTree, Entry, Kind, SourceTree
+from msp_bridge.toolkit.clone import clone, digest_of
+from msp_bridge.toolkit.manifest import Manifest, Record
+from msp_bridge.toolkit.slot import erase
+from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, SourceTree
 
 
 class Owner(Protocol):

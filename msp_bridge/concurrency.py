@@ -1,0 +1,122 @@
+"""Work that must finish although its waiter is cancelled, and streams that are merged or batched."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Sequence
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def wait_shielded(task: asyncio.Future[T]) -> None:
+    """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # looked at, so that asyncio doesn't warn that nobody did
+        raise cancelled
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile."""
+    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
+    await wait_shielded(task)
+    return task.result()
+
+
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, in any case: a cancel meanwhile comes too late, and is dropped."""
+    task, waiting = asyncio.create_task(work), asyncio.current_task()
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            if waiting is not None:
+                waiting.uncancel()
+    return task.result()
+
+
+async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel `tasks`; returns when all are done, however they ended. A cancel of our own is held back until then."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await wait_shielded(asyncio.gather(*tasks, return_exceptions=True))
+
+
+async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+    """The items of all `sources` as they come.
+
+    Back-pressure: each source is asked for one item ahead, and for the next when that has been taken.
+    Cancelling: closing this closes all sources, and waits for them.
+    Errors: the first one is raised; the other sources are closed.
+    """
+    asked: dict[asyncio.Task[T], AsyncGenerator[T, None]] = {}
+
+    def ask(source: AsyncGenerator[T, None]) -> None:
+        asked[asyncio.ensure_future(_next(source))] = source
+
+    try:
+        for source in sources:
+            ask(source)
+        while asked:
+            done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                source = asked.pop(task)
+                try:
+                    item = task.result()
+                except StopAsyncIteration:
+                    continue
+                yield item
+                ask(source)
+    finally:
+        try:
+            await cancel_all(list(asked))
+        finally:  # also when that was cancelled meanwhile
+            await wait_shielded(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
+
+
+async def _next(source: AsyncGenerator[T, None]) -> T:
+    return await anext(source)
+
+
+async def batches(source: AsyncGenerator[T, None], limit: int) -> AsyncGenerator[list[T], None]:
+    """The items of `source` in lists: all that have arrived since the previous list was taken, at most `limit`.
+
+    Back-pressure: while `limit` items wait, `source` is not asked for more.
+    Cancelling: closing this closes `source`, and waits for it.
+    """
+    ready: list[T] = []
+    arrived, room = asyncio.Event(), asyncio.Event()
+
+    async def gather() -> None:
+        async with contextlib.aclosing(source):
+            async for item in source:
+                ready.append(item)
+                arrived.set()
+                if len(ready) >= limit:
+                    room.clear()
+                    await room.wait()
+
+    gathering = asyncio.create_task(gather(), name="gathering results")
+    gathering.add_done_callback(lambda _: arrived.set())
+    try:
+        while ready or not gathering.done():
+            await arrived.wait()
+            arrived.clear()
+            batch = ready.copy()
+            ready.clear()
+            room.set()
+            if batch:
+                yield batch
+        gathering.result()
+    finally:
+        gathering.cancel()
+        await wait_shielded(gathering)
