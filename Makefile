@@ -42,7 +42,7 @@ bench: $(VENV)/.demo
 fuzz: $(VENV)/.test
 	$(INSTALL) --group fuzz
 	mkdir -p build/fuzz
-	PYTHONPATH=tests $(BIN)/python tests/fuzz/bytes_to_answers.py -max_total_time=$(or $(SECONDS),600) -max_len=2000 build/fuzz tests/fuzz/seeds
+	PYTHONPATH=tests $(BIN)/python tests/support/bytes_to_answers.py -max_total_time=$(or $(SECONDS),600) -max_len=2000 build/fuzz tests/fuzz/seeds
 
 soak: $(VENV)/.test
 	MSP_BRIDGE_SOAK=$(or $(REQUESTS),4000) $(BIN)/python -m pytest tests/soak -s

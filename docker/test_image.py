@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from engine import Engine, Unavailable
-from msp_client import LONG, Client, ReaderWriter
+from support.msp_client import LONG, Client, ReaderWriter
 
 ROOT = Path(__file__).parents[1]
 HEALTH = "/opt/msp-bridge/bin/msp-bridge-health"

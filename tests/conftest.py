@@ -9,5 +9,5 @@ from pathlib import Path
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; what tests start is to heed it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-SCRIPTED = Path(__file__).with_name("scripted")
-sys.path.insert(0, str(SCRIPTED))  # the stranger's plugin is installed, as far as importlib.metadata can tell
+TESTS = Path(__file__).parent
+sys.path.insert(0, str(TESTS))  # the stranger's plugin is installed, as far as importlib.metadata can tell

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from scripted_adapter import Scripted
+from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, Status
 from msp_bridge.testing import Running, TreeState, check_adapter

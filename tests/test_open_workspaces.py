@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_client import LONG
+from support.msp_client import LONG
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration

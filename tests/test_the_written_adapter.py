@@ -15,7 +15,7 @@ from msp_bridge.source import SourceText
 from msp_bridge.testing import check_adapter
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "writing-an-adapter.md"
-TOOL = Path(__file__).parent / "scripted" / "mutate_tool.py"
+TOOL = Path(__file__).parent / "support" / "scripted" / "mutate_tool.py"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 SOURCE = "é = '😀' + str(price * 2)\nsmall = price < 3\nlarge = price + 1 < 9\n"
 CHECK = """

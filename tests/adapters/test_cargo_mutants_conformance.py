@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from rust_trees import adapter_on, copied, discovered, results_of, stand_in
+from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.cargo_mutants.listing import Sources
 from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
-from rust_trees import PROJECTS
+from support.rust_trees import PROJECTS
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.source import SourceText

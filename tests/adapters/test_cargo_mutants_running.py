@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from rust_trees import adapter_on, copied, discovered, results_of, stand_in
+from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
 from msp_bridge.workspace.configuration import Configuration

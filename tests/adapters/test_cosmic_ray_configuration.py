@@ -7,10 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from cosmic_ray_trees import adapter_on, copied, discovered
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.configuration import Configuration, find, matches
 from msp_bridge.adapters.cosmic_ray.module import Module
+from support.cosmic_ray_trees import adapter_on, copied, discovered
 
 from msp_bridge.adapter import ConfigurationError, Project
 

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cosmic_ray_trees import adapter_on, contents, copied, discovered, results_of
 from msp_bridge.adapters.cosmic_ray import CosmicRay
+from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, results_of
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import Running, TreeState, check_adapter

@@ -10,8 +10,8 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
-from cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
 from msp_bridge.adapters.cosmic_ray.module import Module
+from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.source import SourceText

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
+from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
 
 from msp_bridge.adapter import ConfigurationError, Result, Status, ToolError
 

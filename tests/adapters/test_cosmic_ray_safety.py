@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
 from msp_bridge.adapters.cosmic_ray import CosmicRay
+from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
 
 from msp_bridge.adapter import Result, Status
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from generic_trees import copied, settings
 from msp_bridge.adapters.generic import Generic
+from support.generic_trees import copied, settings
 
 from msp_bridge.adapter import Project
 from msp_bridge.testing import check_adapter

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generic_trees import SHOP
 from msp_bridge.adapters.generic.tool import Tool
+from support.generic_trees import SHOP
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "generic.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 from attrs import define
-from generic_trees import Table, adapter_on, copied, discovered, results_of, settings
 from msp_bridge.adapters.generic import Generic
+from support.generic_trees import Table, adapter_on, copied, discovered, results_of, settings
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Status, ToolError
 from msp_bridge.source import SourceText
 
-TOOL = Path(__file__).parent.parent / "scripted" / "report_tool.py"
+TOOL = Path(__file__).parents[1] / "support" / "scripted" / "report_tool.py"
 
 
 async def test_the_results_are_those_of_the_tool_itself(tmp_path: Path) -> None:

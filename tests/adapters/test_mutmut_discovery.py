@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
-from mutmut_trial import Trial
+from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Position, ToolError
 from msp_bridge.source import SourceText

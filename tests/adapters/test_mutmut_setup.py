@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
 from msp_bridge.adapters.mutmut.copy import PrivateCopy
-from mutmut_trial import Trial
+from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from msp_bridge.adapters.mutmut.target.fault import gist, last_error
-from mutmut_trial import Trial
+from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Result, Status, ToolError
 

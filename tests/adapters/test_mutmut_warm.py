@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 import psutil
 import pytest
-from mutmut_trial import Trial
+from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
 

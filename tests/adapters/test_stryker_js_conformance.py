@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msp_bridge.adapters.stryker_js import StrykerJs
-from stryker_js_trees import CORE8, CORE9, copied, project_at
+from support.stryker_js_trees import CORE8, CORE9, copied, project_at
 
 from msp_bridge.testing import check_adapter
 

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of
 
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.stryker_js.copy import Copy
 from msp_bridge.adapters.stryker_js.failure import failure
-from stryker_js_trees import (
+from support.stryker_js_trees import (
     CORE8,
     CORE9,
     adapter_on,

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs
-from stryker_js_trees import CORE9, adapter_on, configure, copied, discovered, results_of
+from support.stryker_js_trees import CORE9, adapter_on, configure, copied, discovered, results_of
 
 from msp_bridge.adapter import Mutant, Result, Status
 from msp_bridge.processes.sweep import alive

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 from attrs import evolve
-from stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, discovered, results_of, taken, until
+from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, discovered, results_of, taken, until
 
 from msp_bridge.adapter import Mutant, Result, Status
 

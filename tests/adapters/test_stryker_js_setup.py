@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
 from msp_bridge.adapters.stryker_js.copy import Copy
-from stryker_js_trees import (
+from support.stryker_js_trees import (
     CORE9,
     TESTS,
     adapter_on,

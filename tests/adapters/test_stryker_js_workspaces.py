@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_js.copy import Copy
-from stryker_js_trees import TESTS, adapter_on, discovered, findings_of, project_at, results_of
+from support.stryker_js_trees import TESTS, adapter_on, discovered, findings_of, project_at, results_of
 
 from msp_bridge.model import Mutant
 from msp_bridge.testing import TreeState

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
-from net_trees import SDK, copied, scripted_dotnet
+from support.net_trees import SDK, copied, scripted_dotnet
 
 from msp_bridge.adapter import Project
 from msp_bridge.testing import check_adapter

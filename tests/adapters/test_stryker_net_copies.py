@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net.bench import Visit
-from net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 from msp_bridge.testing import Running, TreeState

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msp_bridge.adapters.stryker_net import patterns
 from msp_bridge.adapters.stryker_net.text import ToolText
-from net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet
+from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet
 
 from msp_bridge.adapter import Location, Mutant, Position, Status
 from msp_bridge.source import SourceText

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Result, Status, ToolError
 

@@ -16,7 +16,17 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import Plan
-from net_trees import BRIDGE, SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import (
+    BRIDGE,
+    SDK,
+    Scripted,
+    adapter_on,
+    copied,
+    discovered,
+    results_of,
+    scripted_dotnet,
+    statuses,
+)
 
 from msp_bridge.adapter import Mutant, Project, Result, Status, ToolError
 from msp_bridge.testing import Running, TreeState, check_adapter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
-from net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 

@@ -45,7 +45,7 @@ def command(*arguments: str) -> list[str]:
 def environment(project: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": str(TESTS / "scripted"),
+        "PYTHONPATH": str(TESTS),
         "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
         "COLUMNS": "200",
         "TERM": "dumb",

@@ -57,7 +57,7 @@ def console_script(path: Path) -> Path:
 def environment(project: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": str(TESTS / "scripted"),
+        "PYTHONPATH": str(TESTS),
         "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
         "HOME": str(project.parent),
     }

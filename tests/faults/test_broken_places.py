@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from faulty_servers import Served, served
-from kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
-from msp_client import Client, ReaderWriter, Refused
-from places import bound, mounted, remount
-from servers import launched
+from support.faulty_servers import Served, served
+from support.kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
+from support.msp_client import Client, ReaderWriter, Refused
+from support.places import bound, mounted, remount
+from support.servers import launched
 
 from msp_bridge.testing import TreeState
 

@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from environments import environment, mend, program
-from faulty_servers import served
-from kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, STRYKER_JS, Kit
+from support.environments import environment, mend, program
+from support.faulty_servers import served
+from support.kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, STRYKER_JS, Kit
 
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import Running, TreeState

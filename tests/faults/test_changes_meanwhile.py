@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from faulty_servers import served
-from kits import KITS, Kit
-from servers import mutants_of
+from support.faulty_servers import served
+from support.kits import KITS, Kit
+from support.servers import mutants_of
 
 from msp_bridge.testing import TreeState
 

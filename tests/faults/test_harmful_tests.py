@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from faulty_servers import served
-from kits import KITS, PYTHON_KITS, Kit
+from support.faulty_servers import served
+from support.kits import KITS, PYTHON_KITS, Kit
 
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import Running, TreeState

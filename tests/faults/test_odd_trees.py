@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from faulty_servers import served
-from kits import KITS, MUTMUT, Kit
-from places import bound
-from servers import mutants_of
+from support.faulty_servers import served
+from support.kits import KITS, MUTMUT, Kit
+from support.places import bound
+from support.servers import mutants_of
 
 from msp_bridge.testing import TreeState
 

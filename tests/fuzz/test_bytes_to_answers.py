@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bytes_to_answers import answers_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msp_client import framed
+from support.bytes_to_answers import answers_to
+from support.msp_client import framed
 
 finite = st.floats(allow_nan=False, allow_infinity=False)  # JSON has no others
 ids = st.one_of(st.integers(0, 3), st.text(max_size=2), st.none(), finite)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from strays import HERE, TOOLS, gone, marked, new_mark, tool
+from support.strays import HERE, TOOLS, gone, marked, new_mark, tool
 
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
@@ -58,7 +58,12 @@ async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, tmp_path: Path)
 async def test_a_killed_bridge_takes_its_tools_along(kind: str, tmp_path: Path) -> None:
     mark = new_mark()
     bridge = await asyncio.create_subprocess_exec(
-        sys.executable, HERE / "bridge_to_be_killed.py", kind, mark, cwd=tmp_path, stdout=subprocess.PIPE
+        sys.executable,
+        HERE.parent / "support" / "bridge_to_be_killed.py",
+        kind,
+        mark,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
     )
     assert bridge.stdout is not None
     assert await bridge.stdout.readline() == b"ready\n"

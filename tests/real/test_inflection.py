@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 from attrs import frozen
-from judge import judged, mutated
-from msp_client import Client, ReaderWriter, Refused
-from servers import Server, launched, mutants_of
+from support.judge import judged, mutated
+from support.msp_client import Client, ReaderWriter, Refused
+from support.servers import Server, launched, mutants_of
 
 from msp_bridge.testing import TreeState
 

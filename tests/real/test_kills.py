@@ -15,8 +15,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from msp_client import Client, ReaderWriter, Refused
-from servers import Server, launched, mutants_of
+from support.msp_client import Client, ReaderWriter, Refused
+from support.servers import Server, launched, mutants_of
 
 from msp_bridge.testing import Running, TreeState
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-from msp_client import Client, ReaderWriter, Refused
-from net_trees import scripted_dotnet
-from servers import launched, mutants_of
-from stryker_js_trees import CORE9
+from support.msp_client import Client, ReaderWriter, Refused
+from support.net_trees import scripted_dotnet
+from support.servers import launched, mutants_of
+from support.stryker_js_trees import CORE9
 
 from msp_bridge.testing import TreeState
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from attrs import evolve
-from viewers import killed, mutant, reported, survived
+from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Location, Position, Result, Status
 from msp_bridge.reports.github import MAX_FILES, summary, warnings

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import needs_chromium, tab
-from viewers import killed, needs_npm, npm_install, reported, survived
+from support.chromium import needs_chromium, tab
+from support.viewers import killed, needs_npm, npm_install, reported, survived
 
 from msp_bridge.reports.html import page
 from msp_bridge.reports.viewer import URL, Viewer

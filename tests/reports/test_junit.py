@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from viewers import killed, mutant, reported, survived
+from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.junit import document

@@ -11,8 +11,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from chromium import needs_chromium, tab
-from viewers import killed, mutant, needs_npm, npm_install, reported, survived
+from support.chromium import needs_chromium, tab
+from support.viewers import killed, mutant, needs_npm, npm_install, reported, survived
 
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.html import EVENTS, page

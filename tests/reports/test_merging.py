@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from viewers import SCHEMA, killed, mutant, reported, survived
+from support.viewers import SCHEMA, killed, mutant, reported, survived
 
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.entries import entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from viewers import mutant
+from support.viewers import mutant
 
 from msp_bridge.reports.shard import Shard, incomplete
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from viewers import killed, reported
+from support.viewers import killed, reported
 
 import msp_bridge.reports
 from msp_bridge.reports import validation

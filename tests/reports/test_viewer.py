@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from viewers import needs_npm, npm_install
+from support.viewers import needs_npm, npm_install
 
 from msp_bridge.reports.viewer import INTEGRITY, PACKAGE, SCRIPT, URL, Viewer
 

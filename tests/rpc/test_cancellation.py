@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from connected import connected
-from msp_client import framed
+from support.connected import connected
+from support.msp_client import framed
 
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.connection import LAST_WORDS

@@ -8,8 +8,8 @@ import logging
 from typing import Any
 
 import pytest
-from connected import connected
-from msp_client import Client, Refused, framed
+from support.connected import connected
+from support.msp_client import Client, Refused, framed
 
 from msp_bridge.rpc import errors
 from msp_bridge.rpc.connection import MAX_IN_FLIGHT

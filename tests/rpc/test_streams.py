@@ -15,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from msp_client import LONG
+from support.msp_client import LONG
 
 from msp_bridge.rpc.streams import ByteStream, SocketStream, StdioStream
 

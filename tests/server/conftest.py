@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from msp_client import Client
-from servers import ScriptedProject, Serve, over_memory, over_stdio, over_tcp
+from support.msp_client import Client
+from support.servers import ScriptedProject, Serve, over_memory, over_stdio, over_tcp
 
 from msp_bridge.testing import Running
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msp_client import Client, Refused
-from servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place
+from support.msp_client import Client, Refused
+from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place
 
 from msp_bridge.testing import TreeState
 

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
 import pytest
-from msp_client import Client, ReaderWriter, Refused, framed
-from servers import ScriptedProject, Server, on_socket, on_stdio, until
+from support.msp_client import Client, ReaderWriter, Refused, framed
+from support.servers import ScriptedProject, Server, on_socket, on_stdio, until
 
 Started = Callable[[ScriptedProject], AbstractAsyncContextManager[tuple[Client, Server]]]
 both = pytest.mark.parametrize("start", [on_stdio, on_socket], ids=["stdio", "tcp"])

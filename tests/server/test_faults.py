@@ -14,8 +14,8 @@ from typing import Any
 
 import psutil
 import pytest
-from msp_client import Refused, framed
-from servers import DIGIT, LOOK, ScriptedProject, launched, mutants_of, on_socket, on_stdio, until
+from support.msp_client import Refused, framed
+from support.servers import DIGIT, LOOK, ScriptedProject, launched, mutants_of, on_socket, on_stdio, until
 
 from msp_bridge.cli import main
 

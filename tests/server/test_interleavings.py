@@ -14,9 +14,9 @@ from typing import Any
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_stream import MemoryStream
-from msp_client import LONG, Client
-from servers import DIGIT, ScriptedProject, mutants_of, place
+from support.memory_stream import MemoryStream
+from support.msp_client import LONG, Client
+from support.servers import DIGIT, ScriptedProject, mutants_of, place
 
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration

@@ -7,9 +7,9 @@ import socket
 from typing import Any
 
 import pytest
-from msp_client import Refused, framed
-from reception import reception, the_token
-from servers import ScriptedProject, over_memory, until
+from support.msp_client import Refused, framed
+from support.reception import reception, the_token
+from support.servers import ScriptedProject, over_memory, until
 
 from msp_bridge.access import crowd, door
 from msp_bridge.rpc import connection

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from msp_client import Client
-from servers import DIGIT, ScriptedProject, Serve, mutants_of, place
+from support.msp_client import Client
+from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, place
 
 DONE: dict[str, Any] = {"files": {}}
 WORD = {"mutator": "word", "find": "one", "replacement": "two"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from msp_client import Client, Refused
-from servers import DIGIT, ScriptedProject, mutants_of
+from support.msp_client import Client, Refused
+from support.servers import DIGIT, ScriptedProject, mutants_of
 
 DONE = {"files": {}}
 BROKEN = {"raises": ["ToolError", "no such thing; install it"]}

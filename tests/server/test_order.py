@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from msp_client import Client, Refused
-from servers import DIGIT, ScriptedProject, mutants_of, on_socket
+from support.msp_client import Client, Refused
+from support.servers import DIGIT, ScriptedProject, mutants_of, on_socket
 
 DONE: dict[str, Any] = {"files": {}}
 GATED = {"mutator": "gated", "find": "g", "replacement": "h"}

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_client import Client, Refused
-from scripted_adapter import Scripted
-from servers import ScriptedProject, mutants_of, on_stdio, over_memory, place
+from support.msp_client import Client, Refused
+from support.scripted.scripted_adapter import Scripted
+from support.servers import ScriptedProject, mutants_of, on_stdio, over_memory, place
 
 from msp_bridge.adapter import Mutant, Result, Scope
 from msp_bridge.testing import TreeState

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from msp_client import Client, ReaderWriter
-from reception import TOKEN, reception, the_token, token_file
-from servers import ScriptedProject, launched, mutants_of, until
+from support.msp_client import Client, ReaderWriter
+from support.reception import TOKEN, reception, the_token, token_file
+from support.servers import ScriptedProject, launched, mutants_of, until
 
 from msp_bridge.access import door
 from msp_bridge.access.encryption import encryption

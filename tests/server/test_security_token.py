@@ -11,9 +11,9 @@ from typing import Any
 
 import psutil
 import pytest
-from msp_client import Client, Refused, framed
-from reception import TOKEN, Reception, reception, the_token, token_file
-from servers import ScriptedProject, launched, mutants_of, on_stdio, until
+from support.msp_client import Client, Refused, framed
+from support.reception import TOKEN, Reception, reception, the_token, token_file
+from support.servers import ScriptedProject, launched, mutants_of, on_stdio, until
 
 from msp_bridge.access import authentication, crowd, token
 from msp_bridge.access.addresses import Addresses

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from reception import reception
-from servers import ScriptedProject
+from support.reception import reception
+from support.servers import ScriptedProject
 
 CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "mutationTest"})
 FRAMED = f"Content-Length: {len(CALL)}\r\n\r\n{CALL}"

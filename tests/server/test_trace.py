@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_client import Client, framed
-from reception import TOKEN, reception, the_token
-from servers import ScriptedProject, on_stdio, until
+from support.msp_client import Client, framed
+from support.reception import TOKEN, reception, the_token
+from support.servers import ScriptedProject, on_stdio, until
 
 import msp_bridge
 from msp_bridge.cli import main

@@ -21,9 +21,9 @@ from typing import Any
 import psutil
 import pytest
 from attrs import define, field
-from figures import Figures, check_flat
-from msp_client import Client, ReaderWriter, Refused
-from servers import Server, launched, mutants_of
+from support.figures import Figures, check_flat
+from support.msp_client import Client, ReaderWriter, Refused
+from support.servers import Server, launched, mutants_of
 
 from msp_bridge.testing import Running, TreeState
 

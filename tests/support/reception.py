@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from attrs import frozen
-from msp_client import LONG, Client, ReaderWriter
-from servers import ScriptedProject, until
 
 from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.door import Door
@@ -21,6 +19,8 @@ from msp_bridge.rpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from support.msp_client import LONG, Client, ReaderWriter
+from support.servers import ScriptedProject, until
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 

@@ -17,7 +17,7 @@ from msp_bridge.adapter import Mutant, Project, Result, Scope
 from msp_bridge.testing import Running, TreeState
 
 TESTS = Path(__file__).parent.parent
-SDK = TESTS / "scripted" / "dotnet"
+SDK = TESTS / "support" / "scripted" / "dotnet"
 BRIDGE = """
 import asyncio, sys
 from pathlib import Path

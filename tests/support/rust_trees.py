@@ -15,7 +15,7 @@ from msp_bridge.adapter import Mutant, Project, Result, Scope
 from msp_bridge.testing import Running, TreeState
 
 PROJECTS = Path(__file__).parent.parent / "projects"
-STAND_IN = Path(__file__).parent.parent / "scripted" / "cargo_stand_in.py"
+STAND_IN = Path(__file__).with_name("scripted") / "cargo_stand_in.py"
 
 
 def copied(name: str, to: Path) -> Path:

@@ -14,7 +14,7 @@ from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.reports.schema import report
 from msp_bridge.reports.viewer import PACKAGE, VERSION
 
-SCHEMA = json.loads((Path(__file__).parent / "mutation-testing-report-schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[1] / "reports" / "mutation-testing-report-schema.json").read_text())
 NPM = shutil.which("npm")
 
 needs_npm = pytest.mark.skipif(NPM is None, reason="needs npm")

@@ -10,11 +10,11 @@ from typing import Any
 
 import psutil
 from attrs import frozen
-from kits import MARK, Kit
-from msp_client import Client, ReaderWriter
-from servers import Server, launched, mutants_of
 
 from msp_bridge.testing import Running
+from support.kits import MARK, Kit
+from support.msp_client import Client, ReaderWriter
+from support.servers import Server, launched, mutants_of
 
 SENTENCE = 2500  # characters; the tail of a tool's own words may be in it
 

@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 
 from attrs import frozen
-from memory_stream import ROOM, MemoryStream
-from msp_client import LONG, Client
 
 from msp_bridge.rpc.connection import Connection, Method
 from msp_bridge.rpc.message_stream import MessageStream
+from support.memory_stream import ROOM, MemoryStream
+from support.msp_client import LONG, Client
 
 
 @frozen

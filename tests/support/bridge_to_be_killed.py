@@ -5,9 +5,11 @@ import contextlib
 import sys
 from pathlib import Path
 
-from strays import tool
-
 from msp_bridge.processes import ProcessTree
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # it is run as a script
+
+from support.strays import tool
 
 
 async def main(kind: str, mark: str) -> None:

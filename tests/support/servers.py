@@ -15,14 +15,14 @@ from typing import Any
 
 import psutil
 from attrs import field, frozen
-from memory_stream import MemoryStream
-from msp_client import LONG, Client, ReaderWriter
 
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from support.memory_stream import MemoryStream
+from support.msp_client import LONG, Client, ReaderWriter
 
-SCRIPTED = Path(__file__).parents[1] / "scripted"
+TESTS = Path(__file__).parents[1]
 LOOK = 0.01  # s between two looks
 DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
 
@@ -199,7 +199,7 @@ def place(line: int, column: int, end_line: int, end_column: int) -> dict[str, d
 def _environment(cwd: Path) -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(SCRIPTED), str(Path(__file__).parents[2])]),
+        "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),
         "MSP_BRIDGE_CACHE": str(cwd.parent / "cache"),
     }
 

@@ -1,0 +1,1 @@
+"""What several tests share: trees, clients, servers, and scripted tools."""
