@@ -13,11 +13,12 @@ from typing import Any, ClassVar, Protocol, Self
 
 from attrs import field, frozen
 
-from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
+from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, log_failing_tests
 from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
 
 __all__ = [
     "Adapter",
+    "BaselineError",
     "BridgeError",
     "ConfigurationError",
     "Finding",
@@ -29,6 +30,7 @@ __all__ = [
     "Scope",
     "Status",
     "ToolError",
+    "log_failing_tests",
 ]
 
 
@@ -76,7 +78,8 @@ class Adapter(Protocol):
 
     Concurrency: any number of `discover` and `test` generators may be alive at once.
 
-    Errors: `ToolError` or `ConfigurationError`, with one clear sentence that says what to do next.
+    Errors: `ToolError` or `ConfigurationError`, with one clear sentence that says what to do next. `BaselineError` when
+    the tests fail without any mutant; an adapter that goes on with the tests that pass calls `log_failing_tests`.
     """
 
     name: ClassVar[str]

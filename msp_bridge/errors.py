@@ -5,7 +5,9 @@ What a peer sends wrongly is a `jsonrpc` error; any other exception is a fault o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 
 class BridgeError(Exception):
@@ -23,6 +25,14 @@ class BridgeError(Exception):
     def __str__(self) -> str:
         """Problem and remedy in one line."""
         return self.problem if self.remedy is None else f"{self.problem}: {self.remedy}"
+
+    def labelled(self, label: str) -> Self:
+        """The same error of the same class, with `label` before its problem: which of several projects has it."""
+        labelled = type(self).__new__(type(self))  # subclasses have constructors of their own
+        labelled.__dict__.update(self.__dict__)
+        labelled.problem = f"{label}: {self.problem}"
+        labelled.args = (labelled.problem, self.remedy)
+        return labelled
 
 
 class SeveralErrors(BridgeError):
@@ -47,3 +57,29 @@ class CommandLineError(ConfigurationError):
 
 class ToolError(BridgeError):
     """A mutation testing tool is missing, too old, has crashed, or can't work on this project."""
+
+
+class BaselineError(ToolError):
+    """The tests fail without any mutant, so there are no verdicts. `msp-bridge run` exits with 3.
+
+    `failing` are the names of the failing tests, as far as the tool names them. `first_failure` is what the first of
+    them prints (several lines), "" when it is not known.
+    """
+
+    def __init__(
+        self, problem: str, remedy: str | None = None, failing: Sequence[str] = (), first_failure: str = ""
+    ) -> None:
+        super().__init__(problem, remedy)
+        self.failing, self.first_failure = tuple(failing), first_failure
+
+
+def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:
+    """Log a warning for each test that fails without any mutant, while the other tests still give verdicts.
+
+    `failing` is what each test prints, by its name. An adapter calls this when it leaves out failing tests instead of
+    raising BaselineError. The log records carry the attribute `failing_test`, by which `msp-bridge run` collects them:
+    it names these tests after its summary, and exits with 3.
+    """
+    for test, output in failing.items():
+        record = {"failing_test": (test, output)}
+        log.warning("%s fails without any mutant, and is left out: %s", test, output, extra=record)

@@ -53,5 +53,5 @@ async def diagnose(
         return
     yield Finding(True, "tests", counted(host.size, "test"))
     for test, why in host.failing.items():
-        text = f"{test} fails without any mutant, and is not asked: {why}"
+        text = f"{test} fails without any mutant, and is left out: {why}"
         yield Finding(False, "tests", text, f"mend it, or {select_tests}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.adapter import Mutant, Result, Status, ToolError, log_failing_tests
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.counts import counted
 from msp_bridge.toolkit import unwritable
@@ -166,8 +166,9 @@ class WarmHost:
         """What the user should know and isn't an error, once."""
         for path, problem in answer["problems"].items():
             self._warn(f"{path} is tested without mutants: {problem}")
-        for test, text in answer["failing"].items():
-            self._warn(f"{test} fails without any mutant and is not asked: {text}")
+        new = {test: text for test, text in answer["failing"].items() if test not in self._told}
+        self._told.update(new)
+        log_failing_tests(log, new)
         for option in answer["unused"]:
             self._warn(f"mutmut's option {option} is not used: {UNUSED[option]}")
         if answer["cold"]:

@@ -39,7 +39,7 @@ class Failures:
         if not self._found:
             return
         found = sorted(self._found.items(), key=lambda item: item[0].tool.label)
-        errors = [BridgeError(f"{part.tool.label}: {error.problem}", error.remedy) for part, error in found]
+        errors = [error.labelled(part.tool.label) for part, error in found]
         asked = [part for part in self.parts if part.named] or self.parts
         if all(part in self._found for part in asked):
             raise SeveralErrors(errors)

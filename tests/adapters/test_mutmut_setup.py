@@ -178,7 +178,7 @@ async def test_a_suite_that_fails_is_diagnosed(tmp_path):
     async with Trial.of(files, tmp_path) as trial:
         findings = [finding async for finding in trial.adapter.diagnose()]
         assert [finding.text for finding in findings if not finding.good] == [
-            "tests/test_m.py::test_red fails without any mutant, and is not asked: assert 0"
+            "tests/test_m.py::test_red fails without any mutant, and is left out: assert 0"
         ]
 
 

@@ -106,7 +106,7 @@ async def test_tests_that_fail_without_a_mutant_are_named_and_kill_nothing(tmp_p
     async with Trial.of(files, tmp_path) as trial:
         results = await trial.test()
         assert {result.status for result in results.values()} == {Status.SURVIVED}
-    told = "tests/test_m.py::test_red fails without any mutant and is not asked: assert 2 == 3"
+    told = "tests/test_m.py::test_red fails without any mutant, and is left out: assert 2 == 3"
     assert told in [record.message for record in caplog.records]
 
 
