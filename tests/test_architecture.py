@@ -31,7 +31,7 @@ MAY = {  # what each room may import of ours, besides itself
     "source": {"model", "reading"},
     "adapter": {"errors", "model"},
     "processes": {"concurrency", "errors"},
-    "toolkit": {"concurrency", "errors", "ignored"},
+    "toolkit": {"concurrency", "errors", "ignored", "processes"},
     "dialects": {"model", "rpc", "workspace.selection"},
     "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},
     "reports": {"model", "source", "version"},

@@ -97,9 +97,15 @@ class PipeWriter:
 
     async def write(self, data: bytes) -> None:
         """Returns when the child keeps up; raises ConnectionError when it no longer reads."""
+        self.post(data)
         assert self._writer is not None
-        self._writer.write(data)
         await self._writer.drain()
+
+    def post(self, data: bytes) -> None:
+        """Returns at once: what the child doesn't read yet is kept here. Nothing happens when it no longer reads."""
+        assert self._writer is not None
+        if not self._writer.is_closing():
+            self._writer.write(data)
 
     def close(self) -> None:
         """The child sees the end of its input."""

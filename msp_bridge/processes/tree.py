@@ -166,6 +166,15 @@ class ProcessTree:
         except (ConnectionError, BrokenPipeError) as error:
             raise ToolError(f"the tool has stopped reading its input: {self.errors.strip()[-500:] or error}") from None
 
+    def post(self, data: bytes) -> None:
+        """To the tool's stdin, without waiting: what it doesn't read yet is kept in memory.
+
+        Nothing is raised when the tool no longer reads: the end of its output follows.
+        """
+        if self._stdin is None:
+            raise ValueError("this tree was started without stdin")
+        self._stdin.post(data)
+
     async def exited(self) -> int:
         """Wait until the tool has ended by itself and its leftovers are gone; its exit code."""
         await self._kept.gone()

@@ -1,0 +1,253 @@
+"""JSON lines with one of the bridge's own programs that runs in another interpreter: the project's Python.
+
+Theory of operation
+-------------------
+The problem. A program that must import the project's packages can't run in the bridge's process. It runs in an
+interpreter that the bridge knows nothing about: its site-packages may print banners at start, its bytecode may be
+damaged, and it may die at any time by any signal.
+
+The protocol. Both directions are lines of JSON objects.
+
+1. The program duplicates its stdin and stdout, points descriptor 0 at the null device and descriptor 1 at stderr, and
+   writes `MARK` as a line of its own. What was printed before that line is no answer, and is dropped.
+2. When its imports are done it writes `{"id": 0, …}`: the *greeting*. `start` returns then.
+3. Each question carries an `"id"`: 1, 2, 3 … Its answer carries the same one. Answers may come in any order.
+
+The invariants.
+
+- A question has exactly one future. It gets the answer, or `ProcessEnded`; it never waits for a process that is gone.
+- A question whose future was cancelled stays a question for the program: its answer is dropped when it comes.
+- The process is in state *starting*, *open* or *closed*. Only `_listen` reads, and its end is the only way from open to
+  closed, apart from `close` and a time limit. Every pending future fails there, so nobody is forgotten.
+- The exit code and the tail of stderr are complete before a future fails: `_listen` waits for the end of the process
+  after the end of its output. An error that is raised on a failed write would come before the traceback that explains
+  it; therefore `post` never fails on a broken pipe. The end of the output follows and says why.
+
+Damaged bytecode. Python before 3.14 leaves a truncated .pyc file when the disk is full, and fails on it for ever after
+(https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the environment names a
+private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, NoReturn
+
+from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.errors import ToolError
+from msp_bridge.processes import ProcessTree
+
+MARK = b"msp-bridge: json lines"  # the line after which the program's answers begin
+START_TIMEOUT_S = 60.0  # until the greeting: imports of a large project from a cold disk
+EXIT_TIMEOUT_S = 2.0  # between the end of the program's output and its exit; then it is ended
+DAMAGED_BYTECODE = "marshal data"  # EOFError: marshal data too short; ValueError: bad marshal data
+TAIL_LINES = 3  # of stderr, in an error message
+TAIL_CHARS = 1000
+REMEDY = "try again; if it happens again, run `msp-bridge doctor`"
+
+Answer = dict[str, Any]
+
+
+class ProcessEnded(ToolError):
+    """The program has ended, or was ended, before it answered."""
+
+
+class JsonLinesProcess:
+    """One process, and the answers that are still to come.
+
+    Cancelling: a cancelled `ask` leaves the process running. Its answer is dropped when it comes.
+    Back-pressure: none for questions: the caller bounds how many are pending. Answers are read as they come.
+    Resource handling: whoever starts it closes it. `start` ends the process itself when it fails or is cancelled.
+    Errors: `ProcessEnded` from `ask` and from the futures of `post`.
+    """
+
+    def __init__(self, tree: ProcessTree, name: str, remedy: str) -> None:
+        self._tree, self._name, self._remedy = tree, name, remedy
+        self._pending: dict[int, asyncio.Future[Answer]] = {}
+        self._last_id = 0
+        self._closed = False
+        self._fault = ""  # why the process was ended by us, or is not listened to any longer
+        self._closing: asyncio.Task[None] | None = None
+        self._greeting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending[0] = self._greeting
+        self._listening = asyncio.create_task(self._listen(), name=f"answers of {name}")
+
+    @classmethod
+    async def start(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        name: str,
+        cwd: Path,
+        env: Mapping[str, str | None] | None = None,
+        start_timeout_s: float = START_TIMEOUT_S,
+        remedy: str = REMEDY,
+    ) -> JsonLinesProcess:
+        """Start `argv` in `cwd`, and wait for its greeting.
+
+        `name` names the program in messages: "mutmut's worker". `env` holds changes to our own environment; None
+        removes a variable. `remedy` is what the user should do when the process ends.
+
+        Raises `ToolError` when the program can't be started, `ProcessEnded` when it ends or does not greet in time.
+        """
+        environment = env or {}
+        try:
+            return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
+        except ProcessEnded as error:
+            kept = environment.get("PYTHONPYCACHEPREFIX")
+            if kept is None or not is_damaged_bytecode(error.problem):
+                raise
+            await in_thread(forget_bytecode, Path(kept))
+        return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
+
+    @classmethod
+    async def _start(
+        cls,
+        argv: Sequence[str | os.PathLike[str]],
+        name: str,
+        cwd: Path,
+        env: Mapping[str, str | None],
+        start_timeout_s: float,
+        remedy: str,
+    ) -> JsonLinesProcess:
+        process = cls(await ProcessTree.start(argv, cwd=cwd, env=env, stdin=True), name, remedy)
+        try:
+            async with asyncio.timeout(start_timeout_s):
+                await asyncio.shield(process._greeting)
+        except TimeoutError:
+            await process._give_up(f"{name} did not start within {start_timeout_s:.0f} s and was ended")
+        except BaseException:
+            await process.close()
+            raise
+        return process
+
+    @property
+    def greeting(self) -> Answer:
+        """The program's first message, which says whatever it wants to say at the start."""
+        return self._greeting.result()
+
+    @property
+    def closed(self) -> bool:
+        """Whether no question will be answered any more."""
+        return self._closed
+
+    @property
+    def pid(self) -> int:
+        """Of the topmost process of the tree; see `ProcessTree.pid`."""
+        return self._tree.pid
+
+    def post(self, question: Mapping[str, Any]) -> tuple[int, asyncio.Future[Answer]]:
+        """Send a question without waiting: its id, and the future of its answer. See `ProcessEnded`."""
+        self._last_id += 1
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._pending[self._last_id] = answer
+        if self._closed:
+            self._fail_pending()
+        else:
+            self._tree.post(json.dumps({"id": self._last_id, **question}).encode("ascii") + b"\n")
+        return self._last_id, answer
+
+    async def ask(self, question: Mapping[str, Any], *, timeout_s: float | None = None) -> Answer:
+        """The answer to `question`; raises `ProcessEnded`.
+
+        A process that does not answer within `timeout_s` is ended: it can't be known what it is doing.
+        """
+        _, answer = self.post(question)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await answer
+        except TimeoutError:
+            await self._give_up(f"{self._name} did not answer within {timeout_s:.0f} s and was ended")
+
+    async def _give_up(self, fault: str) -> NoReturn:
+        self._fault = fault
+        await self.close()
+        raise ProcessEnded(self._ending(), self._remedy)
+
+    async def close(self) -> None:
+        """End the process and all below it. Idempotent. A cancel is raised when that is done."""
+        self._closed = True
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"end of {self._name}")
+        await wait_shielded(self._closing)
+        self._closing.result()
+
+    async def _close(self) -> None:
+        await self._tree.end()
+        await self._listening
+
+    async def _listen(self) -> None:
+        try:
+            async with aclosing(self._tree.lines(after=MARK)) as lines:
+                async for line in lines:
+                    self._take(line)
+        except (ToolError, ValueError) as error:
+            self._fault = self._fault or f"{self._name} can't be understood and was ended: {error}"
+        finally:
+            self._closed = True
+            await self._ended()
+            self._fail_pending()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            answer = json.loads(line)
+            question = answer["id"]
+        except (ValueError, TypeError, LookupError):
+            raise ValueError(f"it wrote {line[:80].decode('utf-8', 'replace')!r}") from None
+        future = self._pending.pop(question, None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    async def _ended(self) -> None:
+        """Wait until the exit code is known and stderr is complete."""
+        if not self._fault and self._closing is None:
+            try:
+                async with asyncio.timeout(EXIT_TIMEOUT_S):
+                    await self._tree.exited()
+            except TimeoutError:
+                self._fault = f"{self._name} closed its output without ending, and was ended"
+        await self._tree.end()
+
+    def _fail_pending(self) -> None:
+        pending = [future for future in self._pending.values() if not future.done()]
+        self._pending.clear()
+        for future in pending:
+            future.set_exception(ProcessEnded(self._ending(), self._remedy))
+            future.exception()  # marked as retrieved: its asker may be gone
+
+    def _ending(self) -> str:
+        printed = "; ".join(line.strip() for line in self._tree.errors.strip().splitlines()[-TAIL_LINES:])
+        code = self._tree.returncode
+        if self._fault:
+            what = self._fault
+        elif self._closing is not None:
+            return f"{self._name} was closed"
+        elif code is not None and code < 0:
+            what = f"{self._name} was killed by {_signal_name(-code)}"
+        else:
+            what = f"{self._name} ended with exit code {code}"
+        return f"{what}: {printed[-TAIL_CHARS:]}" if printed else what
+
+
+def is_damaged_bytecode(text: str) -> bool:
+    """Whether a traceback shows bytecode that a full disk has cut short."""
+    return DAMAGED_BYTECODE in text
+
+
+def forget_bytecode(directory: Path) -> None:
+    """Delete a directory of bytecode, as `PYTHONPYCACHEPREFIX` names it. Blocks."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
