@@ -1,8 +1,8 @@
 """The public plugin API: what a mutation testing tool must offer to be driven by the bridge.
 
-`docs/writing-an-adapter.md` tells it as a story; `msp_bridge.testing` has the conformance suite. Adapters are
-found by the entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module,
-`concurrency`, `counts`, `errors`, `model`, `processes`, `reading`, `source`, `toolkit` and `upstream`.
+`docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
+entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
+`counts`, `errors`, `model`, `processes`, `reading`, `source`, `toolkit` and `upstream`.
 """
 
 from __future__ import annotations
@@ -69,6 +69,13 @@ class Finding:
 class Adapter(Protocol):
     """One tool on one project.
 
+    Snapshots: a request discovers once. `test` gets mutants that `discover` of this adapter yielded, with the `handle`
+    that the adapter gave them: whatever testing needs, such as the tool's own id, offsets, and a digest of the file's
+    content. `test` neither lists nor discovers again. A verdict holds for the file as it was discovered: a mutant whose
+    file has other content by now gets no result, even when the same mutant still exists in it. The front end then
+    discovers these files again and passes what still exists to `test`, a bounded number of times: this is the only
+    place that deals with files that change.
+
     Cancelling: the front end closes the async generator (`aclose`); when that returns, every process that the
     generator started for its own sake has ended. Warm processes that serve later calls may stay until the adapter's own
     `aclose`.
@@ -112,13 +119,17 @@ class Adapter(Protocol):
         ...
 
     def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
-        """Every mutant of the files in scope, file by file, without running a test."""
+        """Every mutant of the files in scope, file by file, without running a test.
+
+        `Mutant.handle` identifies the content that the mutant was found in: `test` may be called much later, after
+        other calls of `discover`, and from several requests at once.
+        """
         ...
 
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Exactly one result for each of `mutants`, which `discover` yielded, each as soon as it is known.
 
-        A mutant that no longer exists, because its file has changed since, gets no result.
+        A mutant whose file no longer has the content that it was discovered in gets no result. That is no error.
         """
         ...
 

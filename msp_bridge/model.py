@@ -63,8 +63,8 @@ class Mutant:
     """One change to one file. Two mutants that are equal change the same text in the same way.
 
     `replacement` is the exact text that takes the place of the characters in `location`: applying it to the
-    file gives the mutated file. `handle` is the adapter's own name for the mutant; it is no part of the
-    identity, and nobody but the adapter reads it.
+    file gives the mutated file. `handle` is what the adapter needs to test the mutant (see `Adapter`); it is no part
+    of the identity, and nobody but the adapter reads it.
     """
 
     path: str  # relative to the project's root, with `/`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -18,6 +19,19 @@ def content(file: str | Path) -> bytes:
     with open(descriptor, "rb") as opened:
         _check(file, os.fstat(descriptor))  # it may be another one by now
         return opened.read()
+
+
+def digest(file: str | Path) -> str | None:
+    """What identifies the content of `file`, as for a mutant's `handle`; None when it is no file that can be read."""
+    try:
+        return digest_of(content(file))
+    except (OSError, ValueError):  # ValueError: no file can have that name
+        return None
+
+
+def digest_of(content: bytes) -> str:
+    """What `digest` returns for a file with that `content`."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def _check(file: str | Path, status: os.stat_result) -> None:

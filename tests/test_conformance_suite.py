@@ -117,6 +117,26 @@ class ReportsWhatIsGone(Scripted):
             yield Result(mutant, Status.KILLED)
 
 
+class AcceptsChangedFiles(Scripted):
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        if mutants:
+            now = {mutant: mutant async for mutant in super().discover(Scope())}
+            async for result in super().test([now[mutant] for mutant in mutants if mutant in now]):
+                yield result
+
+
+class RemembersOnlyTheLastDiscovery(Scripted):
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        self.found = []
+        async for mutant in super().discover(scope):
+            self.found.append(mutant)
+            yield mutant
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        async for result in super().test([mutant for mutant in mutants if mutant in self.found]):
+            yield result
+
+
 class RemembersOldFiles(Scripted):
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         self.found: list[Mutant]
@@ -144,6 +164,8 @@ class ReportsEverything(Scripted):
         (NeverTheSame, "other mutants the second time"),
         (AbsolutePaths, "is not relative to the root"),
         (ReportsWhatIsGone, "results for mutants that no longer exist"),
+        (AcceptsChangedFiles, "results for mutants whose file is not as it was discovered"),
+        (RemembersOnlyTheLastDiscovery, "was reported 0 times instead of once"),
         (RemembersOldFiles, "discover missed an edit"),
         (ReportsEverything, "nobody asked for"),
     ],
@@ -172,6 +194,18 @@ async def test_starting_mutants_that_nobody_waits_for_is_told_where_it_can_be_se
             await checking
     else:
         await checking
+
+
+async def test_discovering_again_is_told_where_it_can_be_counted(project: Project) -> None:
+    project.cache.mkdir()
+    script(project, events=str(project.cache))
+
+    def listings() -> int:
+        return (project.cache / "log").read_text().splitlines().count("discovering")
+
+    await check_adapter(Scripted, project, listings=listings)
+    with pytest.raises(AssertionError, match=r"test\(\) made the tool list its mutants again, 1 times"):
+        await check_adapter(AcceptsChangedFiles, project, listings=listings)
 
 
 async def test_an_adapter_that_does_not_detect_itself_is_told(project: Project) -> None:

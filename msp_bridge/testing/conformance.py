@@ -15,6 +15,11 @@ from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
 
 PAUSE = 0.5  # s in which an adapter that doesn't wait to be asked starts more mutants
+LOCATES_AGAIN = (
+    frozenset(  # their `test` looks mutants up again, and so accepts a changed file: remove each once it doesn't
+        {"mutmut", "cosmic-ray", "stryker-js", "stryker-net", "cargo-mutants", "generic"}
+    )
+)
 
 
 async def check_adapter(
@@ -24,12 +29,14 @@ async def check_adapter(
     sample: int = 12,
     encoding: str = "utf-8",
     started: Callable[[], int] | None = None,
+    listings: Callable[[], int] | None = None,
 ) -> None:
     """Check all that `Adapter` promises, on a project whose tool is set up and which has two mutants or more.
 
     `project.root` must be a copy that nobody needs: the last check edits a file in it. At most `sample` mutants, spread
     over the project, are tested in each check. `encoding` is that of the project's sources.
-    `started` says how many mutants have been started so far, where there is a way to tell: it shows back-pressure.
+    Where they can be counted, `started` says how many mutants have been started so far (it shows back-pressure), and
+    `listings` how often the tool has listed its mutants (it shows that `test` doesn't discover again).
     """
     running = Running()
     tree = TreeState.of(project.root)
@@ -40,6 +47,7 @@ async def check_adapter(
         chosen = _spread(mutants, sample)
         await check_scope(adapter, mutants)
         await check_results(adapter, chosen)
+        await check_snapshot(adapter, mutants, chosen, listings)
         idle = len(running.look())
         await check_closing(adapter, chosen, running, idle)
         if started is not None:
@@ -88,6 +96,17 @@ async def check_results(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
     _check_each_once(await _tested(adapter, chosen[:1]), chosen[:1])
 
 
+async def check_snapshot(
+    adapter: Adapter, mutants: Sequence[Mutant], chosen: Sequence[Mutant], listings: Callable[[], int] | None = None
+) -> None:
+    """`test` runs on the mutants of an earlier `discover`, whatever was discovered since, and lists none itself."""
+    await _discovered(adapter, Scope(frozenset([mutants[-1].path])))
+    before = 0 if listings is None else listings()
+    _check_each_once(await _tested(adapter, chosen), chosen)
+    again = 0 if listings is None else listings() - before
+    assert again == 0, f"test() made the tool list its mutants again, {again} times"
+
+
 async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Running, idle: int) -> None:
     """Closing a generator half-way ends its processes; the next request is served as if nothing had been."""
     async with contextlib.aclosing(adapter.test(chosen)) as results:
@@ -130,18 +149,27 @@ async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None
 
 
 async def check_edit(adapter: Adapter, project: Project, chosen: Sequence[Mutant]) -> None:
-    """After an edit, discovery tells what is there now, and mutants that are gone get no result."""
-    file = project.root / chosen[0].path
+    """After an edit, discovery finds what is there now, and mutants of the file as it was get no result."""
+    path = chosen[0].path
+    file, scope = project.root / path, Scope(frozenset([path]))
     content = file.read_bytes()
     mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
     file.write_bytes(mark + b"\n" + content[len(mark) :])
     tree = TreeState.of(project.root)
-    now = await _discovered(adapter, Scope(frozenset([chosen[0].path])))
-    assert set(now) != {mutant for mutant in chosen if mutant.path == chosen[0].path}, "discover missed an edit"
-    moved = [mutant for mutant in chosen if mutant.path == chosen[0].path and mutant not in now]
+    before = [mutant for mutant in chosen if mutant.path == path]
+    now = await _discovered(adapter, scope)
+    assert set(now) != set(before), "discover missed an edit"
+    moved = [mutant for mutant in before if mutant not in now]
     assert await _tested(adapter, moved) == [], "test gave results for mutants that no longer exist"
     _check_each_once(await _tested(adapter, now[:1]), now[:1])
     _check_untouched(tree, project.root)
+    if adapter.name in LOCATES_AGAIN:
+        return
+    file.write_bytes(file.read_bytes() + b"\n")  # every mutant still exists, and its verdict may be another
+    results = await _tested(adapter, now[:1])
+    assert results == [], "test gave results for mutants whose file is not as it was discovered"
+    assert await _discovered(adapter, scope) == now, "discover lost mutants when a line was added below them"
+    _check_each_once(await _tested(adapter, _spread(await _discovered(adapter, scope), 2)), _spread(now, 2))
 
 
 def _check_place(mutant: Mutant, source: SourceText) -> None:

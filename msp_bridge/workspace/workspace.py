@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from msp_bridge.model import Mutant, Result, Status
+from attrs import evolve
+
+from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.boundary import Boundary
 from msp_bridge.workspace.configuration import Configuration
@@ -23,7 +25,7 @@ from msp_bridge.workspace.tool import Tool
 
 log = logging.getLogger(__name__)
 
-WHY = "as when its file has changed since; discover again"
+ROUNDS = 3  # times that a request tests the mutants of files that change meanwhile
 PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
@@ -139,21 +141,33 @@ class Workspace:
                     yield mutant
 
     async def _test(self, part: Part, selection: Selection, turn: Turn, *, alone: bool) -> AsyncGenerator[Result, None]:
-        """A failure that isn't the whole answer is told of each mutant, too."""
+        """A failure that isn't the whole answer is the reason of each mutant that it left without a result, too."""
         due: dict[Mutant, bool] | None = None
-        reason, failure = f"{part.tool.adapter.name} gave no result for it, {WHY}", None
+        reason, failure = "", None
         try:
             due = await self._due(part, selection)
-            async with contextlib.aclosing(self._asked(part.tool, due, turn)) as results:
-                async for result in results:
-                    yield result
+            for rounds in range(1, ROUNDS + 1):
+                async with contextlib.aclosing(self._asked(part.tool, due, turn)) as results:
+                    async for result in results:
+                        yield result
+                if not due:
+                    return
+                reason = (
+                    f"{part.tool.adapter.name} gave no result for it in {rounds} attempts, as when its file changes"
+                )
+                if rounds < ROUNDS:
+                    found = await self._due(evolve(part, scope=Scope(frozenset(one.path for one in due))), selection)
+                    for gone in [mutant for mutant in due if mutant not in found]:
+                        del due[gone]
+                        yield _untested(gone, "its file has changed since, and it no longer exists: discover again")
+                    due = {mutant: True for mutant in found if mutant in due}  # with the handles of the file as it is
         except Exception as error:
             if alone:
                 raise
             reason, failure = str(told(error)), error
         # One that is never reported would spin in the editor for ever.
         for mutant in self._known(part.tool, selection) if due is None else due:
-            yield Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}")
+            yield _untested(mutant, reason)
         if failure is not None:
             raise failure
 
@@ -189,3 +203,7 @@ class Workspace:
         if not turn.may_go_on.is_set():
             with self._shares.without(tool.label):
                 await turn.wait()
+
+
+def _untested(mutant: Mutant, reason: str) -> Result:
+    return Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}")

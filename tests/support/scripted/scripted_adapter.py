@@ -3,7 +3,8 @@
 Another JSON file takes its place when it is named as the tool's configuration.
 
 A stranger's plugin: it uses only the public API, and is found by its entry point. Its mutants are real ones: each
-mutation of the script replaces a text wherever it stands in a file. The script is read anew for each request:
+mutation of the script replaces a text wherever it stands in a file. The script is read anew by `discover` and by `test`,
+and a mutant is tested as the script said when it was discovered:
 
     {"files": "*.py",                    which files it claims (default)
      "mutations": [{"mutator": "digit",  the mutator's name
@@ -39,8 +40,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from attrs import evolve
+from attrs import evolve, frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import (
     ConfigurationError,
     Finding,
@@ -60,6 +62,15 @@ SCRIPT = "scripted.json"
 LOOK = 0.005  # s between two looks at a gate
 TOOLS = Path(__file__).with_name("scripted_tools.py")
 ERRORS = {"ToolError": ToolError, "ConfigurationError": ConfigurationError, "RuntimeError": RuntimeError}
+
+
+@frozen
+class Handle:
+    """What `test` needs of a mutant."""
+
+    name: str
+    digest: str  # of the content that it was found in
+    mutation: dict[str, Any]
 
 
 class Scripted:
@@ -111,16 +122,16 @@ class Scripted:
             await self._misbehave(faults)
             await self._warm_up(script)
             async with self._tool(script, faults) as lines:
-                existing = dict(self._mutants(script, Scope(frozenset(mutant.path for mutant in mutants))))
                 if faults.get("invents"):
                     yield Result(Mutant("of/another/tool.txt", "invented", _location(1, 1, 1, 2), "x"), Status.KILLED)
-                wanted = [mutant for mutant in mutants if mutant in existing]
+                unchanged = self._unchanged(mutants)
                 if faults.get("eager"):
-                    self._log(*(f"started {mutant.handle}" for mutant in wanted))
-                for mutant in wanted:
-                    mutation = existing[mutant]
+                    unchanged = iter(list(unchanged))
+                    self._log(*(f"started {mutant.handle.name}" for mutant in mutants))
+                for mutant in unchanged:
+                    mutation = mutant.handle.mutation
                     if not faults.get("eager"):
-                        self._log(f"started {mutant.handle}")
+                        self._log(f"started {mutant.handle.name}")
                     await self._gate(mutation)
                     details: dict[str, Any] = (
                         {"status_reason": (await anext(lines)).decode()} if script.get("lines") else {}
@@ -151,17 +162,26 @@ class Scripted:
     def _file(self) -> Path:
         return self._project.config_file or self._project.root / SCRIPT
 
+    def _unchanged(self, mutants: Sequence[Mutant]) -> Iterator[Mutant]:
+        """Those of files that are as they were discovered, looked at just before each file's first mutant is tested."""
+        present: dict[str, str | None] = {}
+        for mutant in mutants:
+            if mutant.path not in present:
+                present[mutant.path] = reading.digest(self._project.root / mutant.path)
+            if present[mutant.path] == mutant.handle.digest:
+                yield mutant
+
     def _mutants(self, script: dict[str, Any], scope: Scope) -> Iterator[tuple[Mutant, dict[str, Any]]]:
         shift = script.get("discovery", {}).get("columns", 0)
         for file in sorted(self._project.root.rglob("*")):
             path = file.relative_to(self._project.root).as_posix()
             if file.is_file() and file.name != SCRIPT and scope.covers(path) and self.claims(path):
-                text = SourceText.read(file)
+                digest, text = reading.digest(file) or "", SourceText.read(file)
                 for mutation in script["mutations"]:
                     at = text.text.find(mutation["find"])
                     while at >= 0:
                         location = _shifted(text.location(at, at + len(mutation["find"])), shift)
-                        handle = f"{path} {mutation['mutator']} {at}"
+                        handle = Handle(f"{path} {mutation['mutator']} {at}", digest, mutation)
                         yield (
                             Mutant(path, mutation["mutator"], location, mutation["replacement"], handle=handle),
                             mutation,
