@@ -12,10 +12,10 @@ from typing import Any
 
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import BridgeError
-from msp_bridge.rpc.connection import Connection
-from msp_bridge.rpc.message_stream import MessageStream
-from msp_bridge.rpc.streams import ByteStream, StdioStream
-from msp_bridge.rpc.trace import PeerTrace, Trace
+from msp_bridge.jsonrpc.connection import Connection
+from msp_bridge.jsonrpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.streams import ByteStream, StdioStream
+from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.session import Session
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -11,9 +11,8 @@ from typing import Any
 from msp_bridge.concurrency import batches, run_to_completion
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.errors import BridgeError, PartlyFailed
-from msp_bridge.rpc import errors
-from msp_bridge.rpc.connection import Method
-from msp_bridge.rpc.errors import RpcError
+from msp_bridge.jsonrpc.connection import Method
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.workspace import Workspace
 
@@ -112,4 +111,4 @@ def _told_to_the_client() -> Iterator[None]:
         yield
     except BridgeError as error:
         log.error("%s", error)
-        raise RpcError(errors.REQUEST_FAILED, str(error)) from error
+        raise RpcError(ErrorCode.REQUEST_FAILED, str(error)) from error

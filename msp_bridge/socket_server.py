@@ -13,7 +13,7 @@ from msp_bridge.access.addresses import Addresses, shown
 from msp_bridge.access.door import Door
 from msp_bridge.access.refusal import Refusal
 from msp_bridge.concurrency import cancel_all
-from msp_bridge.rpc.trace import PeerTrace, Trace
+from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.server import answer, until_signal
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -18,10 +18,10 @@ FILES = sorted(
     for file in (HERE / room).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
-API = {"adapter", "concurrency", "counts", "errors", "model", "processes", "reading", "source", "toolkit", "upstream"}
+API = {"adapter", "concurrency", "counts", "errors", "jsonrpc", "model", "processes", "reading", "source", "toolkit"}
 MAY = {  # what each room may import of ours, besides itself
-    "access": {"errors", "rpc"},
-    "rpc": set(),
+    "access": {"errors", "jsonrpc"},
+    "jsonrpc": {"errors", "processes"},
     "model": set(),
     "errors": set(),
     "concurrency": set(),
@@ -32,20 +32,19 @@ MAY = {  # what each room may import of ours, besides itself
     "adapter": {"errors", "model"},
     "processes": {"concurrency", "errors"},
     "toolkit": {"concurrency", "errors", "ignored", "processes"},
-    "dialects": {"model", "rpc", "workspace.selection"},
+    "dialects": {"model", "jsonrpc", "workspace.selection"},
     "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},
     "reports": {"model", "source", "version"},
-    "upstream": {"errors", "processes"},
     "testing": {"adapter", "model", "source", "processes"},
-    "session": {"concurrency", "dialects", "errors", "rpc", "workspace"},
-    "server": {"concurrency", "errors", "rpc", "session", "workspace"},
-    "socket_server": {"access", "concurrency", "rpc", "server", "workspace"},
+    "session": {"concurrency", "dialects", "errors", "jsonrpc", "workspace"},
+    "server": {"concurrency", "errors", "jsonrpc", "session", "workspace"},
+    "socket_server": {"access", "concurrency", "jsonrpc", "server", "workspace"},
     "adapters": API,
 }
 
 
 def name_of(file: Path) -> str:
-    """`msp_bridge/rpc/framing.py` -> `rpc.framing`; `adapters/mutmut/host.py` -> `adapters.mutmut.host`."""
+    """`msp_bridge/jsonrpc/framing.py` -> `jsonrpc.framing`; `adapters/mutmut/host.py` -> `adapters.mutmut.host`."""
     parts = file.relative_to(HERE).with_suffix("").parts
     return ".".join(part for part in parts[parts[0] == "msp_bridge" :] if part != "__init__")
 

@@ -12,8 +12,8 @@ from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.dialects.msp_types import OneBased
+from msp_bridge.jsonrpc.messages import RpcError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
-from msp_bridge.rpc.errors import RpcError
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 WIRE_LOCATION = {"start": {"line": 1, "column": 2}, "end": {"line": 3, "column": 4}}

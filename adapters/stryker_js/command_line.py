@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Sequence
 from typing import Any
 
-from msp_bridge.upstream import Frames
+from msp_bridge.jsonrpc.client import MessageReader
 
 from .conversation import Conversation
 from .launch import CONFIGURATION, TOOL, Launch, Wanted
@@ -68,7 +68,7 @@ class CommandLine:
     async def _running(self, **env: str) -> AsyncIterator[Conversation]:
         tree = await self._launch.start("run", CONFIGURATION, "--logLevel", "warn", env=env)
         try:
-            yield Conversation(tree, Frames(tree, TOOL), self._launch.places)
+            yield Conversation(tree, MessageReader(tree, TOOL), self._launch.places)
         finally:
             await tree.end()
 
@@ -78,7 +78,7 @@ class CommandLine:
 
 async def _told(conversation: Conversation, method: str) -> AsyncGenerator[Raw, None]:
     """What comes under this name until StrykerJS ends; raises BridgeError when it fails."""
-    async with contextlib.aclosing(conversation.frames.all()) as messages:
+    async with contextlib.aclosing(conversation.reader.all()) as messages:
         async for message in messages:
             if not conversation.takes(message) and message.get("method") == method:
                 yield message["params"]

@@ -8,17 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from msp_bridge.adapter import BridgeError, Status, ToolError
+from msp_bridge.jsonrpc.client import MessageReader
+from msp_bridge.jsonrpc.framing import frame
+from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
-from msp_bridge.upstream import Frames, Message, framed
 
 from .failure import BrokenFile, errors, failure
 from .mutants import Raw
 from .places import Places
 
 # What target/observer.mjs is told:
-NEXT = framed({"method": "msp-bridge/next", "params": {}})  # one more mutant may start
-AGAIN = framed({"method": "msp-bridge/again", "params": {}})  # the run that waits shall test what is wanted now
-OVER = framed({"method": "msp-bridge/over", "params": {}})  # it shall end
+NEXT = frame(notification("msp-bridge/next", {}))  # one more mutant may start
+AGAIN = frame(notification("msp-bridge/again", {}))  # the run that waits shall test what is wanted now
+OVER = frame(notification("msp-bridge/over", {}))  # it shall end
 STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
 LOOKS, LOOK = 40, 0.05  # s; the log comes by another pipe than the answer
 
@@ -26,8 +28,8 @@ LOOKS, LOOK = 40, 0.05  # s; the log comes by another pipe than the answer
 class Conversation:
     """What our own plugin says is understood here; what belongs to a run is kept until the next `begin`."""
 
-    def __init__(self, tree: ProcessTree, frames: Frames, places: Places) -> None:
-        self.tree, self.frames, self._places = tree, frames, places
+    def __init__(self, tree: ProcessTree, reader: MessageReader, places: Places) -> None:
+        self.tree, self.reader, self._places = tree, reader, places
         self._names: dict[str, str] = {}  # of tests, by ids that are no names
         self._why = ""
         self._logged_before = ""
@@ -78,7 +80,7 @@ class Conversation:
 
     @property
     def _logged(self) -> str:
-        return self.tree.errors + self.frames.noise
+        return self.tree.errors + self.reader.noise
 
     @property
     def _news(self) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from attrs import evolve, frozen
 
 from msp_bridge.adapter import ToolError
+from msp_bridge.jsonrpc.client import ErrorResponse, JsonRpcClient
+from msp_bridge.jsonrpc.messages import Message
 from msp_bridge.processes import ProcessTree
-from msp_bridge.upstream import Message, Refused, UpstreamServer
 
 from .conversation import AGAIN, OVER, Conversation
 from .launch import CONFIGURATION, TOOL, Launch, Wanted
@@ -45,8 +46,8 @@ class Server:
 
     def __init__(self, launch: Launch, tree: ProcessTree) -> None:
         self._launch, self._tree = launch, tree
-        self._upstream = UpstreamServer(tree, TOOL)
-        self._conversation = Conversation(tree, self._upstream.frames, launch.places)
+        self._client = JsonRpcClient(tree, TOOL)
+        self._conversation = Conversation(tree, self._client.reader, launch.places)
         self._run: OpenRun | None = None  # which waits
         self._resumed: OpenRun | None = None  # which tests what comes next
 
@@ -121,7 +122,7 @@ class Server:
         """A new run of all that is in the files, limited to what is chosen."""
         self._launch.want(Wanted(concurrency=jobs, only=chosen.only, warm=self._launch.warm))
         self._conversation.begin()
-        await self._upstream.begin("mutationTest", {"files": [{"path": escaped(path)} for path in chosen.paths]})
+        await self._client.send("mutationTest", {"files": [{"path": escaped(path)} for path in chosen.paths]})
         return OpenRun(frozenset(chosen.paths), jobs)
 
     async def _resume(self, run: OpenRun, chosen: Chosen, jobs: int) -> None:
@@ -138,16 +139,16 @@ class Server:
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         self._conversation.begin()
         try:
-            return await self._upstream.ask(method, params)
-        except Refused as refused:
-            raise await self._conversation.failed(str(refused)) from None
+            return await self._client.request(method, params)
+        except ErrorResponse as error:
+            raise await self._conversation.failed(str(error)) from None
 
     async def _rest(self) -> AsyncGenerator[Message, None]:
         """What comes until the answer, which is the last. Raises BridgeError."""
         try:
-            async with contextlib.aclosing(self._upstream.rest()) as messages:
+            async with contextlib.aclosing(self._client.until_response()) as messages:
                 async for message in messages:
                     if not self._conversation.takes(message):
                         yield message
-        except Refused as refused:
-            raise await self._conversation.failed(str(refused)) from None
+        except ErrorResponse as error:
+            raise await self._conversation.failed(str(error)) from None

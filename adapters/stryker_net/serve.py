@@ -9,8 +9,9 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Self
 
 from msp_bridge.adapter import ToolError
+from msp_bridge.jsonrpc.client import ErrorResponse, JsonRpcClient
+from msp_bridge.jsonrpc.messages import Message
 from msp_bridge.processes import ProcessTree
-from msp_bridge.upstream import Message, Refused, UpstreamServer
 
 from .assumptions import PROTOCOL, TESTED_MORE
 from .copy import PrivateCopy
@@ -28,7 +29,7 @@ class Server:
 
     def __init__(self, copy: PrivateCopy, tree: ProcessTree) -> None:
         self._root, self._tree = copy.path, tree
-        self._upstream = UpstreamServer(tree, TOOL)
+        self._client = JsonRpcClient(tree, TOOL)
 
     @classmethod
     async def start(cls, copy: PrivateCopy, directory: str, command: Sequence[str]) -> Self:
@@ -67,7 +68,7 @@ class Server:
 
     async def cancel(self, seconds: float) -> bool:
         """Have it give up what nobody awaits any more. Whether it did in that time."""
-        return await self._upstream.cancel(seconds)
+        return await self._client.cancel(seconds)
 
     async def end(self) -> None:
         """End every process; idempotent."""
@@ -83,16 +84,16 @@ class Server:
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         try:
-            return await self._upstream.ask(method, params)
-        except Refused as error:
+            return await self._client.request(method, params)
+        except ErrorResponse as error:
             raise self.failed(str(error)) from None
 
     async def _conversation(self, method: str, params: dict[str, Any]) -> AsyncGenerator[Message, None]:
         try:
-            async with contextlib.aclosing(self._upstream.conversation(method, params)) as messages:
+            async with contextlib.aclosing(self._client.stream(method, params)) as messages:
                 async for message in messages:
                     yield message
-        except Refused as error:
+        except ErrorResponse as error:
             raise self.failed(str(error)) from None
 
     def _entries(self, told: Any) -> list[Entry]:

@@ -7,11 +7,10 @@ from typing import Any
 
 from msp_bridge.access.refusal import Refusal
 from msp_bridge.access.token import Token
-from msp_bridge.rpc.errors import RpcError
-from msp_bridge.rpc.framing import FramingError, Limits
-from msp_bridge.rpc.json_text import NotJson, dump, parse
-from msp_bridge.rpc.message_stream import MessageStream
-from msp_bridge.rpc.messages import Call, call_of, id_of
+from msp_bridge.jsonrpc.framing import FramingError, Limits
+from msp_bridge.jsonrpc.json_text import NotJson, dump, parse
+from msp_bridge.jsonrpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.messages import Call, RpcError, call_of, id_of
 
 METHOD = "authenticate"
 PATIENCE = 10.0  # s for the whole message

@@ -12,11 +12,11 @@ from msp_bridge.access.authentication import authenticate
 from msp_bridge.access.crowd import Crowd
 from msp_bridge.access.refusal import Refusal
 from msp_bridge.access.token import Token
-from msp_bridge.rpc import errors
-from msp_bridge.rpc.json_text import dump
-from msp_bridge.rpc.message_stream import MessageStream
-from msp_bridge.rpc.streams import SocketStream
-from msp_bridge.rpc.trace import PeerTrace
+from msp_bridge.jsonrpc.json_text import dump
+from msp_bridge.jsonrpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.messages import ErrorCode
+from msp_bridge.jsonrpc.streams import SocketStream
+from msp_bridge.jsonrpc.trace import PeerTrace
 
 HANDSHAKE = 10.0  # s
 SILENCE = 30.0  # s that the rest of a message may stay away; between messages a client may be silent for ever
@@ -69,7 +69,7 @@ class Door:
 
 
 async def _tell(messages: MessageStream, refusal: Refusal) -> None:
-    error = {"code": errors.REFUSED, "message": f"{refusal.reason}; closing the connection"}
+    error = {"code": ErrorCode.REJECTED, "message": f"{refusal.reason}; closing the connection"}
     with contextlib.suppress(ConnectionError, TimeoutError):  # it has left
         async with asyncio.timeout(LAST_WORDS):
             await messages.send(dump({"jsonrpc": "2.0", "id": refusal.id, "error": error}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msp_bridge.rpc.messages import Id
+from msp_bridge.jsonrpc.messages import Id
 
 
 class Refusal(Exception):

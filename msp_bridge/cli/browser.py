@@ -15,9 +15,9 @@ import click
 
 from msp_bridge.cli.outputs import Report
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.jsonrpc.json_text import dump
 from msp_bridge.reports import html
 from msp_bridge.reports.viewer import Viewer
-from msp_bridge.rpc.json_text import dump
 
 if TYPE_CHECKING:
     from msp_bridge.reports.live import LivePage

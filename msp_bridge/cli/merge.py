@@ -11,13 +11,13 @@ from rich.console import Console
 
 from msp_bridge.cli.outputs import Outputs, output_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.jsonrpc.json_text import NotJson, parse
 from msp_bridge.model import Status
 from msp_bridge.reports.entries import entries
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
 from msp_bridge.reports.score import Score
 from msp_bridge.reports.terminal import summary
 from msp_bridge.reports.validation import invalid
-from msp_bridge.rpc.json_text import NotJson, parse
 
 BELOW_THRESHOLD = 1
 

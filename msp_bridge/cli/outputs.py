@@ -12,10 +12,10 @@ from attrs import frozen
 
 from msp_bridge.cli.options import with_options
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.jsonrpc.json_text import dump
 from msp_bridge.reports import github, html, junit
 from msp_bridge.reports.score import Score
 from msp_bridge.reports.viewer import PACKAGE, Viewer
-from msp_bridge.rpc.json_text import dump
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 Report = Mapping[str, Any]

@@ -16,7 +16,7 @@ from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.door import Door
 from msp_bridge.access.encryption import encryption
 from msp_bridge.access.token import Token
-from msp_bridge.rpc.trace import Trace
+from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -17,7 +17,7 @@ from msp_bridge import __version__
 from msp_bridge.access import VARIABLE
 from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
 from msp_bridge.errors import CommandLineError
-from msp_bridge.rpc.trace import Trace
+from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter, WrongShape
-from msp_bridge.rpc import errors
-from msp_bridge.rpc.errors import RpcError
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 T = TypeVar("T")
@@ -79,7 +78,7 @@ class Msp:
         try:
             return self._converter.structure({} if params is None else params, wanted)
         except WrongShape as error:
-            raise RpcError(errors.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
+            raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
 
 
 def _files(files: list[msp.FileRange] | None) -> Selection:

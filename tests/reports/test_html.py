@@ -10,9 +10,9 @@ import pytest
 from support.chromium import needs_chromium, tab
 from support.viewers import killed, needs_npm, npm_install, reported, survived
 
+from msp_bridge.jsonrpc.json_text import dump
 from msp_bridge.reports.html import page
 from msp_bridge.reports.viewer import URL, Viewer
-from msp_bridge.rpc.json_text import dump
 
 NASTY = 'a = b + "</script><script>alert(1)</script><!-- <b>&amp;</b> \u2028 🙂 \\u003c"\n'
 STUB = Viewer(b"customElements.define('mutation-test-report-app', class extends HTMLElement {})")

@@ -14,12 +14,12 @@ import pytest
 from support.chromium import needs_chromium, tab
 from support.viewers import killed, mutant, needs_npm, npm_install, reported, survived
 
+from msp_bridge.jsonrpc.json_text import dump
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.html import EVENTS, page
 from msp_bridge.reports.live import LivePage
 from msp_bridge.reports.schema import outcome
 from msp_bridge.reports.viewer import Viewer
-from msp_bridge.rpc.json_text import dump
 
 PAGE = b"<p>the page</p>"
 

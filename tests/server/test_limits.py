@@ -12,9 +12,9 @@ from support.reception import reception, the_token
 from support.servers import ScriptedProject, over_memory, until
 
 from msp_bridge.access import crowd, door
-from msp_bridge.rpc import connection
-from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER
-from msp_bridge.rpc.streams import KEEPALIVE, SocketStream
+from msp_bridge.jsonrpc import connection
+from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
+from msp_bridge.jsonrpc.streams import KEEPALIVE, SocketStream
 
 VERSION = {"version": "0.4.0"}
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from msp_bridge.access import authentication, crowd, door
-from msp_bridge.rpc import connection, framing
+from msp_bridge.jsonrpc import connection, framing
 from msp_bridge.workspace import configuration
 
 HERE = Path(__file__).parent

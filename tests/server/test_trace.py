@@ -19,7 +19,7 @@ from support.servers import ScriptedProject, on_stdio, until
 
 import msp_bridge
 from msp_bridge.cli import main
-from msp_bridge.rpc.trace import Trace
+from msp_bridge.jsonrpc.trace import Trace
 
 VERSION = {"version": "0.4.0"}
 
@@ -243,7 +243,7 @@ async def test_a_log_file_has_what_stderr_has_with_times(
     (logged,) = [logged for logged in log.read_text().splitlines() if "unknown" in logged]
     time, _, rest = logged.partition(" DEBUG ")
     assert datetime.fromisoformat(time.replace(",", "."))
-    assert rest == f"msp_bridge.rpc.connection: {line}"
+    assert rest == f"msp_bridge.jsonrpc.connection: {line}"
 
 
 def logged_by(project: ScriptedProject, variable: str | None, *options: str) -> set[str]:

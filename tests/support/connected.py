@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 
 from attrs import frozen
 
-from msp_bridge.rpc.connection import Connection, Method
-from msp_bridge.rpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.connection import Connection, Method
+from msp_bridge.jsonrpc.message_stream import MessageStream
 from support.memory_stream import ROOM, MemoryStream
 from support.msp_client import LONG, Client
 
@@ -33,12 +33,10 @@ class Connected:
 
 
 @contextlib.asynccontextmanager
-async def connected(
-    methods: Mapping[str, Method] | None = None, notifications: Mapping[str, Method] | None = None, room: int = ROOM
-) -> AsyncIterator[Connected]:
+async def connected(methods: Mapping[str, Method] | None = None, room: int = ROOM) -> AsyncIterator[Connected]:
     """Leaves when the connection has ended, without a fault."""
     ours, theirs = MemoryStream.pair(room)
-    connection = Connection(MessageStream(ours), methods or {}, notifications)
+    connection = Connection(MessageStream(ours), methods or {})
     serving = asyncio.create_task(connection.serve())
     both = Connected(Client(theirs), connection, serving, theirs, ours)
     try:

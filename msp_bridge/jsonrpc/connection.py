@@ -1,20 +1,27 @@
-"""Connection: JSON-RPC 2.0 with one peer, as server and as client."""
+"""Connection: the server side of JSON-RPC 2.0, for one peer."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from msp_bridge.rpc import errors
-from msp_bridge.rpc.errors import RpcError
-from msp_bridge.rpc.framing import FramingError
-from msp_bridge.rpc.json_text import NotJson, dump, parse
-from msp_bridge.rpc.message_stream import MessageStream
-from msp_bridge.rpc.messages import Call, Id, call_of, failure_of, id_of, is_response
+from msp_bridge.jsonrpc.framing import FramingError
+from msp_bridge.jsonrpc.json_text import NotJson, parse
+from msp_bridge.jsonrpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.messages import (
+    Call,
+    ErrorCode,
+    Id,
+    RpcError,
+    call_of,
+    error_response,
+    id_of,
+    is_response,
+    notification,
+    response,
+)
 
 log = logging.getLogger(__name__)
 
@@ -34,14 +41,10 @@ class Connection:
     Errors: a method raises RpcError to tell the peer; anything else is logged, and told as -32603 without a traceback.
     """
 
-    def __init__(
-        self, messages: MessageStream, methods: Mapping[str, Method], notifications: Mapping[str, Method] | None = None
-    ) -> None:
-        self._messages, self._methods, self._notifications = messages, methods, notifications or {}
+    def __init__(self, messages: MessageStream, methods: Mapping[str, Method]) -> None:
+        self._messages, self._methods = messages, methods
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._cancelled: set[Id] = set()
-        self._asked: dict[Id, asyncio.Future[Any]] = {}
-        self._ids = itertools.count(1)
         self._peer_left = False
         self._answering: set[asyncio.Timeout] = set()
 
@@ -53,34 +56,15 @@ class Connection:
                 self._part()
         finally:
             self._peer_left = True
-            for future in self._asked.values():
-                if not future.done():
-                    future.set_exception(ConnectionError("the peer has left without an answer"))
             await self._messages.aclose()
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification; raises ConnectionError when the peer is gone."""
-        await self._send({"jsonrpc": "2.0", "method": method, "params": params})
-
-    async def request(self, method: str, params: Any) -> Any:
-        """Send a request; the result, or RpcError as the peer told it, or ConnectionError when the peer has left.
-
-        A cancel sends `$/cancelRequest` and doesn't wait for the answer. `serve` must be running.
-        """
-        if self._peer_left:
-            raise ConnectionError("the peer has left")
-        id = next(self._ids)
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[id] = answer
         try:
-            await self._send({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-            return await answer
-        except asyncio.CancelledError:
-            with contextlib.suppress(ConnectionError):
-                await self.notify("$/cancelRequest", {"id": id})
+            await self._messages.send(notification(method, params))
+        except ConnectionError:
+            self._peer_left = True
             raise
-        finally:
-            del self._asked[id]
 
     async def _read(self, tasks: asyncio.TaskGroup) -> None:
         try:
@@ -88,7 +72,7 @@ class Connection:
                 await self._receive(body, tasks)
         except FramingError as error:
             log.error("closing the connection: %s", error)
-            await self._fail(None, RpcError(errors.INVALID_REQUEST, f"{error}; closing the connection"))
+            await self._fail(None, RpcError(ErrorCode.INVALID_REQUEST, f"{error}; closing the connection"))
 
     async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
         try:
@@ -96,10 +80,10 @@ class Connection:
             if isinstance(id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs
                 message = parse(body, exactly=True)
         except NotJson as error:
-            await self._fail(None, RpcError(errors.PARSE_ERROR, f"the message is not JSON: {error}"))
+            await self._fail(None, RpcError(ErrorCode.PARSE_ERROR, f"the message is not JSON: {error}"))
             return
         if is_response(message):
-            self._settle(message)
+            log.warning("ignoring a response: the server sends no requests")
             return
         try:
             call = call_of(message)
@@ -107,31 +91,28 @@ class Connection:
             await self._fail(id_of(message), error)
             return
         if call.id is None:
-            await self._notice(call)
+            self._notice(call)
         else:
             await self._start(call, call.id, tasks)
 
     async def _start(self, call: Call, id: Id, tasks: asyncio.TaskGroup) -> None:
         if id in self._running:
-            await self._fail(id, RpcError(errors.INVALID_REQUEST, f"request {id!r} is already running; use an id once"))
+            await self._fail(
+                id, RpcError(ErrorCode.INVALID_REQUEST, f"request {id!r} is already running; use an id once")
+            )
         elif len(self._running) >= MAX_IN_FLIGHT:
             text = f"{MAX_IN_FLIGHT} requests are running already; wait for one of them, or cancel it"
-            await self._fail(id, RpcError(errors.REQUEST_FAILED, text))
+            await self._fail(id, RpcError(ErrorCode.REQUEST_FAILED, text))
         else:
             self._running[id] = tasks.create_task(self._answer(call, id), name=f"{call.method} {id}")
             # A task that is cancelled before its first step would never answer; and `Session` counts on its requests
             # taking that step in the order of the messages, each before the next is read.
             await asyncio.sleep(0)
 
-    async def _notice(self, call: Call) -> None:
+    def _notice(self, call: Call) -> None:
         if call.method == "$/cancelRequest":
             if (id := id_of(call.params)) in self._running:
                 self._cancel(id)
-        elif (handler := self._notifications.get(call.method)) is not None:
-            try:
-                await handler(call.params)
-            except Exception:
-                log.exception("%s failed", call.method)
         else:
             log.debug("ignoring the unknown notification %.100r", call.method)
 
@@ -150,10 +131,10 @@ class Connection:
 
     async def _answer(self, call: Call, id: Id) -> None:
         try:
-            answer = dump({"jsonrpc": "2.0", "id": id, "result": await self._dispatch(call)})
+            answer = response(id, await self._dispatch(call))
         except asyncio.CancelledError as error:
             if id in self._cancelled:
-                failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled")
+                failure = RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled")
             elif _being_cancelled():
                 raise
             else:  # it awaited something that somebody else had cancelled
@@ -163,7 +144,7 @@ class Connection:
         except Exception as error:
             if self._peer_left and isinstance(error, ConnectionError):
                 log.info("%s ends: %s", call.method, error or "the peer is gone")
-                failure = RpcError(errors.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
+                failure = RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
             else:
                 failure = _fault(call, error)
         else:
@@ -183,25 +164,12 @@ class Connection:
         if method is None:
             known = ", ".join(sorted(self._methods))
             raise RpcError(
-                errors.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}"
+                ErrorCode.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}"
             )
         return await method(call.params)
 
-    def _settle(self, response: dict[str, Any]) -> None:
-        id = id_of(response)
-        answer = self._asked.get(id) if id is not None else None
-        if answer is None or answer.done():
-            log.warning("ignoring an answer to no question of ours: id %r", response.get("id"))
-        elif response.get("error") is not None:
-            answer.set_exception(failure_of(response["error"]))
-        else:
-            answer.set_result(response.get("result"))
-
     async def _fail(self, id: Id | None, error: RpcError) -> None:
-        body = {"code": error.code, "message": error.message}
-        if error.data is not None:
-            body["data"] = error.data
-        await self._send_answer(dump({"jsonrpc": "2.0", "id": id, "error": body}))
+        await self._send_answer(error_response(id, error))
 
     async def _send_answer(self, message: bytes) -> None:
         try:
@@ -213,13 +181,6 @@ class Connection:
         finally:
             self._answering.discard(answering)
 
-    async def _send(self, message: dict[str, Any]) -> None:
-        try:
-            await self._messages.send(dump(message))
-        except ConnectionError:
-            self._peer_left = True
-            raise
-
 
 def _being_cancelled() -> bool:
     task = asyncio.current_task()
@@ -230,4 +191,4 @@ def _fault(call: Call, error: BaseException) -> RpcError:
     """What the peer is told of a fault of our own."""
     log.error("%s failed", call.method, exc_info=error)
     text = f"{call.method} failed inside msp-bridge ({type(error).__name__}); its log has the details: please report it"
-    return RpcError(errors.INTERNAL_ERROR, text)
+    return RpcError(ErrorCode.INTERNAL_ERROR, text)

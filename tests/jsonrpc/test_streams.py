@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 from support.msp_client import LONG
 
-from msp_bridge.rpc.streams import ByteStream, SocketStream, StdioStream
+from msp_bridge.jsonrpc.streams import ByteStream, SocketStream, StdioStream
 
 MEGABYTE = b"0123456789abcdef" * 65536
 
@@ -146,7 +146,7 @@ async def test_descriptors_that_do_not_block_are_waited_for(pipes: tuple[int, in
 
 ECHO = """
 import asyncio, os, subprocess, sys
-from msp_bridge.rpc.streams import StdioStream
+from msp_bridge.jsonrpc.streams import StdioStream
 
 async def main():
     stream = StdioStream.claim()
@@ -185,7 +185,7 @@ def test_claimed_stdio_works_with_whatever_stdin_is_and_keeps_strays_off_stdout(
 def test_the_interpreter_ends_in_order_while_stdin_is_open_and_stdout_clogged() -> None:
     script = """
 import asyncio
-from msp_bridge.rpc.streams import StdioStream
+from msp_bridge.jsonrpc.streams import StdioStream
 
 async def main():
     stream = StdioStream.claim()
@@ -205,7 +205,7 @@ asyncio.run(main())
 def test_closed_stdio_is_refused(closed: str) -> None:
     script = """
 import asyncio
-from msp_bridge.rpc.streams import StdioStream
+from msp_bridge.jsonrpc.streams import StdioStream
 
 async def main():
     try:

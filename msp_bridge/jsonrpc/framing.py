@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from attrs import frozen
+
+from msp_bridge.jsonrpc.json_text import NotJson, parse
+
+log = logging.getLogger(__name__)
 
 MAX_HEADER = 8 * 1024  # what HTTP servers allow; MSP needs 30 bytes
 MAX_BODY = 64 * 1024 * 1024  # four times the discovery of 100,000 mutants, which is 16 MB
@@ -22,6 +28,12 @@ class Limits:
 
     header: int = MAX_HEADER
     body: int = MAX_BODY
+
+
+# The header that a tool's own server writes, somewhere in its output.
+TOOL_HEADER = re.compile(rb"Content-Length: (\d{1,9})\r\n(?:Content-Type: [^\r\n]{1,100}\r\n)?\r\n")
+MAX_TOOL_HEADER = 192  # bytes; more than TOOL_HEADER can match
+MAX_NOISE = 16 * 1024  # bytes; the end of what a tool printed between its messages, for error messages
 
 
 class FramingError(Exception):
@@ -106,6 +118,65 @@ class FrameDecoder:
         if len(text.lstrip(b"0")) > len(str(self.limits.body)) or int(text) > self.limits.body:
             raise FramingError(f"a message of {_shown(text)} bytes is over the limit of {self.limits.body}")
         return int(text)
+
+
+class TolerantFrameDecoder:
+    """Finds the messages in the output of a tool that also prints other text there.
+
+    A frame counts when its body is a JSON object. All other bytes are noise: they are skipped, logged at debug level,
+    and the last of them kept. Stricter than FrameDecoder in what a header is, so that text is rarely taken for one.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._body: slice | None = None  # where the body lies in the buffer; None within noise or a header
+        self._noise = bytearray()
+
+    @property
+    def noise(self) -> bytes:
+        """The last MAX_NOISE bytes of noise."""
+        return bytes(self._noise)
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The messages that `data` completes. Raises FramingError for one that is too long to be read."""
+        self._buffer += data
+        while (body := self._body or self._find_body()) is not None:
+            self._body = body
+            if len(self._buffer) < body.stop:
+                return
+            self._body = None
+            try:
+                message = parse(bytes(memoryview(self._buffer)[body]))
+            except NotJson:
+                self._skip(body.start)
+                continue
+            del self._buffer[: body.stop]
+            if isinstance(message, dict):
+                yield message
+
+    def finish(self) -> None:
+        """The output has ended: what is left is noise."""
+        self._body = None
+        self._skip(len(self._buffer))
+
+    def _find_body(self) -> slice | None:
+        header = TOOL_HEADER.search(self._buffer)
+        if header is None:
+            self._skip(max(0, len(self._buffer) - MAX_TOOL_HEADER))
+            return None
+        begin, length = header.end() - header.start(), int(header[1])
+        self._skip(header.start())
+        if length > MAX_BODY:
+            raise FramingError(f"a message of {length} bytes is over the limit of {MAX_BODY}")
+        return slice(begin, begin + length)
+
+    def _skip(self, count: int) -> None:
+        if count:
+            noise = bytes(self._buffer[:count])
+            log.debug("skipped: %s", noise.decode("utf-8", "replace").rstrip())
+            self._noise += noise
+            del self._noise[:-MAX_NOISE]
+            del self._buffer[:count]
 
 
 def _shown(data: bytes) -> str:

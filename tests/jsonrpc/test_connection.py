@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from typing import Any
 
 import pytest
 from support.connected import connected
 from support.msp_client import Client, Refused, framed
 
-from msp_bridge.rpc import errors
-from msp_bridge.rpc.connection import MAX_IN_FLIGHT
-from msp_bridge.rpc.errors import RpcError
-from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER
+from msp_bridge.jsonrpc.connection import MAX_IN_FLIGHT
+from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 
 
 async def echo(params: Any) -> Any:
@@ -108,7 +106,7 @@ async def test_an_id_comes_back_as_it_was_sent(id: Any) -> None:
 )
 async def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     async with connected({"echo": echo}) as both:
-        refusal(await answer_to(both.client, body), None, errors.PARSE_ERROR)
+        refusal(await answer_to(both.client, body), None, ErrorCode.PARSE_ERROR)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +134,20 @@ async def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
 )
 async def test_json_that_is_no_request_is_an_invalid_request(message: Any, id: Any) -> None:
     async with connected({"echo": echo}) as both:
-        refusal(await answer_to(both.client, json.dumps(message).encode()), id, errors.INVALID_REQUEST)
+        refusal(await answer_to(both.client, json.dumps(message).encode()), id, ErrorCode.INVALID_REQUEST)
 
 
 async def test_a_batch_is_told_what_to_do_instead() -> None:
     async with connected({"echo": echo}) as both:
         answer = await answer_to(both.client, b'[{"jsonrpc": "2.0", "id": 1, "method": "echo"}]')
-        assert "batches are not supported; send each request" in refusal(answer, None, errors.INVALID_REQUEST)
+        assert "batches are not supported; send each request" in refusal(answer, None, ErrorCode.INVALID_REQUEST)
 
 
 @pytest.mark.parametrize("method", ["", "discoverr", "$/unknown", "x" * 100, "\ud800"])
 async def test_an_unknown_method_is_told_the_known_ones(method: str) -> None:
     async with connected({"echo": echo, "other": echo}) as both:
         answer = await answer_to(both.client, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
-        assert "echo, other" in refusal(answer, 1, errors.METHOD_NOT_FOUND)
+        assert "echo, other" in refusal(answer, 1, ErrorCode.METHOD_NOT_FOUND)
 
 
 async def test_a_huge_method_name_does_not_come_back_whole() -> None:
@@ -157,12 +155,12 @@ async def test_a_huge_method_name_does_not_come_back_whole() -> None:
         answer = await answer_to(
             both.client, framed({"jsonrpc": "2.0", "id": 1, "method": "x" * 1_000_000}).partition(b"\r\n\r\n")[2]
         )
-        refusal(answer, 1, errors.METHOD_NOT_FOUND)
+        refusal(answer, 1, ErrorCode.METHOD_NOT_FOUND)
 
 
 async def test_an_error_of_a_method_is_told_with_its_code_message_and_data() -> None:
     async def fail(params: Any) -> Any:
-        raise RpcError(errors.REQUEST_FAILED, "do this instead", {"why": [1]})
+        raise RpcError(ErrorCode.REQUEST_FAILED, "do this instead", {"why": [1]})
 
     async with connected({"fail": fail}) as both:
         with pytest.raises(Refused) as caught:
@@ -172,7 +170,7 @@ async def test_an_error_of_a_method_is_told_with_its_code_message_and_data() -> 
 
 async def test_an_error_without_data_has_no_such_key() -> None:
     async def fail(params: Any) -> Any:
-        raise RpcError(errors.REQUEST_FAILED, "do this instead")
+        raise RpcError(ErrorCode.REQUEST_FAILED, "do this instead")
 
     async with connected({"fail": fail}) as both:
         await both.client.send({"id": 1, "method": "fail"})
@@ -188,7 +186,7 @@ async def test_a_fault_of_our_own_is_told_without_a_traceback_and_logged_with_it
 
     async with connected({"fail": fail, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "fail"}')
-        message = refusal(answer, 1, errors.INTERNAL_ERROR)
+        message = refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
     assert "secret detail" not in message
     assert "log" in message
     assert "secret detail" in caplog.text
@@ -201,7 +199,7 @@ async def test_a_broken_connection_of_a_tool_is_not_taken_for_the_clients(caplog
 
     async with connected({"fail": fail, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "fail"}')
-        refusal(answer, 1, errors.INTERNAL_ERROR)
+        refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
     assert "the tool's worker is gone" in caplog.text
 
 
@@ -211,35 +209,12 @@ async def test_a_result_that_is_no_json_value_is_a_fault_of_our_own() -> None:
 
     async with connected({"broken": broken, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "broken"}')
-        refusal(answer, 1, errors.INTERNAL_ERROR)
+        refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
 
 
 async def test_lone_surrogates_arrive_and_come_back() -> None:
     async with connected({"echo": echo}) as both:
         assert await both.client.request("echo", ["a\ud800b"]) == ["a\ud800b"]
-
-
-async def test_notifications_are_handled_in_order_and_never_answered() -> None:
-    seen = []
-
-    async def slow(params: Any) -> None:
-        await asyncio.sleep(0.01 * (3 - params[0]))
-        seen.append(params)
-
-    async with connected({"echo": echo}, {"slow": slow}) as both:
-        await both.client.send(*({"method": "slow", "params": [number]} for number in range(3)))
-        assert await both.client.request("echo", ["done"]) == ["done"]
-        assert seen == [[0], [1], [2]]
-
-
-async def test_a_notification_that_fails_is_logged_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
-    async def fail(params: Any) -> None:
-        raise LookupError("in a notification")
-
-    async with connected({"echo": echo}, {"fail": fail}) as both:
-        await both.client.send({"method": "fail"})
-        assert await both.client.request("echo", [1]) == [1]
-    assert "in a notification" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["initialized", "$/setTrace", "echo", "", "$/cancelRequest"])
@@ -260,11 +235,11 @@ async def test_an_unknown_notification_is_ignored(method: str) -> None:
         {"result": 1},
     ],
 )
-async def test_an_answer_to_no_question_is_ignored(message: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_response_is_ignored_and_logged(message: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     async with connected({"echo": echo}) as both:
         await both.client.send(message)
         assert await both.client.request("echo", [1]) == [1]
-    assert "no question of ours" in caplog.text
+    assert "ignoring a response" in caplog.text
 
 
 async def test_requests_run_side_by_side() -> None:
@@ -290,7 +265,7 @@ async def test_an_id_that_is_running_already_is_refused_and_the_first_goes_on() 
 
     async with connected({"wait": wait}) as both:
         await both.client.send({"id": 5, "method": "wait"}, {"id": 5, "method": "wait"})
-        assert "already running" in refusal(await both.client.receive(), 5, errors.INVALID_REQUEST)
+        assert "already running" in refusal(await both.client.receive(), 5, ErrorCode.INVALID_REQUEST)
         go.set()
         assert await both.client.receive() == {"jsonrpc": "2.0", "id": 5, "result": "waited"}
 
@@ -312,7 +287,7 @@ async def test_too_many_requests_at_once_are_refused_and_the_others_served() -> 
     async with connected({"wait": wait}) as both:
         await both.client.send(*({"id": number, "method": "wait"} for number in range(MAX_IN_FLIGHT + 2)))
         for number in (MAX_IN_FLIGHT, MAX_IN_FLIGHT + 1):
-            refusal(await both.client.receive(), number, errors.REQUEST_FAILED)
+            refusal(await both.client.receive(), number, ErrorCode.REQUEST_FAILED)
         go.set()
         answers = [await both.client.receive() for _ in range(MAX_IN_FLIGHT)]
         assert {answer["id"] for answer in answers} == set(range(MAX_IN_FLIGHT))
@@ -336,7 +311,7 @@ async def test_bytes_that_hide_the_next_boundary_are_told_and_close_the_connecti
     async with connected({"echo": echo}) as both:
         await both.client.send({"id": 1, "method": "echo"}, data)
         assert (await both.client.answer(1))["result"] is None
-        assert "closing the connection" in refusal(await both.client.receive(), None, errors.INVALID_REQUEST)
+        assert "closing the connection" in refusal(await both.client.receive(), None, ErrorCode.INVALID_REQUEST)
         assert await both.client.ended() == b""
         await both.served()
 
@@ -378,69 +353,3 @@ async def test_a_peer_that_does_not_read_stops_the_notifications() -> None:
         for _ in range(100):
             await both.client.some_progress()
         assert sent > 90
-
-
-async def test_a_client_gets_the_answers_to_its_own_requests() -> None:
-    async with connected() as both:
-        first = asyncio.create_task(both.connection.request("one", {"a": 1}))
-        second = asyncio.create_task(both.connection.request("two", {"b": 2}))
-        asked = [await both.client.receive(), await both.client.receive()]
-        assert [(message["method"], message["params"]) for message in asked] == [("one", {"a": 1}), ("two", {"b": 2})]
-        assert asked[0]["id"] != asked[1]["id"]
-        await both.client.send({"id": asked[1]["id"], "result": "second"}, {"id": asked[0]["id"], "result": None})
-        assert await second == "second"
-        assert await first is None
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
-        ({"code": -32000, "message": "no", "data": [1]}, -32000, "no"),
-        ({"code": "x", "message": "no"}, 0, "no"),
-        ({}, 0, "None"),
-        ("text", 0, "text"),
-    ],
-)
-async def test_a_clients_refused_request_raises_what_the_peer_told(error: Any, code: int, message: str) -> None:
-    async with connected() as both:
-        asking = asyncio.create_task(both.connection.request("one", {}))
-        asked = await both.client.receive()
-        await both.client.send({"id": asked["id"], "error": error})
-        with pytest.raises(RpcError) as caught:
-            await asking
-        assert (caught.value.code, caught.value.message) == (code, message)
-
-
-async def test_a_second_answer_to_one_question_is_ignored() -> None:
-    async with connected({"echo": echo}) as both:
-        asking = asyncio.create_task(both.connection.request("one", {}))
-        asked = await both.client.receive()
-        await both.client.send({"id": asked["id"], "result": 1}, {"id": asked["id"], "result": 2})
-        assert await asking == 1
-        assert await both.client.request("echo", [1]) == [1]
-
-
-@pytest.mark.parametrize("crash", [True, False])
-async def test_a_client_whose_peer_leaves_is_told(crash: bool) -> None:
-    async with connected() as both:
-        asking = asyncio.create_task(both.connection.request("one", {}))
-        await both.client.receive()
-        await (both.theirs.vanish() if crash else both.theirs.aclose())
-        with pytest.raises(ConnectionError):
-            await asking
-        await both.served()
-        with pytest.raises(ConnectionError):
-            await both.connection.request("two", {})
-
-
-async def test_both_sides_may_ask_at_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-
-    async def back(params: Any) -> Any:
-        return await both.connection.request("back", params)
-
-    async with connected({"there": back}) as both:
-        await both.client.send({"id": 1, "method": "there", "params": ["x"]})
-        asked = await both.client.receive()
-        await both.client.send({"id": asked["id"], "result": asked["params"] * 2})
-        assert await both.client.receive() == {"jsonrpc": "2.0", "id": 1, "result": ["x", "x"]}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.rpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, Limits, frame
+from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, Limits, frame
 
 
 def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Upstream: asking an MSP server that a tool has, whatever else that tool prints, however it ends. A script plays the tool."""
+"""JsonRpcClient: requests to a tool's server, whatever else the tool prints, however it ends. A script is the tool."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.errors import ToolError
+from msp_bridge.jsonrpc.client import ErrorResponse, JsonRpcClient
 from msp_bridge.processes import ProcessTree
-from msp_bridge.upstream import Refused, UpstreamServer, framed
 
 TOOL = """
 import json, os, sys
 
-def said():
+def read():
     length = int(sys.stdin.buffer.readline().partition(b":")[2])
     sys.stdin.buffer.readline()
     return json.loads(sys.stdin.buffer.read(length))
@@ -30,43 +30,43 @@ def frame(message, header=b"Content-Length: %d\\r\\n\\r\\n"):
     body = json.dumps(message).encode()
     return header % len(body) + body
 
-request = said()
+request = read()
 ID = request["id"]
 ANSWER = {"jsonrpc": "2.0", "id": ID, "result": {"of": request["method"]}}
 """
 
 
 @contextlib.asynccontextmanager
-async def tool(directory: Path, script: str) -> AsyncIterator[UpstreamServer]:
+async def tool(directory: Path, script: str) -> AsyncIterator[JsonRpcClient]:
     """A tool that has read one request, and does then what `script` says."""
     async with ProcessTree.running([sys.executable, "-c", TOOL + script], cwd=directory, stdin=True) as tree:
-        yield UpstreamServer(tree, "Mutest")
+        yield JsonRpcClient(tree, "Mutest")
 
 
 async def test_an_answer_is_the_result(tmp_path: Path) -> None:
-    async with tool(tmp_path, "write(frame(ANSWER))") as server:
-        assert await server.ask("discover", {}) == {"of": "discover"}
-        assert not server.busy
+    async with tool(tmp_path, "write(frame(ANSWER))") as client:
+        assert await client.request("discover", {}) == {"of": "discover"}
+        assert not client.busy
 
 
 async def test_requests_have_numbers_of_their_own(tmp_path: Path) -> None:
-    script = "write(frame({'id': ID, 'result': ID})); ID = said()['id']; write(frame({'id': ID, 'result': ID}))"
-    async with tool(tmp_path, script) as server:
-        assert [await server.ask("configure", {}), await server.ask("discover", {})] == [1, 2]
+    script = "write(frame({'id': ID, 'result': ID})); ID = read()['id']; write(frame({'id': ID, 'result': ID}))"
+    async with tool(tmp_path, script) as client:
+        assert [await client.request("configure", {}), await client.request("discover", {})] == [1, 2]
 
 
-async def test_everything_until_the_answer_is_told_in_its_order(tmp_path: Path) -> None:
+async def test_everything_until_the_answer_is_received_in_its_order(tmp_path: Path) -> None:
     script = """
 for number in range(3):
     write(frame({"method": "progress", "params": number}))
 write(frame({"id": ID, "method": "a question of its own", "params": 3}))  # which is no answer
 write(frame(ANSWER) + frame({"method": "progress", "params": "too late"}))
 """
-    async with tool(tmp_path, script) as server:
-        async with contextlib.aclosing(server.conversation("mutationTest", {})) as messages:
-            told = [message async for message in messages]
-    assert [message.get("params") for message in told[:-1]] == [0, 1, 2, 3]
-    assert told[-1]["result"] == {"of": "mutationTest"}
+    async with tool(tmp_path, script) as client:
+        async with contextlib.aclosing(client.stream("mutationTest", {})) as messages:
+            received = [message async for message in messages]
+    assert [message.get("params") for message in received[:-1]] == [0, 1, 2, 3]
+    assert received[-1]["result"] == {"of": "mutationTest"}
 
 
 @pytest.mark.parametrize(
@@ -85,18 +85,18 @@ async def test_noise_around_messages_is_left_out_and_remembered(tmp_path: Path, 
 noise = {noise[:40]!r} * {max(1, len(noise) // 40)}
 write(noise + frame({{"method": "progress"}}) + noise + frame(ANSWER))
 """
-    async with tool(tmp_path, script) as server:
-        async with contextlib.aclosing(server.conversation("discover", {})) as messages:
+    async with tool(tmp_path, script) as client:
+        async with contextlib.aclosing(client.stream("discover", {})) as messages:
             assert [message.get("method") async for message in messages] == ["progress", None]
-        assert noise[:16].decode("utf-8", "replace") in server.frames.noise
+        assert noise[:16].decode("utf-8", "replace") in client.reader.noise
 
 
 async def test_the_header_of_the_content_type_is_understood(tmp_path: Path) -> None:
     header = rb"Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n"
     async with tool(
         tmp_path, f"write(frame(ANSWER, {header.decode()!r}.encode().decode('unicode_escape').encode()))"
-    ) as s:
-        assert await s.ask("discover", {}) == {"of": "discover"}
+    ) as client:
+        assert await client.request("discover", {}) == {"of": "discover"}
 
 
 async def test_messages_may_come_in_pieces(tmp_path: Path) -> None:
@@ -106,30 +106,30 @@ for byte in frame(ANSWER):
     write(bytes([byte]))
     time.sleep(0.001)
 """
-    async with tool(tmp_path, script) as server:
-        assert await server.ask("discover", {}) == {"of": "discover"}
+    async with tool(tmp_path, script) as client:
+        assert await client.request("discover", {}) == {"of": "discover"}
 
 
 async def test_long_messages_with_any_character_come_whole(tmp_path: Path) -> None:
     script = "write(frame({'id': ID, 'result': '\\N{GRINNING FACE}\\r\\n' * 100_000}))"
-    async with tool(tmp_path, script) as server:
-        assert await server.ask("discover", {}) == "\N{GRINNING FACE}\r\n" * 100_000
+    async with tool(tmp_path, script) as client:
+        assert await client.request("discover", {}) == "\N{GRINNING FACE}\r\n" * 100_000
 
 
 async def test_a_message_that_nobody_could_hold_is_refused(tmp_path: Path) -> None:
-    async with tool(tmp_path, r"write(b'Content-Length: 999999999\r\n\r\n{'); said()") as server:
-        with pytest.raises(ToolError, match="Mutest announced a message of 999999999 bytes"):
-            await server.ask("discover", {})
+    async with tool(tmp_path, r"write(b'Content-Length: 999999999\r\n\r\n{'); read()") as client:
+        with pytest.raises(ToolError, match=r"Mutest sent what can't be read \(a message of 999999999 bytes"):
+            await client.request("discover", {})
 
 
 @pytest.mark.parametrize(
     ("error", "text"), [({"code": 1, "message": "no such file"}, "no such file"), ({}, "None"), ("odd", "odd")]
 )
-async def test_an_error_is_told_in_the_words_of_the_tool(tmp_path: Path, error: object, text: str) -> None:
-    async with tool(tmp_path, f"write(frame({{'id': ID, 'error': {error!r}}}))") as server:
-        with pytest.raises(Refused, match=text):
-            await server.ask("discover", {})
-        assert not server.busy
+async def test_an_error_is_received_in_the_words_of_the_tool(tmp_path: Path, error: object, text: str) -> None:
+    async with tool(tmp_path, f"write(frame({{'id': ID, 'error': {error!r}}}))") as client:
+        with pytest.raises(ErrorResponse, match=text):
+            await client.request("discover", {})
+        assert not client.busy
 
 
 @pytest.mark.parametrize(
@@ -142,61 +142,55 @@ async def test_an_error_is_told_in_the_words_of_the_tool(tmp_path: Path, error: 
     ],
 )
 async def test_an_end_without_an_answer_says_what_the_tool_said(tmp_path: Path, script: str, words: str) -> None:
-    async with tool(tmp_path, script) as server:
+    async with tool(tmp_path, script) as client:
         with pytest.raises(ToolError, match=words):
-            await server.ask("discover", {})
-        assert server.busy
-        assert not await server.cancel(5)
+            await client.request("discover", {})
+        assert client.busy
+        assert not await client.cancel(5)
 
 
 CANCELLABLE = """
 write(frame({"method": "progress"}))
-cancel = said()
+cancel = read()
 write(frame({"method": "progress", "params": "too late"}))
 write(frame({"id": cancel["params"]["id"], "error": {"code": -32800, "message": cancel["method"]}}))
-write(frame({"id": said()["id"], "result": "the next one"}))
+write(frame({"id": read()["id"], "result": "the next one"}))
 """
 
 
 async def test_a_conversation_that_was_closed_can_be_cancelled(tmp_path: Path) -> None:
-    async with tool(tmp_path, CANCELLABLE) as server:
-        async with contextlib.aclosing(server.conversation("mutationTest", {})) as messages:
+    async with tool(tmp_path, CANCELLABLE) as client:
+        async with contextlib.aclosing(client.stream("mutationTest", {})) as messages:
             await anext(messages)
-        assert server.busy
-        assert await server.cancel(60)
-        assert await server.ask("discover", {}) == "the next one"
+        assert client.busy
+        assert await client.cancel(60)
+        assert await client.request("discover", {}) == "the next one"
 
 
 async def test_a_conversation_whose_task_was_cancelled_can_be_cancelled(tmp_path: Path) -> None:
-    async with tool(tmp_path, CANCELLABLE) as server:
-        asking = asyncio.create_task(server.ask("mutationTest", {}))
+    async with tool(tmp_path, CANCELLABLE) as client:
+        asking = asyncio.create_task(client.request("mutationTest", {}))
         await asyncio.sleep(0.05)
         asking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await asking
-        assert await server.cancel(60)
-        assert await server.ask("discover", {}) == "the next one"
+        assert await client.cancel(60)
+        assert await client.request("discover", {}) == "the next one"
 
 
 async def test_a_tool_that_does_not_answer_a_cancel_is_given_up(tmp_path: Path) -> None:
-    script = "write(frame({'method': 'progress'})); said(); said()"
-    async with tool(tmp_path, script) as server:
-        async with contextlib.aclosing(server.conversation("mutationTest", {})) as messages:
+    script = "write(frame({'method': 'progress'})); read(); read()"
+    async with tool(tmp_path, script) as client:
+        async with contextlib.aclosing(client.stream("mutationTest", {})) as messages:
             await anext(messages)
-        assert not await server.cancel(0.1)
-        with pytest.raises(RuntimeError, match="asked for discover while it is busy"):
-            await server.ask("discover", {})
+        assert not await client.cancel(0.1)
+        with pytest.raises(RuntimeError, match="discover was sent to Mutest while another request runs"):
+            await client.request("discover", {})
 
 
 async def test_there_is_nothing_to_cancel_after_an_answer(tmp_path: Path) -> None:
-    script = "write(frame(ANSWER)); write(frame({'id': ID + 1, 'result': said()['method']}))"
-    async with tool(tmp_path, script) as server:
-        await server.ask("configure", {})
-        assert await server.cancel(60)
-        assert await server.ask("discover", {}) == "discover"  # no word of a cancel came before
-
-
-def test_messages_are_framed_as_the_protocol_says() -> None:
-    assert framed({"id": 1, "method": "é"}) == (
-        b'Content-Length: 47\r\n\r\n{"jsonrpc": "2.0", "id": 1, "method": "\\u00e9"}'
-    )
+    script = "write(frame(ANSWER)); write(frame({'id': ID + 1, 'result': read()['method']}))"
+    async with tool(tmp_path, script) as client:
+        await client.request("configure", {})
+        assert await client.cancel(60)
+        assert await client.request("discover", {}) == "discover"  # no word of a cancel came before

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from msp_bridge.rpc.framing import FrameDecoder, FramingError, Limits, frame
-from msp_bridge.rpc.streams import ByteStream
-from msp_bridge.rpc.trace import PeerTrace
+from msp_bridge.jsonrpc.framing import FrameDecoder, FramingError, Limits, frame
+from msp_bridge.jsonrpc.streams import ByteStream
+from msp_bridge.jsonrpc.trace import PeerTrace
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,101 @@
+"""JSON-RPC 2.0 messages: how requests are read, how messages are written, and the error codes. Without I/O."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from attrs import frozen
+
+from msp_bridge.jsonrpc.json_text import dump
+
+Id = int | float | str
+Message = dict[str, Any]
+
+
+class ErrorCode(enum.IntEnum):
+    """The `code` of an error response."""
+
+    # JSON-RPC 2.0, section 5.1
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+    REJECTED = -32000  # (ours) the server does not serve this client, and closes the connection: the message says why
+    # Language Server Protocol 3.17, ErrorCodes: MSP leaves its own codes open ("Error messages: TODO")
+    REQUEST_CANCELLED = -32800
+    REQUEST_FAILED = -32803  # the request was valid, but it can't be carried out: the message says why
+
+
+class RpcError(Exception):
+    """A request failed. `message` is one clear sentence; `data` is any JSON value, or None."""
+
+    def __init__(self, code: ErrorCode, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.data = code, message, data
+
+
+@frozen
+class Call:
+    """A request (with an id) or a notification (without)."""
+
+    id: Id | None
+    method: str
+    params: Any
+
+
+def call_of(message: Any) -> Call:
+    """The request or notification that `message` is. Raises RpcError -32600 when it is neither."""
+    match message:
+        case list():
+            raise RpcError(
+                ErrorCode.INVALID_REQUEST, "batches are not supported; send each request as a message of its own"
+            )
+        case {"jsonrpc": "2.0", "method": str(method), "id": id, **rest} if _is_id(id):
+            return Call(id, method, rest.get("params"))
+        case {"jsonrpc": "2.0", "method": str(method), **rest} if "id" not in rest:
+            return Call(None, method, rest.get("params"))
+        case {"jsonrpc": "2.0", "method": str()}:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "the id of a request must be a number or a string")
+        case {"method": str()}:
+            raise RpcError(ErrorCode.INVALID_REQUEST, 'a message must say "jsonrpc": "2.0"')
+    raise RpcError(ErrorCode.INVALID_REQUEST, "the message is not a JSON-RPC 2.0 request object")
+
+
+def is_response(message: Any) -> bool:
+    """Whether `message` is the response to a request."""
+    return isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
+
+
+def id_of(message: Any) -> Id | None:
+    """The id in a message, also in an invalid one: its sender waits for a response to it."""
+    id: Any = message.get("id") if isinstance(message, dict) else None
+    return id if _is_id(id) else None
+
+
+def request(id: Id, method: str, params: Any) -> bytes:
+    """A request, as the body of a message."""
+    return dump({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def notification(method: str, params: Any) -> bytes:
+    """A notification, as the body of a message."""
+    return dump({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def response(id: Id, result: Any) -> bytes:
+    """The response to a request that succeeded, as the body of a message."""
+    return dump({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def error_response(id: Id | None, error: RpcError) -> bytes:
+    """The response to a request that failed, as the body of a message; `id` is None where it is unknown."""
+    body = {"code": int(error.code), "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return dump({"jsonrpc": "2.0", "id": id, "error": body})
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int | float | str) and not isinstance(value, bool)

@@ -1,1 +1,0 @@
-"""JSON-RPC 2.0 over Content-Length framing. Knows nothing of mutation testing."""
