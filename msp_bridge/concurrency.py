@@ -10,24 +10,39 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def wait_shielded(task: asyncio.Future[T]) -> None:
-    """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised."""
+async def wait_shielded(task: asyncio.Future[T], on_cancel: Callable[[], None] | None = None) -> None:
+    """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised.
+
+    `on_cancel` is called at a cancel, to make the task end sooner.
+    """
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancelled = error
+            if on_cancel is not None:
+                on_cancel()
     if cancelled is not None:
         if not task.cancelled():
             task.exception()  # looked at, so that asyncio doesn't warn that nobody did
         raise cancelled
 
 
-async def in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile."""
-    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
+async def run_shielded(work: Coroutine[Any, Any, T], name: str) -> T:
+    """What `work` returns, in a task called `name`. A cancel waits until it is done, and is raised then."""
+    task = asyncio.create_task(work, name=name)
     await wait_shielded(task)
+    return task.result()
+
+
+async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: Callable[[], None] | None = None) -> T:
+    """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile.
+
+    `on_cancel` is called at a cancel, to make the function end sooner.
+    """
+    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
+    await wait_shielded(task, on_cancel)
     return task.result()
 
 

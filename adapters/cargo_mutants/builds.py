@@ -6,11 +6,13 @@ import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import SandboxPool
+from msp_bridge.toolkit import Sandbox, SandboxPool
 
 MOST = 4 << 30  # bytes: a directory that has grown beyond is deleted
 
@@ -23,16 +25,17 @@ class Builds:
     """
 
     def __init__(self, project: Project) -> None:
-        self._places = SandboxPool(
-            project.cache, project.root, "build"
-        )  # nothing is copied: cargo-mutants does that itself
+        # Nothing is copied: cargo-mutants does that itself.
+        self._places: SandboxPool[Sandbox, Any] = SandboxPool(
+            partial(Sandbox.claim, project.cache, project.root, "build")
+        )
         self.suit = True  # whether the project's tests pass with build results elsewhere than in `target`
 
     @contextlib.asynccontextmanager
     async def lease(self) -> AsyncIterator[Path]:
         """A directory; raises `ToolError` when all are in use, or none can be made."""
         async with self._places.lease() as place:
-            directory = place.path.parent / "target"
+            directory = place.sandbox.path.parent / "target"
             yield directory
             await in_thread(_limit, directory)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import SandboxPool
+from msp_bridge.toolkit import Sandbox, SandboxPool
 
 
 @frozen
@@ -27,17 +29,17 @@ class Places:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._copies = SandboxPool(project.cache, project.root)
+        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(partial(Sandbox.claim, project.cache, project.root))
 
     @contextlib.asynccontextmanager
     async def lease(self, *, copy: bool) -> AsyncIterator[Place]:
         """A place; with `copy`, one with a copy of the project as it is now. Raises `ToolError` for want of room."""
-        async with self._copies.lease() as shadow:
-            directory = shadow.path.parent / "report"
+        async with self._copies.lease() as warm:
+            directory = warm.sandbox.path.parent / "report"
             await in_thread(_make_empty, directory)
             if copy:
-                await in_thread(shadow.refresh)
-            yield Place(shadow.path if copy else self._project.root, directory)
+                await warm.refresh()
+            yield Place(warm.sandbox.path if copy else self._project.root, directory)
 
     async def aclose(self) -> None:
         """Let other bridges have them."""

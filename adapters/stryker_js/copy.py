@@ -154,7 +154,7 @@ class Copy:
         if self._looked_at != self.digest:
             self._looked_at, self._nameless = self.digest, tuple(_nameless_below(self.source))
         for path in self._nameless:
-            self._shadow.complain(path, "Node.js can't name it, for its name is no UTF-8 text")
+            self._shadow.warn(path, "Node.js can't name it, for its name is no UTF-8 text")
             if os.path.lexists(self._shadow.path / path):  # else it went with its directory
                 erase(str(self._shadow.path / path))
 

@@ -17,15 +17,15 @@ The invariants.
 
 - A question has exactly one future. It gets the answer, or `ProcessEnded`; it never waits for a process that is gone.
 - A question whose future was cancelled stays a question for the program: its answer is dropped when it comes.
-- The process is in state *starting*, *open* or *closed*. Only `_listen` reads, and its end is the only way from open to
-  closed, apart from `close` and a time limit. Every pending future fails there, so nobody is forgotten.
+- The process is in state *starting*, *open* or *closed*. Only `_listen` reads, and its end is the only way from open
+  to closed, apart from `close` and a time limit. Every pending future fails there, so nobody is forgotten.
 - The exit code and the tail of stderr are complete before a future fails: `_listen` waits for the end of the process
   after the end of its output. An error that is raised on a failed write would come before the traceback that explains
   it; therefore `post` never fails on a broken pipe. The end of the output follows and says why.
 
-Damaged bytecode. Python before 3.14 leaves a truncated .pyc file when the disk is full, and fails on it for ever after
-(https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the environment names a
-private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more.
+Damaged bytecode. Python before 3.14 leaves a truncated .pyc file when the disk is full, and fails on it for ever
+after (https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the environment
+names a private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more.
 """
 
 from __future__ import annotations

@@ -1,27 +1,24 @@
 """Sandbox: a private copy of the project that a tool may write to, brought up to date file by file."""
 
-# Paths are plain strings here, for a refresh looks at every one of the tree twice.
-
 from __future__ import annotations
 
 import errno
 import logging
 import os
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Self
 
 from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.toolkit.manifest import Manifest
-from msp_bridge.toolkit.refresh import Refresh
 from msp_bridge.toolkit.slot import Slot, erase, unwritable
+from msp_bridge.toolkit.sync import Manifest, Refresh, is_overlaid
 from msp_bridge.toolkit.tree import Entry, SourceTree, identity, within
 
 logger = logging.getLogger(__name__)
 
-IN_VAIN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})  # a new copy would meet them, too
+FATAL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})  # a new copy would meet them, too
 
 
 @define(eq=False)
@@ -50,7 +47,7 @@ class Sandbox:
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh
-    _complained: set[str] = field(factory=set, init=False)
+    _warned: set[str] = field(factory=set, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 
     @classmethod
@@ -100,14 +97,15 @@ class Sandbox:
         """Changes when the copy had to be made anew: a process stays in the directory that it was started in."""
         return identity(self.path)
 
-    def refresh(self) -> frozenset[str]:
+    def refresh(self, stop: Event | None = None) -> frozenset[str]:
         """Make the copy equal to the source again.
 
         Returns the files (relative, with `/`) that changed, appeared or vanished in the source since the copy was
-        last refreshed, by whichever process; all of them the first time.
+        last refreshed, by whichever process; all of them the first time. Raises `sync.Stopped` soon after `stop` is
+        set.
         """
         with self._turn:
-            return self._refresh()
+            return self._refresh(stop or Event())
 
     def is_current(self) -> bool:
         """Whether nothing in the source was touched since the last `refresh`: a look at each file, without reading any.
@@ -117,37 +115,38 @@ class Sandbox:
         return bool(self._seen) and self._look() == self._seen
 
     def _look(self) -> dict[str, Entry]:
-        return SourceTree(os.path.realpath(self.source), self.complain, self.left_out).entries()
+        return SourceTree(os.path.realpath(self.source), self.warn, self.left_out).entries()
 
-    def _refresh(self) -> frozenset[str]:
+    def _refresh(self, stop: Event) -> frozenset[str]:
         root = os.path.realpath(self.source)
         if within(os.path.realpath(self.path), root):
             raise ConfigurationError(
-                f"the cache {self.path.parent} lies in the project, which is never written to: "
-                "set MSP_BRIDGE_CACHE to a directory elsewhere"
+                f"the cache {self.path.parent} lies in the project, which is never written to",
+                "set MSP_BRIDGE_CACHE to a directory elsewhere",
             )
         try:
             if self._slot is not None:
                 self._slot.hold()
             try:
-                refresh = self._run(root)
+                refresh = self._run(root, stop)
             except OSError as error:
-                if error.errno in IN_VAIN:
+                if error.errno in FATAL:
                     raise
                 logger.warning("the copy %s is damaged and is made anew: %s", self.path, error)
                 self._manifest = None
                 erase(os.fspath(self.path.parent))
-                refresh = self._run(root)
+                refresh = self._run(root, stop)
         except OSError as error:
             raise unwritable(self.path.parent, error) from error
         return frozenset(refresh.changed)
 
-    def _run(self, root: str) -> Refresh:
-        """Raises `OSError`; what was done until then is not noted, so that the next one looks at all of it."""
+    def _run(self, root: str, stop: Event) -> Refresh:
+        """Raises `OSError` and `Stopped`. Nothing is noted then, so that the next refresh looks at every file."""
         if self.path.is_symlink():  # what is written and deleted there would be somebody else's
             self.path.unlink()
         self.path.mkdir(parents=True, exist_ok=True)
-        refresh = Refresh(self, root, self._manifest or Manifest.load(self._manifest_file, root))
+        old = self._manifest or Manifest.load(self._manifest_file, root)
+        refresh = Refresh(root, os.fspath(self.path), old, self.overlaid, self.left_out, self.warn, stop)
         self._manifest, self._seen = None, {}
         refresh.run()
         if refresh.wrote:
@@ -162,17 +161,10 @@ class Sandbox:
 
     def is_overlaid(self, path: str) -> bool:
         """Whether `path`, or a directory that it is in, was declared in `overlaid`."""
-        if not self.overlaid:
-            return False
-        cuts = (at for at, character in enumerate(path) if character == "/")
-        return path in self.overlaid or any(path[: at + 1] in self.overlaid for at in cuts)
+        return is_overlaid(path, self.overlaid)
 
-    def holds_overlaid(self, directory: str) -> bool:
-        """Whether something in `directory`, or all of it, was declared in `overlaid`."""
-        return any(path.startswith(f"{directory}/") for path in self.overlaid)
-
-    def complain(self, path: str, reason: str) -> None:
+    def warn(self, path: str, reason: str) -> None:
         """Log, once, that `path` can't be copied."""
-        if path not in self._complained:
-            self._complained.add(path)
+        if path not in self._warned:
+            self._warned.add(path)
             logger.warning("%s is left out of the copy: %s", path, reason)

@@ -1,7 +1,5 @@
 """Slot: a numbered directory in the cache that one process at a time may use, and the cleaning of those left behind."""
 
-# Paths are plain strings here, for a refresh looks at every one of the tree twice.
-
 from __future__ import annotations
 
 import errno
@@ -60,7 +58,7 @@ class Slot:
                     raise
                 return slot
         raise ToolError(
-            f"all {limit} private copies in {home} are in use by other processes: end one of them, or lower `jobs`"
+            f"all {limit} private copies in {home} are in use by other processes", "end one of them, or lower `jobs`"
         )
 
     @classmethod
@@ -85,7 +83,7 @@ class Slot:
         fresh = self._try(self.directory)
         if fresh is None:
             raise ToolError(
-                f"the cache was deleted, and {self.directory} is another process's now: start the server anew"
+                f"the cache was deleted, and another process uses {self.directory} now", "restart the server"
             )
         os.close(self._lock)
         self._lock = fresh._lock
@@ -127,13 +125,15 @@ class Slot:
 
 
 def unwritable(directory: Path, error: OSError) -> ToolError:
-    """What to tell when nothing can be written in `directory`."""
+    """The error for a failed write in `directory`."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return ToolError(
-            f"no room for a private copy: free some space in {directory}, or set MSP_BRIDGE_CACHE elsewhere"
+            f"no space left for a private copy in {directory}",
+            "free some space there, or set MSP_BRIDGE_CACHE to a directory elsewhere",
         )
     return ToolError(
-        f"no private copy can be made in {directory}: {error.strerror or error}; set MSP_BRIDGE_CACHE elsewhere"
+        f"no private copy can be made in {directory}: {error.strerror or error}",
+        "set MSP_BRIDGE_CACHE to a directory elsewhere",
     )
 
 

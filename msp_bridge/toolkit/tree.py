@@ -1,4 +1,4 @@
-"""What belongs to a project's tree and what stays out of a copy: version control, environments, caches, sockets."""
+"""What belongs to a project's tree, and what stays out of copies: version control, environments, caches, sockets."""
 
 # Paths are plain strings here, for a refresh looks at every one of the tree twice.
 
@@ -38,7 +38,7 @@ class Entry:
 
     @classmethod
     def of(cls, status: os.stat_result, target: str = "") -> Entry:
-        """The entry of what `lstat` (or, where a link is followed, `stat`) told about."""
+        """From `lstat`, or `stat` where a link is followed."""
         kinds = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.LINK}
         kind = kinds.get(stat.S_IFMT(status.st_mode), Kind.OTHER)
         stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
@@ -60,7 +60,7 @@ class SourceTree:
     """
 
     root: str  # a real path
-    complain: Callable[[str, str], None]  # told of a path that is left out, and why
+    warn: Callable[[str, str], None]  # called with a path that is left out, and the reason
     left_out: Collection[str] = ()  # names, at the root alone
 
     def entries(self) -> dict[str, Entry]:
@@ -88,7 +88,7 @@ class SourceTree:
         except FileNotFoundError:
             return []
         except OSError as error:
-            self.complain(prefix or ".", error.strerror or type(error).__name__)
+            self.warn(prefix or ".", error.strerror or type(error).__name__)
             return []
 
     def _entry(self, path: str, above: tuple[str, ...]) -> tuple[Entry | None, str]:
@@ -102,7 +102,7 @@ class SourceTree:
             if within(real, self.root):
                 return Entry.of(status, self._inner_target(path, target, real)), ""
             if any(within(directory, real) for directory in above):
-                self.complain(path, "it leads to a directory above it")
+                self.warn(path, "it leads to a directory above it")
                 return None, ""
             return Entry.of(os.stat(full)), real
         except OSError:  # gone since it was listed, or a link to nowhere outside
@@ -118,7 +118,7 @@ class SourceTree:
 
 @frozen
 class CopyTree:
-    """The copy: ours to mend, and perhaps full of what tests left in it."""
+    """The copy, which is ours to change. Tests may have left anything in it."""
 
     root: str
     left_out: Collection[str] = ()  # names, at the root alone

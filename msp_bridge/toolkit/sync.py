@@ -1,0 +1,339 @@
+"""Makes a copy equal to its source: one look at each tree, and then only what differs is written.
+
+Theory of operation
+-------------------
+The problem. A copy of the whole project for each request would cost seconds. Yet a copy that is wrong in one file
+gives wrong verdicts. Both trees change behind our back: the user saves files in the source, tools and tests write
+whatever they like in the copy. And the user's tree must never be written to.
+
+The manifest. Beside the copy lies a list of what it was made of: for each path its kind, the stamp of the source
+(times, size, inode, mode), the digest of the bytes that were read, and the stamp of the copy. A *refresh* compares
+four things: the source now, the source then, the copy now, the copy then. The usual case is that both stamps are
+equal: nothing is read.
+
+The invariants.
+
+- A stamp counts only when it is *old*. A file that was written within one tick of the file system's clock before it
+  was read may have been written again with the same stamp. Such a file is read again, and its digest decides. The
+  same holds for the copy: a test may write a file right after it was copied, and restore its times.
+- What is in the copy but not in the source is deleted first. So nothing is ever written through a link that a test
+  has put into the copy: links are deleted, and never followed.
+- Nothing in the copy leads to the user's tree. Links that lead out of the tree are followed, and their content is
+  copied (`tree.SourceTree`). Files are new files, or share blocks where the file system has reflinks; hard links
+  never, since a tool that writes in place would write the user's file.
+- Bytecode that was compiled from a replaced file is deleted. Python trusts the time in whole seconds and the size,
+  and both may be equal.
+- *Overlaid* paths belong to whoever uses the copy. Their changes in the source are reported, but the copy's files are
+  neither written nor deleted. The manifest notes no stamp of theirs, so that all are restored once they are no longer
+  overlaid.
+- A manifest is saved after a refresh that came to its end, whole or not at all. After a refresh that failed or was
+  stopped the old one is still there. Everything that was written since differs from it, and is written again.
+"""
+
+# Paths are plain strings here: a refresh looks at every path of both trees, and `pathlib` would double its time.
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Collection
+from hashlib import blake2b
+from pathlib import Path
+from threading import Event
+
+from attrs import define, evolve, field, frozen
+
+from msp_bridge.toolkit.slot import erase
+from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, SourceTree, Stamp
+
+if sys.platform == "linux":
+    from fcntl import ioctl
+
+VERSION = 1
+GRANULARITY_NS = 2_000_000_000  # the coarsest clock of a file system in use (FAT)
+FICLONE = 0x40049409  # linux/fs.h
+BLOCK = 1 << 20  # bytes
+
+
+class Stopped(Exception):
+    """The refresh was stopped before its end."""
+
+
+@frozen
+class Record:
+    """One path, as it was copied."""
+
+    kind: Kind
+    source: Stamp
+    digest: str  # of a file's bytes or a link's target
+    seen: int  # when the source was read, ns since the epoch
+    copy: Stamp | None  # None: the path is overlaid
+
+    def vouches_for(self, entry: Entry) -> bool:
+        """Whether the stamp alone shows that the source hasn't changed: it must be old, as above."""
+        return self.source == entry.stamp and max(self.source[0], self.source[1]) + GRANULARITY_NS < self.seen
+
+    @property
+    def is_young(self) -> bool:
+        """Whether the copy may have been written since without a change of its stamp.
+
+        Once the source has been looked at again, which is when the copy is, too, it isn't young any more.
+        """
+        return self.copy is not None and self.copy[0] + GRANULARITY_NS >= self.seen
+
+
+@define
+class Manifest:
+    """Path (relative, with `/`) to record, for one source."""
+
+    source: str
+    records: dict[str, Record]
+
+    @classmethod
+    def load(cls, file: Path, source: str) -> Manifest:
+        """What was saved; empty when there is nothing, or nothing that can be used for `source`."""
+        try:
+            saved = json.loads(file.read_bytes())
+            if saved["version"] == VERSION and saved["source"] == source:
+                return cls(source, {path: _record(*row) for path, row in saved["records"].items()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass  # made anew: every file is then copied again
+        return cls(source, {})
+
+    def save(self, file: Path) -> None:
+        """Write it, whole or not at all."""
+        rows = {path: (r.kind.value, r.source, r.digest, r.seen, r.copy) for path, r in self.records.items()}
+        fresh = file.with_suffix(".new")
+        fresh.write_text(json.dumps({"version": VERSION, "source": self.source, "records": rows}), encoding="ascii")
+        fresh.replace(file)
+
+    @property
+    def digest(self) -> str:
+        """A name for the content: equal for equal files, links and rights to execute, wherever they lie."""
+        total = blake2b(digest_size=16)
+        for path, record in sorted(self.records.items()):
+            line = f"{path}\0{record.kind.value}\0{record.source[4] & 0o111:o}\0{record.digest}\n"
+            total.update(line.encode("utf-8", "surrogatepass"))
+        return total.hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files."""
+        return sum(record.source[2] for record in self.records.values() if record.kind is Kind.FILE)
+
+
+def _record(kind: str, source: list[int], digest: str, seen: int, copy: list[int] | None) -> Record:
+    return Record(Kind(kind), _stamp(source), digest, seen, None if copy is None else _stamp(copy))
+
+
+def _stamp(numbers: list[int]) -> Stamp:
+    modified, changed, size, inode, mode = numbers
+    return modified, changed, size, inode, mode
+
+
+@define(eq=False)
+class Refresh:
+    """One refresh of the copy `target` from the source `root`. `old` is what the copy was made of."""
+
+    root: str  # a real path
+    target: str
+    old: Manifest
+    overlaid: Collection[str]
+    left_out: Collection[str]
+    warn: Callable[[str, str], None]  # called with a path that can't be copied, and the reason
+    stop: Event
+    source: dict[str, Entry] = field(factory=dict, init=False)  # what stood in the source when it was looked at
+    manifest: Manifest = field(init=False)  # what the copy is made of now
+    changed: set[str] = field(factory=set, init=False)
+    wrote: bool = field(default=False, init=False)  # whether the manifest differs from the old one
+
+    def __attrs_post_init__(self) -> None:
+        self.manifest = Manifest(self.root, {})
+
+    def run(self) -> None:
+        """Raises `OSError` when the copy can't be written, and `Stopped`."""
+        self.source = source = SourceTree(self.root, self.warn, self.left_out).entries()
+        copy = CopyTree(self.target, self.left_out).entries(source.keys())
+        self._delete_surplus(source, copy)
+        for path, entry in source.items():
+            if self.stop.is_set():
+                raise Stopped
+            self._update(path, entry, copy.get(path))
+        for path, record in self.old.records.items():
+            if path not in self.manifest.records:
+                self.wrote = True
+                if record.kind is not Kind.DIRECTORY:
+                    self.changed.add(path)
+
+    def _delete_surplus(self, source: dict[str, Entry], copy: dict[str, Entry]) -> None:
+        """Delete from the copy what isn't in the source, or is something else there."""
+        for path in list(copy):
+            wanted = source.get(path)
+            if (wanted and wanted.kind is copy[path].kind) or is_overlaid(path, self.overlaid):
+                continue
+            if copy[path].kind is Kind.DIRECTORY and any(inner.startswith(f"{path}/") for inner in self.overlaid):
+                continue
+            if os.path.lexists(f"{self.target}/{path}"):  # else it went with its directory
+                erase(f"{self.target}/{path}")
+            del copy[path]
+
+    def _update(self, path: str, entry: Entry, there: Entry | None) -> None:
+        if entry.kind is Kind.DIRECTORY:
+            self._update_directory(path, entry, there)
+            return
+        seen = time.time_ns()
+        old = self.old.records.get(path)
+        if is_overlaid(path, self.overlaid):
+            self._note_overlaid(path, entry, old, seen)
+        elif entry.kind is Kind.LINK:
+            self._update_link(path, entry, there, old, seen)
+        elif old and there and self._is_intact(path, there, old) and self._is_unchanged(path, entry, old, seen):
+            record = self.manifest.records[path]  # the usual case
+            if record.copy != there.stamp:
+                self._keep(path, evolve(record, copy=there.stamp))
+        else:
+            self._update_file(path, entry, old, seen)
+
+    def _update_directory(self, path: str, entry: Entry, there: Entry | None) -> None:
+        mode = entry.mode & 0o777 | stat.S_IRWXU
+        if there is None:
+            os.makedirs(f"{self.target}/{path}", exist_ok=True)
+        if there is None or there.mode != mode:
+            os.chmod(f"{self.target}/{path}", mode)
+        stamp = (0, 0, 0, 0, entry.stamp[4])  # its times change with what is in it
+        self.manifest.records[path] = Record(Kind.DIRECTORY, stamp, "", 0, None)
+        self.wrote = self.wrote or path not in self.old.records
+
+    def _update_link(self, path: str, entry: Entry, there: Entry | None, old: Record | None, seen: int) -> None:
+        if there is None or there.target != entry.target:
+            if there is not None:
+                os.unlink(f"{self.target}/{path}")
+            os.symlink(entry.target, f"{self.target}/{path}")
+        self._note(path, Record(Kind.LINK, entry.stamp, _text_digest(entry.target), seen, None), old)
+
+    def _update_file(self, path: str, entry: Entry, old: Record | None, seen: int) -> None:
+        source, target = f"{self.root}/{path}", f"{self.target}/{path}"
+        if os.path.lexists(target):
+            os.unlink(target)
+        try:
+            digest = clone(source, target)
+        except OSError as error:
+            if error.filename != source:
+                raise
+            if not isinstance(error, FileNotFoundError):  # else it has vanished
+                self.warn(path, error.strerror or type(error).__name__)
+            return
+        if path.endswith(".py"):
+            _delete_bytecode(target)
+        self._note(path, Record(Kind.FILE, entry.stamp, digest, seen, Entry.of(os.lstat(target)).stamp), old)
+
+    def _note_overlaid(self, path: str, entry: Entry, old: Record | None, seen: int) -> None:
+        """Note what an overlaid path is in the source, and leave the copy alone."""
+        if entry.kind is Kind.LINK:
+            self._note(path, Record(Kind.LINK, entry.stamp, _text_digest(entry.target), seen, None), old)
+        elif old is None or old.copy is not None or not self._is_unchanged(path, entry, old, seen):
+            try:
+                digest = digest_of(f"{self.root}/{path}")
+            except OSError:
+                return
+            self._note(path, Record(Kind.FILE, entry.stamp, digest, seen, None), old)
+
+    def _is_intact(self, path: str, there: Entry, old: Record) -> bool:
+        """Whether the copy is as it was made, or was written and restored, its time included."""
+        if old.copy is None:
+            return False
+        if old.copy == there.stamp and not old.is_young:
+            return True
+        same = (old.copy[0], old.copy[2], old.copy[4]) == (there.stamp[0], there.stamp[2], there.stamp[4])
+        return same and digest_of(f"{self.target}/{path}") == old.digest
+
+    def _is_unchanged(self, path: str, entry: Entry, old: Record, seen: int) -> bool:
+        """Whether the source is as it was; its bytes decide where the stamp doesn't. If so, notes it."""
+        if old.kind is not entry.kind or old.source[4] != entry.stamp[4]:
+            return False
+        if old.vouches_for(entry):
+            self.manifest.records[path] = old
+            return True
+        try:
+            if digest_of(f"{self.root}/{path}") != old.digest:
+                return False
+        except OSError:
+            return False
+        self._keep(path, evolve(old, source=entry.stamp, seen=seen))
+        return True
+
+    def _note(self, path: str, record: Record, old: Record | None) -> None:
+        """Note what may have changed since the last refresh."""
+        before = old and (old.kind, old.digest, old.source[4])
+        if before != (record.kind, record.digest, record.source[4]):
+            self.changed.add(path)
+        if record != old:
+            self._keep(path, record)
+        else:
+            self.manifest.records[path] = record
+
+    def _keep(self, path: str, record: Record) -> None:
+        self.manifest.records[path] = record
+        self.wrote = True
+
+
+def is_overlaid(path: str, overlaid: Collection[str]) -> bool:
+    """Whether `path`, or a directory that it is in, is among `overlaid`."""
+    if not overlaid:
+        return False
+    cuts = (at for at, character in enumerate(path) if character == "/")
+    return path in overlaid or any(path[: at + 1] in overlaid for at in cuts)
+
+
+def clone(source: str, target: str) -> str:
+    """Copy a file's bytes and times to `target`, which must not exist; its owner may write it. Returns the digest.
+
+    Blocks are shared where the file system can (reflinks). Raises `OSError`.
+    """
+    digest = blake2b(digest_size=16)
+    with open(source, "rb") as reader, open(target, "xb") as writer:
+        shared = _reflink(reader.fileno(), writer.fileno())
+        while not shared and (block := reader.read(BLOCK)):
+            digest.update(block)
+            writer.write(block)
+        status = os.fstat(reader.fileno())
+    os.chmod(target, stat.S_IMODE(status.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return digest_of(target) if shared else digest.hexdigest()
+
+
+def digest_of(file: str) -> str:
+    """A digest of the file's bytes; raises `OSError`."""
+    total = blake2b(digest_size=16)
+    with open(file, "rb") as reader:
+        while block := reader.read(BLOCK):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _reflink(reader: int, writer: int) -> bool:
+    if sys.platform != "linux":
+        return False
+    try:
+        ioctl(writer, FICLONE, reader)
+    except OSError:  # another file system, or one that can't
+        return False
+    return True
+
+
+def _delete_bytecode(file: str) -> None:
+    directory, name = os.path.split(file)
+    try:
+        compiled = os.listdir(f"{directory}/__pycache__")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for other in compiled:
+        if other.startswith(f"{name[:-3]}.") and other.endswith(".pyc"):
+            os.unlink(f"{directory}/__pycache__/{other}")
+
+
+def _text_digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

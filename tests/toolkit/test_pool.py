@@ -1,0 +1,228 @@
+"""SandboxPool: a sandbox belongs to one lease at a time, and no cancel loses one, nor a process beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox, sync
+
+Pool = SandboxPool[Sandbox, "Clock"]
+
+
+class Clock:
+    """A process that is kept warm."""
+
+    started: list[Clock]
+
+    def __init__(self) -> None:
+        self.closed = False
+        Clock.started.append(self)
+
+    async def close(self) -> None:
+        await asyncio.sleep(0.01)
+        self.closed = True
+
+
+async def start() -> Clock:
+    await asyncio.sleep(0)
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def no_clocks() -> None:
+    Clock.started = []
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    for name in ("a.py", "b.py", "c.py"):
+        (root / name).write_text(f"name = {name!r}\n")
+    return root
+
+
+@pytest.fixture
+async def pool(source: Path, tmp_path: Path) -> AsyncIterator[Pool]:
+    pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source))
+    async with contextlib.aclosing(pool):
+        yield pool
+
+
+def is_free(tmp_path: Path, source: Path) -> bool:
+    """Whether another bridge could have the first sandbox."""
+    claimed = Sandbox.claim(tmp_path / "cache", source)
+    claimed.close()
+    return claimed.path.parent.name == "copy-0"
+
+
+async def test_a_sandbox_belongs_to_one_lease_and_is_used_again(pool: Pool, source: Path, tmp_path: Path) -> None:
+    async with pool.lease() as one, pool.lease() as other:
+        assert one.sandbox.path != other.sandbox.path
+    async with pool.lease() as again:
+        assert again in (one, other)
+    with pytest.raises(LookupError):
+        async with pool.lease() as failed:
+            raise LookupError
+    async with pool.lease() as again:
+        assert again is failed
+    assert not is_free(tmp_path, source)
+    await pool.aclose()
+    assert is_free(tmp_path, source)
+
+
+async def test_only_some_idle_sandboxes_are_kept(source: Path, tmp_path: Path) -> None:
+    pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source), max_idle=1)
+    async with pool.lease() as one:
+        await one.process.get(start)
+        async with pool.lease() as other:
+            await other.process.get(start)
+    assert [clock.closed for clock in Clock.started] == [False, True]
+    async with pool.lease() as kept:
+        assert kept is one
+    await pool.aclose()
+    assert all(clock.closed for clock in Clock.started)
+
+
+async def test_the_preferred_sandbox_is_leased(pool: Pool) -> None:
+    async with pool.lease() as one, pool.lease() as other:
+        pass
+    async with pool.lease(lambda warm: warm is other) as leased:
+        assert leased is other
+    async with pool.lease(lambda warm: warm is one) as leased:
+        assert leased is one
+
+
+async def test_a_process_is_kept_for_the_next_lease(pool: Pool) -> None:
+    async with pool.lease() as warm:
+        clock = await warm.process.get(start)
+    async with pool.lease() as warm:
+        assert await warm.process.get(start) is warm.process.current is clock
+
+
+async def test_a_process_that_has_ended_is_started_again(pool: Pool) -> None:
+    async with pool.lease() as warm:
+        clock = await warm.process.get(start)
+        await clock.close()
+        assert warm.process.current is None
+        assert await warm.process.get(start) is not clock
+
+
+async def test_a_process_is_replaced_when_what_it_has_read_changes(pool: Pool) -> None:
+    async with pool.lease() as warm:
+        first = await warm.process.get(start, "configuration")
+        assert await warm.process.get(start, "configuration") is first
+        second = await warm.process.get(start, "another")
+        assert (first.closed, second.closed) == (True, False)
+
+
+async def test_a_process_is_replaced_when_its_directory_is_made_anew(pool: Pool) -> None:
+    async with pool.lease() as warm:
+        await warm.refresh()
+        first = await warm.process.get(start)
+        warm.sandbox.path.rename(warm.sandbox.path.with_name("elsewhere"))
+        await warm.refresh()
+        second = await warm.process.get(start)
+        assert (first.closed, second.closed) == (True, False)
+
+
+async def test_two_that_want_a_process_at_once_get_the_same_one(pool: Pool) -> None:
+    async with pool.lease() as warm:
+        one, other = await asyncio.gather(warm.process.get(start), warm.process.get(start))
+    assert one is other
+    assert len(Clock.started) == 1
+
+
+@pytest.mark.parametrize("keep", [False, True])
+async def test_a_failure_ends_the_process_unless_it_is_kept(keep: bool, source: Path, tmp_path: Path) -> None:
+    pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source), keep_on_failure=keep)
+    async with contextlib.aclosing(pool):
+        with contextlib.suppress(LookupError):
+            async with pool.lease() as warm:
+                clock = await warm.process.get(start)
+                raise LookupError
+        assert clock.closed is not keep
+    assert clock.closed
+
+
+async def test_closing_the_pool_ends_what_is_leased(pool: Pool, source: Path, tmp_path: Path) -> None:
+    async with pool.lease() as warm:
+        clock = await warm.process.get(start)
+        await pool.aclose()
+        assert clock.closed
+        assert not is_free(tmp_path, source)
+    assert is_free(tmp_path, source)
+
+
+async def test_a_failed_claim_is_tried_again(source: Path, tmp_path: Path) -> None:
+    claims = 0
+
+    def claim() -> Sandbox:
+        nonlocal claims
+        claims += 1
+        if claims == 1:
+            raise LookupError
+        return Sandbox.claim(tmp_path / "cache", source)
+
+    pool: Pool = SandboxPool(claim)
+    with pytest.raises(LookupError):
+        async with pool.lease():
+            pass
+    async with pool.lease():
+        pass
+    await pool.aclose()
+    assert is_free(tmp_path, source)
+
+
+async def test_a_cancel_while_a_thread_claims_loses_no_sandbox(source: Path, tmp_path: Path) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slowly() -> Sandbox:
+        begun.set()
+        may_end.wait(60)
+        return Sandbox.claim(tmp_path / "cache", source)
+
+    pool: Pool = SandboxPool(slowly)
+
+    async def take() -> WarmSandbox[Sandbox, Clock]:
+        async with pool.lease() as warm:
+            return warm
+
+    taking = asyncio.create_task(take())
+    await asyncio.to_thread(begun.wait, 60)
+    taking.cancel()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert (await take()).sandbox.path.parent.name == "copy-0"
+    await pool.aclose()
+    assert is_free(tmp_path, source)
+
+
+async def test_a_cancel_stops_a_refresh_between_two_files(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied, begun, may_end, clone = [], threading.Event(), threading.Event(), sync.clone
+
+    def slowly(file: str, target: str) -> str:
+        copied.append(file)
+        begun.set()
+        may_end.wait(60)
+        return clone(file, target)
+
+    monkeypatch.setattr("msp_bridge.toolkit.sync.clone", slowly)
+    async with pool.lease() as warm:
+        refreshing = asyncio.create_task(warm.refresh())
+        await asyncio.to_thread(begun.wait, 60)
+        refreshing.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await refreshing
+        assert len(copied) == 1
+        assert len(await warm.refresh()) == 3
