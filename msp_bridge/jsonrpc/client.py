@@ -13,6 +13,7 @@ from msp_bridge.jsonrpc.messages import Message, notification, request
 from msp_bridge.processes import ProcessTree
 
 REMEDY = "try again, or run `msp-bridge doctor`"
+EXIT_TIMEOUT_S = 20.0  # between the end of a tool's input or output and its exit, until its descendants are gone too
 
 
 class ErrorResponse(Exception):
@@ -64,7 +65,8 @@ class JsonRpcClient:
     Requests: one at a time, for the servers of tools run concurrent requests against each other.
     Back-pressure: the output of the tool is read only while somebody awaits the next message.
     Cancelling: closing a generator leaves the request running in the tool. Then `cancel`, or end the tree.
-    Errors: ErrorResponse when the tool answers with an error; ToolError when it ends without a response.
+    Errors: ErrorResponse when the tool answers with an error; ToolError when it ends without a response. The reason is
+    the same whether its end shows first when a request is written or when the response is read.
     """
 
     def __init__(self, tree: ProcessTree, tool: str) -> None:
@@ -102,7 +104,10 @@ class JsonRpcClient:
             raise RuntimeError(f"{method} was sent to {self._tool} while another request runs")
         self._last_id += 1
         self._busy = True
-        await self._tree.write(frame(request(self._last_id, method, params)))
+        try:
+            await self._tree.write(frame(request(self._last_id, method, params)))
+        except ToolError:
+            raise await self._ended("has closed its input, and goes on") from None
 
     async def until_response(self) -> AsyncGenerator[Message, None]:
         """The messages until the response, which is the last; may be closed and called again.
@@ -116,9 +121,17 @@ class JsonRpcClient:
                 yield message
                 if not self._busy:
                     return
-        await self._tree.exited()
-        last_output = self._tree.errors.strip()[-500:] or f"exit code {self._tree.returncode}"
-        raise ToolError(f"{self._tool} ended unexpectedly ({last_output})", REMEDY)
+        raise await self._ended("has closed its output, and goes on")
+
+    async def _ended(self, otherwise: str) -> ToolError:
+        """The error for a tool that can't be spoken with any more; `otherwise` is what it does if it has not ended."""
+        try:
+            async with asyncio.timeout(EXIT_TIMEOUT_S):
+                await self._tree.exited()
+        except TimeoutError:
+            return ToolError(f"{self._tool} {otherwise}", REMEDY)
+        how = ": ".join(filter(None, [self._tree.outcome, self._tree.errors.strip()[-500:]]))
+        return ToolError(f"{self._tool} ended unexpectedly ({how})", REMEDY)
 
     async def cancel(self, timeout_s: float) -> bool:
         """Cancel the request that is still running. False when it did not end in that time: then end the tree."""

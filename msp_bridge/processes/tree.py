@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import shutil
+import signal
 import sys
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
@@ -131,6 +132,17 @@ class ProcessTree:
     def returncode(self) -> int | None:
         """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
         return self._kept.returncode
+
+    @property
+    def outcome(self) -> str:
+        """How the tool has ended: `exit code 3`, `killed by SIGKILL`."""
+        code = self.returncode
+        if code is None or code >= 0:
+            return "it runs" if code is None else f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:  # a real-time signal, and any on Windows
+            return f"killed by signal {-code}"
 
     @property
     def errors(self) -> str:

@@ -208,7 +208,7 @@ process.stdin.on('data', (data) => {
     ("script", "message"),
     [
         ("", r"StrykerJS ended unexpectedly \(exit code 0\)"),
-        ("process.stderr.write('no way\\n'); process.exit(3)", r"StrykerJS ended unexpectedly \(no way\)"),
+        ("process.stderr.write('no way\\n'); process.exit(3)", r"StrykerJS ended unexpectedly \(exit code 3: no way\)"),
         ("process.stdout.write('Content-Length: 99999999\\r\\n\\r\\n{')", r"announced a message of 99999999 bytes"),
         ("process.stdout.write('Content-Length: 50\\r\\n\\r\\n{')", r"StrykerJS ended unexpectedly"),
     ],
@@ -244,7 +244,7 @@ async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_ano
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
-            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(exit code -9\)"):
+            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
                 await results_of(adapter, mutants)
         tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
         (core / "bin/stryker.js").write_text(ANSWER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))

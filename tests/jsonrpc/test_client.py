@@ -135,8 +135,9 @@ async def test_an_error_is_received_in_the_words_of_the_tool(tmp_path: Path, err
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("sys.exit('no room left')", "Mutest ended unexpectedly .no room left"),
+        ("sys.exit('no room left')", "Mutest ended unexpectedly .exit code 1: no room left"),
         ("os._exit(3)", "exit code 3"),
+        ("os.kill(os.getpid(), 9)", "Mutest ended unexpectedly .killed by SIGKILL"),
         ("write(frame(ANSWER)[:-5]); os._exit(4)", "exit code 4"),
         ("write(b'Content-Length: 7'); os._exit(5)", "exit code 5"),
     ],
@@ -147,6 +148,27 @@ async def test_an_end_without_an_answer_says_what_the_tool_said(tmp_path: Path, 
             await client.request("discover", {})
         assert client.busy
         assert not await client.cancel(5)
+
+
+async def test_the_reason_is_the_same_when_the_end_is_seen_first_on_writing(tmp_path: Path) -> None:
+    script = "write(frame(ANSWER)); sys.stdin.close(); os.close(0); sys.exit('no room left')"
+    async with tool(tmp_path, script) as client:
+        assert await client.request("discover", {}) == {"of": "discover"}
+        await client._tree.exited()
+        with pytest.raises(ToolError, match=r"Mutest ended unexpectedly \(exit code 1: no room left\)"):
+            await client.request("discover", {})
+
+
+async def test_a_tool_that_closes_its_input_and_goes_on_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.jsonrpc.client.EXIT_TIMEOUT_S", 0.5)
+    script = "write(frame(ANSWER)); os.close(0); write(frame({'method': 'closed'})); time.sleep(600)"
+    async with tool(tmp_path, f"import time\n{script}") as client:
+        assert await client.request("discover", {}) == {"of": "discover"}
+        assert await client.reader.receive() == {"method": "closed"}
+        with pytest.raises(ToolError, match="Mutest has closed its input, and goes on"):
+            await client.request("discover", {})
 
 
 CANCELLABLE = """
