@@ -31,6 +31,7 @@ MAY = {  # what each room may import of ours, besides itself
     "source": {"model", "reading"},
     "adapter": {"errors", "model"},
     "processes": {"concurrency", "errors"},
+    "python_engine": {"concurrency", "errors", "model", "processes", "reading", "source", "toolkit"},
     "toolkit": {"concurrency", "errors", "ignored", "processes"},
     "dialects": {"model", "jsonrpc", "workspace.selection"},
     "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},

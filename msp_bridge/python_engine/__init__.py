@@ -1,0 +1,1 @@
+"""The engine that tests the mutants of Python projects."""

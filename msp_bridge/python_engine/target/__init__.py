@@ -1,0 +1,1 @@
+"""What the project's own interpreter runs: standard library and pytest only; nothing imports msp_bridge."""

@@ -1,0 +1,493 @@
+"""Worlds of their own, with real processes: as the user of the tests, and as an unprivileged one when that is root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.python_engine.target import isolation
+
+NOBODY = 65534
+PRELUDE = """
+import errno, os, signal, socket, subprocess, sys, time
+from pathlib import Path
+sys.path.insert(0, {here!r})
+from isolation import *
+root, base = Path({root!r}), Path({base!r})
+world = enter_host({root!r}, {copy!r}, {layers!r}, keep=[".venv", "missing"], share=[{share!r}])
+def child(body, parts=None, limits=None):
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            world.enter_child(parts, limits)
+            code = body() or 0
+        except BaseException as error:
+            print(type(error).__name__, error, flush=True)
+        finally:
+            os._exit(code)
+    return pid
+def ended(pid):
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    world.forget(pid)
+    return code
+def run(body, parts=None, limits=None):
+    return ended(child(body, parts, limits))
+def stray(writer):
+    "A process that has left its parent, its group and its session; it holds `writer` open."
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A project, its copy, and somebody who runs Python code there."""
+
+    base: Path
+    user: int
+    python: str
+
+    @property
+    def root(self) -> Path:
+        return self.base / "home" / "project"
+
+    def environment(self) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "HOME": str(self.base / "home")}
+
+    def command(self, *arguments: str) -> list[str]:
+        """The arguments for the interpreter, as the user."""
+        change = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+        return [*(change if self.user != os.getuid() else []), self.python, *arguments]
+
+    def path(self, name: str) -> str:
+        return str(self.base / "home" / "cache" / name)
+
+    def script(self, source: str) -> list[str]:
+        known = {"here": str(self.base), "base": str(self.base), "root": str(self.root)}
+        prelude = PRELUDE.format(**known, copy=self.path("copy"), layers=self.path("layers"), share=self.path("share"))
+        file = self.base / "script.py"
+        file.write_text(prelude + textwrap.dedent(source))
+        return self.command(str(file))
+
+    def run(self, source: str) -> str:
+        """Standard output of the code, which runs in the host; the user's tree stays the same to the byte."""
+        before = tree(self.root)
+        done = subprocess.run(
+            self.script(source),
+            cwd=self.root,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        assert tree(self.root) == before
+        return done.stdout.strip()
+
+
+def tree(directory: Path) -> dict[str, object]:
+    return {
+        str(path.relative_to(directory)): (
+            path.lstat().st_mode,
+            path.lstat().st_mtime_ns,
+            path.is_file() and path.read_bytes(),
+        )
+        for path in directory.rglob("*")
+    }
+
+
+def interpreter(user: int) -> str | None:
+    """One that the user may run, and it itself again."""
+    again = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True)"
+    change = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user != os.getuid() else []
+    if change and not shutil.which("setpriv"):
+        return None
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([*change, python, "-c", again], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+@pytest.fixture(params=["own", "unprivileged"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    if request.param == "unprivileged" and os.getuid():
+        pytest.skip("the tests' own user is unprivileged already")
+    user = os.getuid() if request.param == "own" else NOBODY
+    if (python := interpreter(user)) is None:
+        pytest.skip(f"no interpreter that user {user} may run")
+    base = Path(tempfile.mkdtemp(prefix="msp-bridge-isolation-")).resolve()
+    try:
+        one = Place(base, user, python)
+        shutil.copy(isolation.__file__, base)
+        for directory in ("home/project/.venv", "home/cache/copy", "home/cache/layers", "home/cache/share"):
+            (base / directory).mkdir(parents=True)
+        for where, text in ((one.root, "user's"), (base / "home/cache/copy", "copy's")):
+            (where / "file").write_text(text)
+            (where / "package").mkdir()
+            (where / "package" / "module").write_text(text)
+        (one.root / ".venv" / "marker").write_text("venv")
+        for path in (base, *base.rglob("*")):
+            os.chown(path, user, user if user != os.getuid() else -1)
+        probed = subprocess.run(
+            one.command(
+                "-c",
+                f"import sys; sys.path.insert(0, {str(base)!r}); import isolation; print(isolation.probe()[1].get('mount', ''))",
+            ),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        if probed:
+            pytest.skip(f"this machine permits no namespaces: {probed}")
+        yield one
+    finally:
+        shutil.rmtree(base)
+
+
+def test_the_copy_stands_at_the_projects_own_path(place: Place) -> None:
+    assert (
+        place.run("""
+        (root / "new").write_text("")
+        print(Path("file").read_text(), (root / "file").read_text(), os.getcwd() == str(root), os.listdir(root / ".venv"))
+        try:
+            (root / ".venv" / "new").write_text("")
+        except OSError as error:
+            print(errno.errorcode[error.errno])
+    """)
+        == "copy's copy's True ['marker']\nEROFS"
+    )
+    assert (place.base / "home/cache/copy/new").exists()
+
+
+def test_what_a_child_writes_is_gone_after_it(place: Place) -> None:
+    places = ("Path(p) for p in ('file', 'package/module', '.venv/marker', '/tmp/msp-x', '/var/tmp/msp-x', '/dev/shm/msp-x', "
+              "str(base / 'home/msp-x'), str(base / 'msp-x'))")  # fmt: skip
+    assert place.run(f"""
+        def write():
+            for path in ({places}):
+                path.write_text("mutant's")
+            Path("package/module").unlink()
+            Path("package").rmdir()
+            Path("package").mkdir()
+            os.chmod("file", 0)
+        for turn in range(2):
+            print(run(write), Path("file").read_text(), Path("package/module").read_text(), Path(".venv/marker").read_text())
+            print([str(p) for p in ({places}) if p.name == "msp-x" and p.exists()])
+    """) == "\n".join(["0 copy's copy's venv", "[]"] * 2)
+    assert (place.base / "home/cache/copy/package/module").read_text() == "copy's"
+    assert not list((place.base / "home/cache/layers").iterdir())
+
+
+def test_a_child_reads_what_is_there_and_shares_what_it_should(place: Place) -> None:
+    (place.base / "home" / "settings").write_text("mine")
+    (place.base / "elsewhere").write_text("data")
+    assert (
+        place.run(f"""
+        os.chdir("package")
+        def look():
+            print(Path(base / "home/settings").read_text(), Path(base / "elsewhere").read_text(), os.getcwd() == str(root / "package"))
+            print(Path("module").read_text(), Path("../.venv/marker").read_text(), flush=True)
+            Path({place.path("share")!r}, "result").write_text("kept")
+        print(run(look))
+    """)
+        == "mine data True\ncopy's venv\n0"
+    )
+    assert (place.base / "home/cache/share/result").read_text() == "kept"
+
+
+def test_the_interpreter_may_lie_in_the_project(place: Place) -> None:
+    shutil.rmtree(place.root / ".venv")
+    subprocess.run(place.command("-m", "venv", "--without-pip", str(place.root / ".venv")), check=True)
+    inside = Place(place.base, place.user, str(place.root / ".venv/bin/python"))
+    assert (
+        inside.run("""
+        def look():
+            subprocess.run([sys.executable, "-c", "import colorsys, sys; print(sys.prefix)"], check=True)
+        print(run(look))
+    """)
+        == f"{place.root}/.venv\n0"
+    )
+
+
+def test_two_children_have_the_same_port_and_loopback(place: Place) -> None:
+    assert (
+        place.run("""
+        reader, writer = os.pipe()
+        def serve(wait):
+            with socket.create_server(("127.0.0.1", 48761)) as server, socket.create_connection(("127.0.0.1", 48761)):
+                if wait:
+                    os.read(reader, 1)
+        first = child(lambda: serve(True))
+        print(run(lambda: serve(False)))
+        os.write(writer, b"x")
+        print(ended(first))
+    """)
+        == "0\n0"
+    )
+
+
+def test_ipc_and_shared_memory_work_inside(place: Place) -> None:
+    assert (
+        place.run("""
+        def share():
+            from multiprocessing import Lock, get_context, shared_memory
+            import sqlite3
+            with Lock():
+                memory = shared_memory.SharedMemory(create=True, size=10)
+            process = get_context("spawn").Process(target=print, args=("spawned",))
+            process.start()
+            process.join()
+            memory.close()
+            memory.unlink()
+            sqlite3.connect("db").execute("create table x (y)").connection.close()
+            return process.exitcode
+        if __name__ == "__main__":
+            print(run(share))
+    """)
+        == "spawned\n0"
+    )
+
+
+def test_strays_end_with_their_child(place: Place) -> None:
+    assert (
+        place.run("""
+        reader, writer = os.pipe()
+        os.set_blocking(reader, False)
+        pid = child(lambda: stray(writer))
+        os.close(writer)
+        print(ended(pid), os.read(reader, 1))  # at once: whoever held the writer is gone
+    """)
+        == "0 b''"
+    )
+
+
+@pytest.mark.parametrize(
+    "end", [0, 3, 255, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGSEGV, -signal.SIGALRM, -signal.SIGINT]
+)
+def test_a_child_ends_as_the_test_process_ended(place: Place, end: int) -> None:
+    assert (
+        place.run(f"""
+        def body():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            if {end} < 0:
+                os.kill(os.getpid(), -{end})
+                time.sleep(60)
+            return {end}
+        print(run(body), run(body, parts={{"overlay"}}))
+    """)
+        == f"{end} {end}"
+    )
+
+
+def test_signals_reach_the_handlers_of_the_test_process(place: Place) -> None:
+    assert (
+        place.run("""
+        def body():
+            got = []
+            for name in (signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1):
+                signal.signal(name, lambda number, _: got.append(number))
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(0, signal.SIGUSR1)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            while len(got) < 3:
+                time.sleep(0.01)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                print(sorted(got) == sorted([signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]), flush=True)
+        print(run(body))
+    """)
+        == "True\n0"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGALRM, signal.SIGKILL])
+def test_a_signal_to_the_outer_process_ends_everything(place: Place, number: int) -> None:
+    assert (
+        place.run(f"""
+        reader, writer = os.pipe()
+        ready, told = os.pipe()
+        def body():
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            stray(writer)
+            os.write(told, b"x")
+            time.sleep(600)
+        pid = child(body)
+        os.close(writer)
+        os.read(ready, 1)
+        os.kill(pid, {int(number)})
+        print(ended(pid), os.read(reader, 1))
+    """)
+        == f"{-number} b''"
+    )
+
+
+def test_children_end_with_their_host(place: Place) -> None:
+    host = subprocess.Popen(
+        place.script("""
+            def body():
+                stray(1)
+                print("ready", flush=True)
+                time.sleep(600)
+            run(body)
+        """),
+        cwd=place.root,
+        env=place.environment(),
+        stdout=subprocess.PIPE,
+    )
+    assert host.stdout is not None
+    with host, host.stdout:
+        assert host.stdout.readline() == b"ready\n"
+        host.kill()
+        assert host.stdout.read() == b""  # the end of it: nobody has it open any more
+
+
+def test_limits_hold_and_leave_others_alone(place: Place) -> None:
+    assert (
+        place.run("""
+        def memory():
+            try:
+                bytearray(1 << 31)
+            except MemoryError:
+                print("MemoryError", flush=True)
+        def size():
+            try:
+                Path("big").write_bytes(bytes(1 << 21))
+            except OSError as error:
+                print(errno.errorcode[error.errno], flush=True)
+        print(run(memory, limits=Limits(memory=1 << 30)), run(size, limits=Limits(file_size=1 << 20)))
+        print(run(size, limits=Limits(written=1 << 20)) if world._in_memory else "ENOSPC\\n0")
+    """)
+        == "MemoryError\nEFBIG\n0 0\nENOSPC\n0"
+    )
+
+
+def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
+    if place.user == 0 and tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
+        pytest.skip("before Linux 6.14 the kernel limits no processes of root")
+    assert (
+        place.run("""
+        ready, told = os.pipe()
+        hold, release = os.pipe()
+        def bomb():
+            try:
+                for started in range(5000):
+                    if os.fork() == 0:
+                        os.read(hold, 1)
+                        os._exit(0)
+            except OSError as error:
+                print(errno.errorcode[error.errno], 50 <= started <= 600, flush=True)
+            os.write(told, b"x")
+            os.read(hold, 1)
+        def fork():
+            if os.fork() == 0:
+                os._exit(0)
+            os.wait()
+        first = child(bomb, limits=Limits(processes=200))
+        os.read(ready, 1)
+        print(run(fork, limits=Limits(processes=200)))
+        os.write(release, bytes(5001))
+        print(ended(first))
+    """)
+        == "EAGAIN True\n0\n0"
+    )
+
+
+def test_permissions_bite_as_they_do_outside(place: Place) -> None:
+    read = """
+        import os
+        from pathlib import Path
+        Path("locked").write_text("x")
+        os.chmod("locked", 0)
+        try:
+            print(Path("locked").read_text(), os.getuid())
+        except OSError as error:
+            print(type(error).__name__, os.getuid())
+    """
+    (place.base / "outside").mkdir(mode=0o777)
+    os.chown(place.base / "outside", place.user, -1)
+    plain = subprocess.run(
+        place.command("-c", textwrap.dedent(read)), cwd=place.base / "outside", capture_output=True, text=True
+    )
+    assert (
+        place.run(f"""
+        print(run(lambda: subprocess.run([sys.executable, "-c", {textwrap.dedent(read)!r}]).returncode, limits=Limits(processes=500)))
+    """)
+        == f"{plain.stdout}0"
+    )
+
+
+def test_parts_can_be_switched_off(place: Place) -> None:
+    assert place.run("""
+        outside = [os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "net", "ipc", "mnt")]
+        def look():
+            print([a == b for a, b in zip(outside, (os.readlink(f"/proc/self/ns/{name}") for name in ("pid", "net", "ipc", "mnt")))])
+            sys.stdout.flush()
+        for parts in ((), {"pid"}, {"net"}, {"ipc"}, None):
+            print(run(look, parts))
+    """).split("\n")[::2] == [
+        "[True, True, True, False]",
+        "[False, True, True, False]",
+        "[True, False, True, False]",
+        "[True, True, False, False]",
+        "[False, False, False, False]",
+    ]
+
+
+def program(place: Place, *command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    where = ("--root", str(place.root), "--copy", place.path("copy"), "--layers", place.path("layers"), *options)
+    program = place.command(str(place.base / "isolation.py"), *where, "--", *command)
+    return subprocess.run(program, cwd=place.root, env=place.environment(), capture_output=True, text=True, timeout=60)
+
+
+def test_a_program_runs_in_a_world_and_ends_as_its_command(place: Place) -> None:
+    done = program(place, "sh", "-c", "cat file; echo x > file; exit 7")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "copy's", "")
+    assert (place.base / "home/cache/copy/file").read_text() == "copy's"
+    assert program(place, "sh", "-c", "kill -9 $$").returncode == -signal.SIGKILL
+    assert program(place, "/no/such/program").returncode == 127
+
+
+REFUSED = """
+import os, sys
+sys.path.insert(0, {here!r})
+import isolation
+isolation._own_user_namespace(0)
+open("/proc/sys/user/max_user_namespaces", "w").write("0")
+isolation._restore_capabilities((0, 0, 0, 0))
+namespace = os.readlink("/proc/self/ns/mnt")
+parts, refused = isolation.probe()
+print(sorted(parts), list(refused))
+try:
+    isolation.enter_host({root!r}, {copy!r}, {layers!r})
+except isolation.PartRefused as refusal:
+    print(refusal, namespace == os.readlink("/proc/self/ns/mnt"))
+"""
+
+
+def test_where_the_kernel_refuses_nothing_is_changed(place: Place) -> None:
+    source = REFUSED.format(
+        here=str(place.base), root=str(place.root), copy=place.path("copy"), layers=place.path("layers")
+    )
+    done = subprocess.run(
+        place.command("-c", source), env=place.environment(), cwd=place.root, capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["[] ['mount']", "unshare: No space left on device True"], done.stderr
