@@ -36,7 +36,7 @@ __all__ = [
 
 @frozen
 class Project:
-    """What an adapter may know of the project that it is asked to work on.
+    """What an adapter gets of the project that it works on.
 
     A workspace with several tools has several projects, each at a root of its own: paths are relative to that.
     """
@@ -47,8 +47,8 @@ class Project:
     settings: Mapping[str, Any] = field(factory=dict)  # the adapter's own table in the bridge's configuration
     python: Path | None = None  # the project's interpreter, when the user named it or one was found
     _jobs: int | Callable[[], int] = 1
-    nested: bool = False  # below the directory that the user opened, and nobody chose the tool for it by name
-    opened: Path | None = None  # that directory, where it is known: what lies around it isn't looked at
+    nested: bool = False  # below the directory that the user opened, and not chosen for this folder by name
+    opened: Path | None = None  # that directory, where there is one: what lies around it is never read
 
     @property
     def jobs(self) -> int:
@@ -63,7 +63,12 @@ class Finding:
     good: bool
     subject: str  # "mutmut", "interpreter", "tests" …
     text: str  # what was found, or what is wrong
-    remedy: str | None = None  # the exact command or setting that mends it
+    remedy: str | None = None  # the command or setting that fixes it
+
+    @classmethod
+    def of_error(cls, subject: str, error: BridgeError) -> Self:
+        """What is wrong, with its remedy."""
+        return cls(False, subject, error.problem, error.remedy)
 
 
 class Adapter(Protocol):
@@ -81,37 +86,37 @@ class Adapter(Protocol):
     `aclose`.
 
     Back-pressure: the next mutant is started only while somebody awaits the next result (those already started may
-    finish). That is how the front end lets a newer request go first: it stops asking the older one.
+    finish). That is how the front end lets a newer request go first: it doesn't ask for the older one's next result.
 
     Concurrency: any number of `discover` and `test` generators may be alive at once.
 
-    Errors: `ToolError` or `ConfigurationError`, with one clear sentence that says what to do next. `BaselineError` when
+    Errors: `ToolError` or `ConfigurationError`, with a problem and the remedy for it. `BaselineError` when
     the tests fail without any mutant; an adapter that goes on with the tests that pass calls `log_failing_tests`.
     """
 
     name: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]
     """Names of files, or patterns of them, in whose directory a project of this tool may have its root. The directory
-    that the user opened is always asked, those below it (`project.nested`) when they have such a file."""
+    that the user opened is always looked at, those below it (`project.nested`) when they have such a file."""
 
     sources: ClassVar[tuple[str, ...]]
     """Patterns of the names of files that it could mutate; () when those are no particular ones. Where no tool is set
-    up, `msp-bridge doctor` speaks first of those that fit what is there, and hardly of those that don't. Of two tools
-    for the same files, one that is merely installed gives way to one that is configured: one that `detect` finds in a
-    nested project without an interpreter."""
+    up, `msp-bridge doctor` lists those first that fit the files there. Of two tools for the same files, one that is
+    merely installed gives way to one that is configured: one that `detect` finds in a nested project without an
+    interpreter."""
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
         """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process. Runs in a thread.
 
-        In a nested project only what is set up there counts, for what is installed around it is everybody's. None too
-        when `project.config_file` is not one that the tool could be configured with: then it is asked without it.
+        In a nested project only what is set up there counts, for what is installed around it is shared. None too when
+        `project.config_file` is not one that the tool could be configured with: then it is called again without it.
         """
         ...
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """What `msp-bridge doctor` says where `detect` found nothing: what is missing, and how to set it up. Cheap."""
+        """What `msp-bridge doctor` shows where `detect` found nothing: what is missing, how to set it up. Cheap."""
         ...
 
     def claims(self, path: str) -> bool:
@@ -134,7 +139,7 @@ class Adapter(Protocol):
         ...
 
     def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """What `msp-bridge doctor` says of this tool on this project: found, wrong, and how to mend it."""
+        """What `msp-bridge doctor` shows of this tool on this project: what was found, what is wrong, how to fix it."""
         ...
 
     async def aclose(self) -> None:

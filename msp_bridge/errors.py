@@ -9,6 +9,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+SEE_DOCTOR = "`msp-bridge doctor` says what is missing"  # a remedy; `doctor` itself leaves it out
+
 
 class BridgeError(Exception):
     """Something that the user can fix.

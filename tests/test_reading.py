@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from msp_bridge import reading
-from msp_bridge.workspace.configuration import Configuration
-from msp_bridge.workspace.fingerprint import fingerprint
-from msp_bridge.workspace.workspace import Workspace
+from msp_bridge.workspace.configuration import Configuration, fingerprint
+from msp_bridge.workspace.detection import detect_projects
 
 
 @contextlib.contextmanager
@@ -86,6 +85,6 @@ def test_a_pipe_in_the_place_of_a_configuration_keeps_nobody_waiting(name: str, 
     (root / "sub").mkdir(parents=True)
     (root / "package.json").write_text('{"devDependencies": {"@stryker-mutator/core": "*"}}')
     os.mkfifo(root / "sub" / name)
-    survey = Workspace.survey(root, Configuration(), None)
-    assert fingerprint(root, f"sub/{name}", survey.folders)
-    assert survey.places()[0].tools[0].label == "stryker-js"
+    projects = detect_projects(root, Configuration())
+    assert fingerprint(root, f"sub/{name}", [folder.path for folder in projects.folders])
+    assert projects.tools[0].label == "stryker-js"

@@ -19,8 +19,7 @@ from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
-from msp_bridge.workspace.faulty import Faulty
-from msp_bridge.workspace.tool import Tool
+from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.workspace import Workspace
 
 VSCODE = "vscode"
@@ -137,11 +136,11 @@ def _endings(options: Options) -> set[str]:
     return found if found.isdisjoint(SCRIPTS) else found | SCRIPTS
 
 
-def _tools(options: Options) -> list[Tool]:
+def _tools(options: Options) -> list[MountedAdapter]:
     """Those that are at work; of a folder whose tools can't be had it is only told why."""
     tools = []
     for tool in Workspace.open(options.root, options.configuration, options.named).tools:
-        if isinstance(tool.adapter, Faulty):
+        if isinstance(tool.adapter, UnavailableAdapter):
             click.echo(f"msp-bridge: {tool.folder} is left out of watchPattern: {tool.adapter.reason}", err=True)
         else:
             tools.append(tool)

@@ -139,7 +139,7 @@ class Run:
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
             changes = await self._changes()
             selection = self._selection(changes)
-            tools = ", ".join(tool.label for tool in workspace.asked(selection) or workspace.tools)
+            tools = ", ".join(tool.label for tool in workspace.tools_for(selection) or workspace.tools)
             with console.status(Text(f"{tools}: looking for mutants")):
                 mutants = await self._mutants(workspace, selection, changes)
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)

@@ -1,18 +1,23 @@
-"""Which adapters are installed."""
+"""The adapters: which are installed, and each as the workspace uses it, mounted at the folder of its project."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from typing import ClassVar, Self
 
-from msp_bridge.adapter import Adapter
-from msp_bridge.errors import BridgeError
+from attrs import evolve, frozen
+
+from msp_bridge.adapter import Adapter, Finding, Mutant, Project, Result, Scope
+from msp_bridge.errors import BridgeError, ConfigurationError
 
 GROUP = "msp_bridge.adapters"
 
 
 def installed() -> dict[str, EntryPoint]:
-    """The adapters of the entry-point group `msp_bridge.adapters`, by name; nothing is imported yet."""
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    """The adapters of the entry-point group `msp_bridge.adapters`, sorted by name; none is imported."""
+    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
 
 
 def load(entry: EntryPoint) -> type[Adapter]:
@@ -20,7 +25,100 @@ def load(entry: EntryPoint) -> type[Adapter]:
     try:
         adapter: type[Adapter] = entry.load()
     except Exception as error:  # somebody else's code: whatever goes wrong in it must not look like our fault
-        raise BridgeError(
-            f"the adapter {entry.name} ({entry.value}) can't be loaded: {error!r}; reinstall or remove it"
-        ) from error
+        problem = f"the adapter {entry.name} ({entry.value}) can't be loaded: {error!r}"
+        raise BridgeError(problem, "reinstall or remove it") from error
     return adapter
+
+
+@frozen(eq=False)
+class MountedAdapter:
+    """An adapter whose project is the workspace's root, or a folder in it. All paths here are the workspace's.
+
+    A mutant keeps its handle on the way out and back in: only its path differs.
+    """
+
+    adapter: Adapter
+    folder: str = ""  # relative to the workspace's root, with a `/` at the end
+
+    @property
+    def label(self) -> str:
+        """Its name in messages; there is one of each label in a workspace."""
+        return label(self.adapter.name, self.folder)
+
+    def claims(self, path: str) -> bool:
+        """Whether the tool could mutate the file `path`."""
+        return path.startswith(self.folder) and self.adapter.claims(path[len(self.folder) :])
+
+    def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        """See `Adapter.discover`."""
+        return self._discover(scope) if self.folder else self.adapter.discover(scope)
+
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        """See `Adapter.test`."""
+        return self._test(mutants) if self.folder else self.adapter.test(mutants)
+
+    async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:
+            async for mutant in mutants:
+                yield evolve(mutant, path=self.folder + mutant.path)
+
+    async def _test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
+        async with contextlib.aclosing(self.adapter.test(list(outer))) as results:
+            async for result in results:
+                known = outer.get(result.mutant)
+                yield evolve(result, mutant=known or evolve(result.mutant, path=self.folder + result.mutant.path))
+
+    def _inner(self, scope: Scope) -> Scope:
+        if scope.paths is None or scope.covers(self.folder):
+            return Scope()
+        return Scope(frozenset(path[len(self.folder) :] for path in scope.paths if path.startswith(self.folder)))
+
+
+@frozen(eq=False)
+class UnavailableAdapter:
+    """Stands where the tools of a folder can't be used, and raises the reason for whatever is asked of them.
+
+    It claims all files of its folder, so that none falls to a tool around it.
+    """
+
+    name: ClassVar[str] = "msp-bridge"
+    markers: ClassVar[tuple[str, ...]] = ()
+    sources: ClassVar[tuple[str, ...]] = ()
+    reason: BridgeError
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        """Never: it takes the place of another adapter."""
+        return None
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        """Nothing is missing."""
+        return Finding(True, cls.name, f"nothing is wrong in {project.root}")
+
+    def claims(self, path: str) -> bool:
+        """All of them."""
+        return True
+
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        """Raises ConfigurationError."""
+        raise ConfigurationError(self.reason.problem, self.reason.remedy)
+        yield  # what makes it a generator
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        """Raises ConfigurationError."""
+        raise ConfigurationError(self.reason.problem, self.reason.remedy)
+        yield
+
+    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+        """The reason."""
+        yield Finding.of_error(self.name, self.reason)
+
+    async def aclose(self) -> None:
+        """Nothing runs."""
+
+
+def label(name: str, folder: str) -> str:
+    """The name in messages of the adapter `name` in `folder`."""
+    return f"{name} in {folder}" if folder else name

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from attrs import evolve, field, frozen
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
-from msp_bridge.workspace.boundary import Boundary
+from msp_bridge.workspace.tree import Boundary
 
 OWN_FILE = "msp-bridge.toml"
 PYPROJECT = "pyproject.toml"
@@ -46,33 +47,79 @@ class Configuration:
         )
 
 
-@frozen
-class Misplaced:
-    """A tool's table that is about the root, where that tool isn't set up: nobody would read it."""
+def misplaced_table(
+    name: str, folders: Sequence[str], lacking: Sequence[str], root: Path, named: str | None
+) -> ConfigurationError:
+    """What is wrong with a tool's table that is about the root, where that tool isn't set up.
 
-    name: str  # the adapter's
-    folders: tuple[str, ...]  # where it is set up instead, each with a `/` at the end
-    lacking: tuple[str, ...]  # those of them that have no such table of their own
-    prefix: str = ""  # of the names of all tables in that file
+    `name` is the adapter's. `folders` are those where it is set up instead, each with a `/` at the end, and `lacking`
+    those of them that have no such table of their own. `named` is the file that the user named for `root`.
+    """
+    prefix = _prefix_of_tables(root, named)
+    nowhere = "" if folders else ", nor in any folder"
+    problem = f"`[{prefix}{name}]` is about the root, where {name} isn't set up{nowhere}"
+    if not folders:
+        return ConfigurationError(problem, "set it up, or remove the table")
+    if not lacking:
+        return ConfigurationError(problem, f"remove the table, as each folder where {name} is set up has its own")
+    tables = [f"[{prefix}folders.{_quoted(folder)}.{name}]" for folder in lacking[:SHOWN]]
+    if len(lacking) > SHOWN:
+        tables.append(f"and so on for {len(lacking) - SHOWN} more")
+    own = f"{lacking[0]}msp-bridge.toml" if len(lacking) == 1 else "the msp-bridge.toml of each"
+    return ConfigurationError(problem, f"write {', '.join(tables)}, or [{name}] in {own}")
 
-    @property
-    def fault(self) -> str:
-        """What is wrong."""
-        nowhere = "" if self.folders else ", nor in any folder"
-        return f"`[{self.prefix}{self.name}]` is about the root, where {self.name} isn't set up{nowhere}"
 
-    @property
-    def remedy(self) -> str:
-        """What to do about it."""
-        if not self.folders:
-            return "set it up, or remove the table"
-        if not self.lacking:
-            return f"remove the table: where {self.name} is set up there are others"
-        tables = [f"[{self.prefix}folders.{_quoted(folder)}.{self.name}]" for folder in self.lacking[:SHOWN]]
-        if len(self.lacking) > SHOWN:
-            tables.append(f"and so on for {len(self.lacking) - SHOWN} more")
-        own = f"{self.lacking[0]}msp-bridge.toml" if len(self.lacking) == 1 else "the msp-bridge.toml of each"
-        return f"write {', '.join(tables)}, or [{self.name}] in {own}"
+class FolderConfigurations:
+    """What holds in each folder of the workspace at `root`. Folders are relative to it, with a `/` at the end.
+
+    What is said closest to a project goes before what is said around it, and the command line before everything. The
+    interpreter, the tool's own file and the adapters' tables are each folder's own: they aren't inherited.
+    """
+
+    def __init__(self, root: Path, options: Configuration, named: str | None, adapters: Collection[str]) -> None:
+        """`options` are the command line's. Raises ConfigurationError when the root's configuration is wrong."""
+        self._root, self._options, self._adapters = root, options, adapters
+        self.root = options.over(load_configuration(root, named, adapters))
+        self._read: dict[str, Configuration] = {"": self.root}  # what the folder's own file says
+
+    def of(self, folder: str) -> tuple[Configuration, bool]:
+        """What holds in `folder`, and whether its adapters were chosen for it in particular, below the root.
+
+        Raises ConfigurationError when its own file is wrong.
+        """
+        if not folder:
+            return self.root, False
+        here, around = Configuration(), self.root.adapters
+        for about, said in self._said_around(folder):
+            if about == folder:
+                here = said.over(here)
+            elif folder.startswith(about) and said.adapters is not None:
+                around = said.adapters
+        here = load_configuration(self._root / folder, None, self._adapters).over(here)
+        chosen_here = here.adapters is not None and self._options.adapters is None
+        return self._options.over(here.over(Configuration(adapters=around))), chosen_here
+
+    def named_in(self, folder: str) -> list[str]:
+        """The folders that the folder's own file speaks of."""
+        return [f"{folder}{name}" for name in self._own(folder).folders]
+
+    def _said_around(self, folder: str) -> Iterator[tuple[str, Configuration]]:
+        """What files around `folder` say, of which folder; the outermost file first, in each the outermost folder."""
+        parts = folder.split("/")[:-2]
+        for place in ("", *(f"{'/'.join(parts[: depth + 1])}/" for depth in range(len(parts)))):
+            said = self._own(place)
+            if place:
+                yield place, said
+            yield from ((f"{place}{name}", inner) for name, inner in sorted(said.folders.items()))
+
+    def _own(self, folder: str) -> Configuration:
+        """Nothing when the file is wrong: `of` raises that for the folder itself."""
+        if folder not in self._read:
+            try:
+                self._read[folder] = load_configuration(self._root / folder, None, self._adapters)
+            except ConfigurationError:
+                self._read[folder] = Configuration()
+        return self._read[folder]
 
 
 def load_configuration(root: Path, named: str | None, adapters: Collection[str]) -> Configuration:
@@ -97,17 +144,22 @@ def named_file(root: Path, named: str) -> Path:
     file = Path(os.path.abspath(root / named))
     if not os.path.isfile(file):  # unlike Path.is_file, it takes any name
         raise ConfigurationError(
-            f"there is no configuration file {named!r} in {root}; correct the path, or leave it out"
+            f"there is no configuration file {named!r} in {root}", "correct the path, or leave it out"
         )
     return file
 
 
-def prefix_of_tables(root: Path, named: str | None) -> str:
-    """What stands before the name of each table in the file that `load_configuration` reads for these."""
-    name = None if named is None else Path(named).name
-    if name not in (OWN_FILE, PYPROJECT):
-        name = OWN_FILE if (root / OWN_FILE).is_file() else PYPROJECT
-    return "" if name == OWN_FILE else "tool.msp-bridge."
+def fingerprint(root: Path, named: str | None, folders: Iterable[str] = ("",)) -> str:
+    """Changes when a configuration file that decides about the workspace at `root` changes, appears or vanishes.
+
+    `folders` are those, relative to `root`, where its projects may be; other ones make another fingerprint.
+    """
+    digest = hashlib.sha256()
+    files = [f"{folder}{name}" for folder in folders for name in (OWN_FILE, PYPROJECT, "setup.cfg")]
+    for name in (*files, *([] if named is None else [named])):
+        content = reading.digest(root / name) or ""
+        digest.update(name.encode("utf-8", "surrogatepass") + b"\0" + content.encode() + b"\0")
+    return digest.hexdigest()
 
 
 def check_named(root: Path, named: str, started_with: str | None) -> None:
@@ -122,16 +174,16 @@ def check_named(root: Path, named: str, started_with: str | None) -> None:
     relative = Boundary(root).relative(named)
     if relative is None:
         raise ConfigurationError(
-            f"the configuration file {named!r} is not in {root}, and a client may name no other: "
-            "start the server with `--config` and this file"
+            f"the configuration file {named!r} is not in {root}, and a client may name no other",
+            "start the server with `--config` and this file",
         )
     if not _is_own(root, relative):
         raise ConfigurationError(
-            f"the configuration file {named!r} is a dependency's, or a cache's, and not this project's: name another, "
-            "or start the server with `--config` and this file"
+            f"the configuration file {named!r} is a dependency's, or a cache's, and not this project's",
+            "name another, or start the server with `--config` and this file",
         )
     if os.path.isfile(file) and os.path.getsize(file) > MAX_SIZE:
-        raise ConfigurationError(f"{named!r} is too big for a configuration file; name another")
+        raise ConfigurationError(f"{named!r} is too big for a configuration file", "name another")
 
 
 def _is_own(root: Path, path: str) -> bool:
@@ -173,7 +225,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     own = {"adapter", "python", "jobs", "folders"}
     for key in table:
         if key not in own and key not in adapters:
-            raise ConfigurationError(f"{where}: unknown key {key!r}; {_suggestion(key, [*own, *adapters])}")
+            raise ConfigurationError(f"{where}: unknown key {key!r}", _suggestion(key, [*own, *adapters]))
     python = _string(table, "python", where)
     return Configuration(
         adapters=_adapters(table, where, adapters),
@@ -191,11 +243,13 @@ def _folders(
     for name, inner in (_table(table, "folders", where) if "folders" in table else {}).items():
         within, folder = f"{where}, folders.{name!r}", os.path.normpath(name)
         if os.path.isabs(folder) or folder.split(os.sep)[0] in (os.curdir, os.pardir):
-            raise ConfigurationError(f"{within}: name a folder below {root}, relative to it")
+            raise ConfigurationError(f"{within} names no folder below {root}", "name one, relative to it")
         if not os.path.isdir(root / folder):
-            raise ConfigurationError(f"{within}: there is no such folder in {root}; correct the name, or leave it out")
+            raise ConfigurationError(
+                f"{within}: there is no such folder in {root}", "correct the name, or leave it out"
+            )
         if isinstance(inner, dict) and "folders" in inner:
-            raise ConfigurationError(f"{within}: write the folders in it as 'folders.\"{name}/…\"', not one in another")
+            raise ConfigurationError(f"{within} has folders in it", f"write them as 'folders.\"{name}/…\"'")
         folders[f"{folder.replace(os.sep, '/')}/"] = _configuration(
             inner, within, root / folder, adapters, root / folder
         )
@@ -216,7 +270,7 @@ def check_adapters(names: tuple[str, ...], where: str, known: Collection[str]) -
     """`names`, if there is an adapter of each. Raises ConfigurationError."""
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"{where}: there is no adapter {name!r}; {_suggestion(name, known)}")
+            raise ConfigurationError(f"{where}: there is no adapter {name!r}", _suggestion(name, known))
     return names
 
 
@@ -244,6 +298,14 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 def _suggestion(wrong: str, known: Collection[str]) -> str:
     close = difflib.get_close_matches(wrong, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(known))}"
+
+
+def _prefix_of_tables(root: Path, named: str | None) -> str:
+    """What stands before the name of each table in the file that `load_configuration` reads for these."""
+    name = None if named is None else Path(named).name
+    if name not in (OWN_FILE, PYPROJECT):
+        name = OWN_FILE if (root / OWN_FILE).is_file() else PYPROJECT
+    return "" if name == OWN_FILE else "tool.msp-bridge."
 
 
 def _quoted(folder: str) -> str:

@@ -1,20 +1,28 @@
-"""Where a project's Python interpreter is: editors start a server without activating anything."""
+"""Where a project's Python interpreter is: editors start a server without activating anything.
+
+The environment that the bridge runs in may be the project's, too, unless nothing but the bridge is in it.
+"""
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
+import importlib.metadata
 import os
 import re
 import shutil
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.workspace.own_environment import is_for_the_bridge_alone
 
+BRIDGE = "msp-bridge"
+INSTALLERS = ("pip", "setuptools", "wheel")  # any environment may have them
+REQUIRED = re.compile(r"[\w.-]+")  # the name at the beginning of a requirement
 BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
 
 
@@ -22,7 +30,7 @@ def named_interpreter(named: Path) -> Path:
     """The interpreter that the user `named`, or that of the environment so named. Raises ConfigurationError."""
     python = interpreter_of(named)
     if python is None:
-        raise ConfigurationError(f"there is no interpreter {named}; correct the setting `python`")
+        raise ConfigurationError(f"there is no interpreter {named}", "correct the setting `python`")
     return python
 
 
@@ -38,7 +46,7 @@ def interpreter_of(named: Path) -> Path | None:
 def find_interpreter(
     root: Path, environment: Mapping[str, str] = os.environ, *, opened: Path | None = None
 ) -> Path | None:
-    """The first interpreter that exists, in the order in which `candidates` names them."""
+    """The first interpreter that exists, in the order of `candidates`."""
     named = candidates(root, environment, opened)
     return next((python for python in named if python.is_file() and os.access(python, os.X_OK)), None)
 
@@ -119,3 +127,42 @@ def _home(environment: Mapping[str, str], variable: str, mac: str, other: str) -
     if named := environment.get(variable):
         return Path(named)
     return Path.home() / (mac if sys.platform == "darwin" else other)
+
+
+def is_for_the_bridge_alone() -> bool:
+    """Whether nothing is installed but the bridge and what it requires, its extras included: as pipx does it."""
+    sites = tuple(dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib")))
+    return _holds_only(BRIDGE, sites, tuple(map(_modified, sites)))
+
+
+@functools.lru_cache(maxsize=1)
+def _holds_only(name: str, sites: tuple[str, ...], _: tuple[int, ...]) -> bool:
+    """Called for each project of a tree; looked up again when something was installed or removed."""
+    found = importlib.metadata.distributions(path=list(sites))
+    present = {_normal(one.metadata["Name"]): one for one in found if _is_named(one)}
+    pending, due = [name, *INSTALLERS], set()
+    while pending:
+        if (one := _normal(pending.pop())) in due:
+            continue
+        due.add(one)
+        required = (present[one].requires or ()) if one in present else ()
+        wanted = (line for line in required if one == name or "extra ==" not in line)
+        pending += [match[0] for line in wanted if (match := REQUIRED.match(line))]
+    return present.keys() <= due
+
+
+def _is_named(found: importlib.metadata.Distribution) -> bool:
+    """An uninstall of pip's that fails leaves directories without metadata, such as `~ip-23.0.dist-info`."""
+    metadata = found.metadata  # None, or nothing in it, by the version of Python
+    return bool(metadata) and "Name" in metadata
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _modified(directory: str) -> int:
+    try:
+        return os.stat(directory).st_mtime_ns
+    except OSError:
+        return 0

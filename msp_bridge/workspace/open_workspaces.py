@@ -11,7 +11,7 @@ from attrs import define
 
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.workspace.configuration import Configuration, check_named
-from msp_bridge.workspace.fingerprint import fingerprint
+from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.workspace import Workspace
 
 MAX_IDLE = 2  # workspaces that are kept warm without a request: each may hold a loaded test suite
@@ -21,7 +21,6 @@ MAX_LOOKS = 3  # at a tree whose configuration changes meanwhile; the next reque
 @define(eq=False)
 class _Entry:
     workspace: Workspace
-    fingerprints: tuple[str, str]  # before anything was read, of the root; before the tools were looked for, of all
     users: int = 0
 
 
@@ -44,20 +43,20 @@ class OpenWorkspaces:
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
-        async with self._use(named, survey=True):
+        async with self._use(named, look_again=True):
             return
 
     @contextlib.asynccontextmanager
     async def use(self, named: str | None) -> AsyncIterator[Workspace]:
         """The workspace with the configuration of the file `named`, or the default one; raises ConfigurationError."""
-        async with self._use(named, survey=False) as workspace:
+        async with self._use(named, look_again=False) as workspace:
             yield workspace
 
     @contextlib.asynccontextmanager
-    async def _use(self, named: str | None, *, survey: bool) -> AsyncIterator[Workspace]:
+    async def _use(self, named: str | None, *, look_again: bool) -> AsyncIterator[Workspace]:
         if named:
             check_named(self._root, named, self._named)
-        entry = await self._entry(named or self._named, survey)
+        entry = await self._entry(named or self._named, look_again)
         entry.users += 1  # nothing was awaited since it was found: it hasn't ended meanwhile
         try:
             await self._end_idle()
@@ -72,10 +71,10 @@ class OpenWorkspaces:
         self._entries, self._outdated = {}, []
         await _close(entries)
 
-    async def _entry(self, named: str | None, survey: bool) -> _Entry:
-        if survey or not self._is_current(named):
+    async def _entry(self, named: str | None, look_again: bool) -> _Entry:
+        if look_again or not self._is_current(named):
             async with self._opening:
-                if survey or not self._is_current(named):  # another client may have opened it meanwhile
+                if look_again or not self._is_current(named):  # another client may have opened it meanwhile
                     self._keep(named, await in_thread(self._open, named))
         entry = self._entries.pop(named)
         self._entries[named] = entry  # at the end: the most recently used
@@ -84,30 +83,24 @@ class OpenWorkspaces:
     def _open(self, named: str | None) -> _Entry:
         """A file that is saved meanwhile may have been read before: then once more."""
         for _ in range(MAX_LOOKS):
-            at_root = fingerprint(self._root, named)
-            survey = Workspace.survey(self._root, self._options, named)
-            everywhere = fingerprint(self._root, named, survey.folders)  # finding the folders takes the longest
-            opened = _Entry(Workspace.of(self._root, survey), (at_root, everywhere))
-            if self._is_up_to_date(opened, named):
+            projects = detect_projects(self._root, self._options, named)
+            if projects.is_current:
                 break
-        return opened
+        return _Entry(Workspace.of(projects))
 
     def _keep(self, named: str | None, opened: _Entry) -> None:
         """In the place of the one before, unless that is just like it: then its tools are warm."""
         before = self._entries.get(named)
         if before is not None:
-            if before.fingerprints == opened.fingerprints and opened.workspace.is_like(before.workspace):
+            old, new = before.workspace.projects, opened.workspace.projects
+            if old.fingerprints == new.fingerprints and new.is_like(old):
                 return
             self._outdated.append(before)
         self._entries[named] = opened
 
     def _is_current(self, named: str | None) -> bool:
         entry = self._entries.get(named)
-        return entry is not None and self._is_up_to_date(entry, named)
-
-    def _is_up_to_date(self, entry: _Entry, named: str | None) -> bool:
-        folders = entry.workspace.folders
-        return entry.fingerprints == (fingerprint(self._root, named), fingerprint(self._root, named, folders))
+        return entry is not None and entry.workspace.projects.is_current
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]

@@ -10,7 +10,7 @@ from typing import TypeVar
 from attrs import evolve, frozen
 
 from msp_bridge.model import Location, Mutant, Scope
-from msp_bridge.workspace.boundary import Boundary
+from msp_bridge.workspace.tree import Boundary
 
 
 @frozen

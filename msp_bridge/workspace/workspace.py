@@ -1,112 +1,134 @@
-"""Workspace: the tools of a tree behind two questions: which mutants are there, and what becomes of them."""
+"""Workspace: the tools of a tree, behind one way to discover mutants and one to test them.
+
+Theory of operation: the way of a request
+-----------------------------------------
+The problem. A tree has several projects with different tools. A request names files, ranges or known mutants anywhere
+in it, and its client must get every mutant exactly once: none twice, none never, whatever tools and users do
+meanwhile. Files are edited while a request runs, tools fail, and newer requests come.
+
+What is the same for every tool is done here, once:
+
+1. *Select.* Paths become relative to the root; what lies outside is dropped (`Selection.within`).
+2. *Divide.* The request becomes one `Part` for each tool whose files it is about (`ProjectMap.parts`). The parts run
+   side by side, and their results are merged as they come.
+3. *Discover once.* The part's tool discovers the files in its scope. What belongs to another tool, is not selected or
+   was seen before is left out. What remains is *due*: a result is owed for it.
+4. *Wait.* Before each result is asked for, the request waits for newer ones (`RequestScheduler`).
+5. *Test.* The adapter gets the due mutants as it yielded them, with their handles. A result makes its mutant no longer
+   due. One that is not due, or not any more, is dropped with a warning.
+6. *Again, if a file changed.* An adapter gives no result for a mutant whose file is not as it was discovered. So for
+   what is due still, the files are discovered again and steps 4 and 5 repeated, `ROUNDS` times in all. A mutant that
+   no longer exists is Ignored at once. Mutants that an edit added are not part of the request.
+7. *Settle.* Whatever is due in the end is Ignored with the reason, for one that is never reported would spin in the
+   editor for ever.
+
+Why step 6 is bounded: a log file in the tree, or a formatter that runs all the time, must not lead to no answer. Why it
+is here: when each adapter dealt with changes, each had other rules, and each looked its mutants up once more.
+
+Errors of one part don't keep the others from their results (`ProjectErrors`): they are raised when all parts are done.
+When a part fails that isn't the whole request, its due mutants get the error as their reason.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
-from attrs import evolve
+from attrs import define, evolve, field
 
+from msp_bridge.concurrency import merge_streams
+from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Scope, Status
-from msp_bridge.workspace.adapters import installed
-from msp_bridge.workspace.boundary import Boundary
+from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
-from msp_bridge.workspace.failures import Failures, told
-from msp_bridge.workspace.precedence import Precedence, Turn
-from msp_bridge.workspace.router import Part, Place, Router
+from msp_bridge.workspace.detection import detect_projects
+from msp_bridge.workspace.projects import Part, ProjectMap
+from msp_bridge.workspace.scheduler import RequestScheduler, Turn
 from msp_bridge.workspace.selection import Selection
-from msp_bridge.workspace.shares import Shares
-from msp_bridge.workspace.survey import Survey
-from msp_bridge.workspace.tool import Tool
+from msp_bridge.workspace.tree import Boundary
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 ROUNDS = 3  # times that a request tests the mutants of files that change meanwhile
 PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
 class Workspace:
-    """What is the same for every tool, done once: selecting, de-duplicating, reporting each mutant exactly once.
+    """Selecting, dividing, de-duplicating, and reporting each mutant exactly once (see the module).
 
     Cancelling: close the generator; when that returns, its processes have ended.
-    Ordering: `test` of a newer request goes before older ones (`Precedence`); `discover` waits for nobody. The tools of
-    one request run side by side, within one bound on the mutants that are tested at once (`Shares`).
-    Errors: of one project don't keep the others from their part (`Failures`); they are raised when that is done.
+    Ordering: `test` of a newer request goes before older ones (`RequestScheduler`); `discover` waits for nothing. The
+    tools of one request run side by side, within one bound on the mutants that are tested at once (`JobBudget`).
+    Errors: BridgeError; PartlyFailed when those that were asked for by name did their part.
     Resource handling: `aclose` ends the tools' warm processes.
     """
 
-    def __init__(self, root: Path, places: Sequence[Place], shares: Shares, folders: Sequence[str] = ("",)) -> None:
-        self.root, self.folders = root, folders  # relative to the root: where its projects may be
-        self._router, self._shares = Router(places), shares
-        self._precedence = Precedence()
-        self._told_of_links = False
+    def __init__(self, projects: ProjectMap) -> None:
+        self.projects, self.root = projects, projects.root
+        self._scheduler = RequestScheduler()
+        self._warned_of_links = False
 
     @classmethod
     def open(cls, root: Path, options: Configuration | None = None, named: str | None = None) -> Workspace:
         """The workspace at `root`; `options` go over what its configuration (perhaps the file `named`) says.
 
-        Raises ConfigurationError. Starts no process.
+        Raises BridgeError. Starts no process.
         """
-        return cls.of(root, cls.survey(root, options or Configuration(), named))
+        return cls.of(detect_projects(root, options or Configuration(), named))
 
     @classmethod
-    def of(cls, root: Path, survey: Survey) -> Workspace:
-        """The workspace at `root` with the tools that the survey finds. Raises ConfigurationError."""
-        return cls(root, survey.places(), survey.shares, survey.folders)
-
-    @staticmethod
-    def survey(root: Path, options: Configuration, named: str | None) -> Survey:
-        """What `open` looks at. Raises ConfigurationError."""
-        return Survey(root, options, named, installed())
+    def of(cls, projects: ProjectMap) -> Workspace:
+        """The workspace with these projects. Raises BridgeError when what was asked for can't be used."""
+        projects.check()
+        for error in projects.broken.values():
+            log.error("%s", error)
+        for error in projects.misplaced:
+            log.warning("%s", error)
+        return cls(projects)
 
     @property
-    def tools(self) -> list[Tool]:
+    def tools(self) -> Sequence[MountedAdapter]:
         """All that are set up, the root's first."""
-        return self._router.tools
-
-    def is_like(self, other: Workspace) -> bool:
-        """Whether the same tools are set up in the same folders."""
-        return (self.folders, [tool.label for tool in self.tools]) == (
-            other.folders,
-            [tool.label for tool in other.tools],
-        )
+        return self.projects.tools
 
     async def discover(self, selection: Selection) -> AsyncGenerator[Mutant, None]:
         """Every selected mutant once, file by file; several tools' files in any order."""
         selection = selection.within(self.root)
-        parts = self._parts(selection)
-        failures = Failures(parts)
-        found = {part: self._discover(part, selection) for part in parts}
-        async with contextlib.aclosing(failures.together(found)) as mutants:
+        errors = ProjectErrors(self._parts(selection))
+        found = {part: self._discover(part, selection) for part in errors.parts}
+        async with contextlib.aclosing(errors.merged(found)) as mutants:
             async for mutant in mutants:
                 yield mutant
-        failures.tell()
+        errors.raise_collected()
 
     async def test(self, selection: Selection) -> AsyncGenerator[Result, None]:
         """Exactly one result for each selected mutant, as soon as it is known."""
         selection = selection.within(self.root)
-        with self._precedence.turn() as turn:
-            parts = self._parts(selection)
-            failures = Failures(parts)
-            found = {part: self._test(part, selection, turn, alone=len(parts) == 1) for part in parts}
-            async with contextlib.aclosing(failures.together(found)) as results:
+        with self._scheduler.turn() as turn:
+            errors = ProjectErrors(self._parts(selection))
+            alone = len(errors.parts) == 1
+            found = {part: self._test(part, selection, turn, alone=alone) for part in errors.parts}
+            async with contextlib.aclosing(errors.merged(found)) as results:
                 async for result in results:
-                    with turn.rest():
+                    with turn.paused():
                         yield result
-            failures.tell()
+            errors.raise_collected()
 
-    def asked(self, selection: Selection) -> list[Tool]:
+    def tools_for(self, selection: Selection) -> list[MountedAdapter]:
         """The tools that have a part in such a request."""
         return [part.tool for part in self._parts(selection.within(self.root))]
 
     def named_files(self, selection: Selection) -> list[str]:
         """The files that were asked for by name and may have mutants: an answer mentions them even without any."""
         named = selection.within(self.root).named_files
-        return [path for path in named if self._router.owner(path) is not None and (self.root / path).is_file()]
+        return [path for path in named if self.projects.owner(path) is not None and (self.root / path).is_file()]
 
     async def aclose(self) -> None:
         """End the tools' warm processes."""
@@ -115,21 +137,21 @@ class Workspace:
             if isinstance(failure, Exception):  # one tool's fault keeps no other from ending
                 log.error("a tool could not be closed", exc_info=failure)
 
-    def _owner(self, boundary: Boundary, path: str) -> Tool | None:
+    def _owner(self, boundary: Boundary, path: str) -> MountedAdapter | None:
         if boundary.holds(path):
-            return self._router.owner(path)
-        level = logging.DEBUG if self._told_of_links else logging.WARNING  # there may be thousands
+            return self.projects.owner(path)
+        level = logging.DEBUG if self._warned_of_links else logging.WARNING  # there may be thousands
         log.log(level, "%s is left out: a link leads out of %s; open a directory that has both", path, self.root)
-        self._told_of_links = True
+        self._warned_of_links = True
         return None
 
     def _parts(self, selection: Selection) -> list[Part]:
-        return [] if selection.empty else self._router.parts(selection.scope)
+        return [] if selection.empty else self.projects.parts(selection.scope)
 
     async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant, None]:
         tool = part.tool
         seen: set[Mutant] = set()
-        owner = cache(partial(self._owner, Boundary(self.root)))  # asked once for each file, not for each mutant
+        owner = cache(partial(self._owner, Boundary(self.root)))  # once for each file, not for each mutant
         looked_at = 0
         async with contextlib.aclosing(tool.discover(part.scope)) as mutants:
             async for mutant in mutants:
@@ -141,45 +163,43 @@ class Workspace:
                     yield mutant
 
     async def _test(self, part: Part, selection: Selection, turn: Turn, *, alone: bool) -> AsyncGenerator[Result, None]:
-        """A failure that isn't the whole answer is the reason of each mutant that it left without a result, too."""
-        due: dict[Mutant, bool] | None = None
+        """Steps 3 to 7. A failure that isn't the whole answer becomes the reason of what is due still, too."""
+        due: dict[Mutant, None] | None = None
         reason, failure = "", None
         try:
             due = await self._due(part, selection)
             for rounds in range(1, ROUNDS + 1):
-                async with contextlib.aclosing(self._asked(part.tool, due, turn)) as results:
+                async with contextlib.aclosing(self._results(part.tool, due, turn)) as results:
                     async for result in results:
                         yield result
                 if not due:
                     return
-                reason = (
-                    f"{part.tool.adapter.name} gave no result for it in {rounds} attempts, as when its file changes"
-                )
+                name = part.tool.adapter.name
+                reason = f"{name} gave no result for it in {rounds} attempts, as when its file keeps changing"
                 if rounds < ROUNDS:
-                    found = await self._due(evolve(part, scope=Scope(frozenset(one.path for one in due))), selection)
+                    found = await self._due(_narrowed(part, due), selection)
                     for gone in [mutant for mutant in due if mutant not in found]:
                         del due[gone]
                         yield _untested(gone, "its file has changed since, and it no longer exists: discover again")
-                    due = {mutant: True for mutant in found if mutant in due}  # with the handles of the file as it is
+                    due = {mutant: None for mutant in found if mutant in due}  # with the handles of the file as it is
         except Exception as error:
             if alone:
                 raise
-            reason, failure = str(told(error)), error
-        # One that is never reported would spin in the editor for ever.
+            reason, failure = str(_as_bridge_error(error)), error
         for mutant in self._known(part.tool, selection) if due is None else due:
             yield _untested(mutant, reason)
         if failure is not None:
             raise failure
 
-    async def _due(self, part: Part, selection: Selection) -> dict[Mutant, bool]:
+    async def _due(self, part: Part, selection: Selection) -> dict[Mutant, None]:
         async with contextlib.aclosing(self._discover(part, selection)) as mutants:
-            return dict.fromkeys([mutant async for mutant in mutants], True)
+            return dict.fromkeys([mutant async for mutant in mutants])
 
-    async def _asked(self, tool: Tool, due: dict[Mutant, bool], turn: Turn) -> AsyncGenerator[Result, None]:
+    async def _results(self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn) -> AsyncGenerator[Result, None]:
         """What the tool finds out; what it has a result for is no longer due."""
         if not due:
             return
-        with self._shares.party(tool.label):
+        with self.projects.budget.active(tool.label):
             async with contextlib.aclosing(tool.test(list(due))) as results:
                 while True:
                     await self._wait(turn, tool)
@@ -187,22 +207,71 @@ class Workspace:
                         result = await anext(results)
                     except StopAsyncIteration:
                         return
-                    if due.pop(result.mutant, False):
+                    if result.mutant in due:
+                        del due[result.mutant]
                         yield result
                     else:
                         log.warning("%s gave a result that is not due: %s", tool.label, result)
 
-    def _known(self, tool: Tool, selection: Selection) -> list[Mutant]:
+    def _known(self, tool: MountedAdapter, selection: Selection) -> list[Mutant]:
         """The tool's mutants that the client named one by one: what is due when they can't be discovered."""
         owner = cache(partial(self._owner, Boundary(self.root)))
         known = dict.fromkeys(known.mutant for known in selection.mutants or ())
         return [mutant for mutant in known if mutant is not None and owner(mutant.path) is tool]
 
-    async def _wait(self, turn: Turn, tool: Tool) -> None:
+    async def _wait(self, turn: Turn, tool: MountedAdapter) -> None:
         """Until no newer request wants to go on; meanwhile the tool's share is the others'."""
         if not turn.may_go_on.is_set():
-            with self._shares.without(tool.label):
+            with self.projects.budget.paused(tool.label):
                 await turn.wait()
+
+
+@define
+class ProjectErrors:
+    """What went wrong in the parts of one request, kept until the others have done theirs."""
+
+    parts: Sequence[Part]
+    _found: dict[Part, BridgeError] = field(factory=dict)
+
+    def merged(self, sources: Mapping[Part, AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        """What the parts' sources yield, each until it fails. The failure of the only one is raised at once."""
+        if len(self.parts) == 1:  # the usual case, and merging takes its time for each result
+            return next(iter(sources.values()))
+        return merge_streams([self._collecting(part, source) for part, source in sources.items()])
+
+    def raise_collected(self) -> None:
+        """Raises SeveralErrors when all parts failed that were asked for by name, PartlyFailed when some did.
+
+        VS Code always asks by name, for all that lies at the top; with an error it drops the results of all parts.
+        """
+        if not self._found:
+            return
+        found = sorted(self._found.items(), key=lambda item: item[0].tool.label)
+        errors = [error.labelled(part.tool.label) for part, error in found]
+        wanted = [part for part in self.parts if part.named] or self.parts
+        if all(part in self._found for part in wanted):
+            raise SeveralErrors(errors)
+        raise PartlyFailed(errors)
+
+    async def _collecting(self, part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+        try:
+            async with contextlib.aclosing(source):
+                async for item in source:
+                    yield item
+        except Exception as error:  # a fault of one adapter is no reason for another's results to be lost
+            self._found[part] = _as_bridge_error(error)
+            if self._found[part] is not error:
+                log.exception("a fault of %s", part.tool.label)
+
+
+def _as_bridge_error(error: Exception) -> BridgeError:
+    if isinstance(error, BridgeError):
+        return error
+    return BridgeError(f"{error!r}, a fault of the adapter", "please report it, with the log")
+
+
+def _narrowed(part: Part, mutants: Iterable[Mutant]) -> Part:
+    return evolve(part, scope=Scope(frozenset(mutant.path for mutant in mutants)))
 
 
 def _untested(mutant: Mutant, reason: str) -> Result:

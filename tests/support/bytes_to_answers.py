@@ -20,9 +20,7 @@ from attrs import frozen
 from msp_bridge.adapter import Finding, Location, Mutant, Position, Project, Result, Scope, Status
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.server import serve_client
-from msp_bridge.workspace.router import Place
-from msp_bridge.workspace.shares import Shares
-from msp_bridge.workspace.tool import Tool
+from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.workspace import Workspace
 
 LIMIT = 20.0  # s; a server that needs longer for a few bytes hangs
@@ -72,7 +70,9 @@ class OneWorkspace:
     """In the place of OpenWorkspaces: the same one for every configuration, so that no input makes us read files."""
 
     def __init__(self) -> None:
-        self._workspace = Workspace(ROOT, [Place("", (Tool(Fixed()),))], Shares(1))
+        self._workspace = Workspace(
+            ProjectMap(ROOT, (ProjectFolder("", (Candidate("fixed", Fixed, Project(ROOT, ROOT), Fixed()),)),))
+        )
 
     async def check(self, named: str | None) -> None:
         if named is not None:

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.workspace.interpreter import candidates, find_interpreter
-from msp_bridge.workspace.own_environment import is_for_the_bridge_alone
+from msp_bridge.workspace.interpreter import candidates, find_interpreter, is_for_the_bridge_alone
 
 Environment = Callable[[Path], Path]
 

@@ -12,17 +12,17 @@ import pytest
 from msp_bridge.adapter import Adapter
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.adapters import GROUP, installed
-from msp_bridge.workspace.cache import cache_of
-from msp_bridge.workspace.configuration import Configuration, check_adapters, load_configuration
-from msp_bridge.workspace.fingerprint import fingerprint
-from msp_bridge.workspace.survey import Survey
+from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
+from msp_bridge.workspace.detection import detect_projects
+from msp_bridge.workspace.tree import cache_of
+from msp_bridge.workspace.workspace import Workspace
 
 ADAPTERS = ["mutmut", "cosmic-ray"]
 
 
 def detect(root: Path, configuration: Configuration, known: Mapping[str, EntryPoint]) -> list[Adapter]:
     """The adapters of a workspace at `root` with `configuration` as its command line's."""
-    return [tool.adapter for place in Survey(root, configuration, None, known).places() for tool in place.tools]
+    return [tool.adapter for tool in Workspace.of(detect_projects(root, configuration, None, known)).tools]
 
 
 def load(root: Path, named: str | None = None) -> Configuration:
@@ -96,11 +96,11 @@ def test_the_command_line_goes_before_the_file() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("jbos = 1", "msp-bridge.toml: unknown key 'jbos'; did you mean 'jobs'?"),
-        ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt'; did you mean 'mutmut'?"),
+        ("jbos = 1", "msp-bridge.toml: unknown key 'jbos': did you mean 'jobs'?"),
+        ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt': did you mean 'mutmut'?"),
         (
             "zzz = 1",
-            "msp-bridge.toml: unknown key 'zzz'; choose from adapter, cosmic-ray, folders, jobs, mutmut, python",
+            "msp-bridge.toml: unknown key 'zzz': choose from adapter, cosmic-ray, folders, jobs, mutmut, python",
         ),
         ("jobs = 0", "msp-bridge.toml: jobs must be a whole number from 1 on, not 0"),
         ("jobs = -1", "msp-bridge.toml: jobs must be a whole number from 1 on, not -1"),
@@ -110,8 +110,8 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("python = 3.11", "msp-bridge.toml: python must be a string, not 3.11"),
         ("adapter = 1", "msp-bridge.toml: adapter must be a name, or a list of names, not 1"),
         ("adapter = [1]", "msp-bridge.toml: adapter must be a name, or a list of names, not [1]"),
-        ("adapter = 'mutmutt'", "msp-bridge.toml: there is no adapter 'mutmutt'; did you mean 'mutmut'?"),
-        ("adapter = 'x'", "msp-bridge.toml: there is no adapter 'x'; choose from cosmic-ray, mutmut"),
+        ("adapter = 'mutmutt'", "msp-bridge.toml: there is no adapter 'mutmutt': did you mean 'mutmut'?"),
+        ("adapter = 'x'", "msp-bridge.toml: there is no adapter 'x': choose from cosmic-ray, mutmut"),
         ("mutmut = 1", "msp-bridge.toml: mutmut must be a table, not 1"),
     ],
 )
@@ -126,7 +126,7 @@ def test_each_mistake_is_told_with_what_would_be_right(tmp_path: Path, text: str
     [
         (
             "[tool.msp-bridge]\njbos = 1",
-            "[tool.msp-bridge] of pyproject.toml: unknown key 'jbos'; did you mean 'jobs'?",
+            "[tool.msp-bridge] of pyproject.toml: unknown key 'jbos': did you mean 'jobs'?",
         ),
         ("[tool]\nmsp-bridge = 1", "[tool.msp-bridge] of pyproject.toml must be a table"),
         ("tool = 1", "[tool] of pyproject.toml must be a table"),
@@ -151,7 +151,7 @@ def test_a_file_that_is_no_toml_is_told_by_its_name(tmp_path: Path, content: byt
 @pytest.mark.parametrize("named", ["no/such.toml", "/no/such.toml", ".", "a\0b", "\ud800", "x" * 5000])
 def test_a_named_file_that_is_not_there_is_told(tmp_path: Path, named: str) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"there is no configuration file .*; correct the path, or leave it out"
+        ConfigurationError, match=r"there is no configuration file .*: correct the path, or leave it out"
     ):
         load(tmp_path, named)
 
@@ -159,7 +159,7 @@ def test_a_named_file_that_is_not_there_is_told(tmp_path: Path, named: str) -> N
 def test_an_unknown_adapter_on_the_command_line_is_told() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_adapters(("mutmutt",), "--adapter", ADAPTERS)
-    assert str(caught.value) == "--adapter: there is no adapter 'mutmutt'; did you mean 'mutmut'?"
+    assert str(caught.value) == "--adapter: there is no adapter 'mutmutt': did you mean 'mutmut'?"
 
 
 def test_the_plugin_of_a_stranger_is_found_beside_our_own() -> None:
@@ -186,7 +186,7 @@ def test_a_tool_that_was_asked_for_and_is_not_there_is_told(tmp_path: Path) -> N
 
 def test_an_interpreter_that_is_not_there_is_told(tmp_path: Path) -> None:
     configuration = Configuration(adapters=("scripted",), python=tmp_path / "no" / "python")
-    with pytest.raises(ConfigurationError, match=r"there is no interpreter .*; correct the setting `python`"):
+    with pytest.raises(ConfigurationError, match=r"there is no interpreter .*: correct the setting `python`"):
         detect(tmp_path, configuration, installed())
 
 
@@ -214,7 +214,7 @@ def test_who_is_in_a_directory_of_a_project_is_told_its_root(tmp_path: Path) -> 
 @pytest.mark.parametrize("value", ["no_such_module:Adapter", "json:NoSuchClass"])
 def test_a_broken_plugin_is_told_by_its_name(tmp_path: Path, value: str) -> None:
     broken = {"broken": EntryPoint("broken", value, GROUP)}
-    with pytest.raises(BridgeError, match=r"the adapter broken .* can't be loaded: .*; reinstall or remove it"):
+    with pytest.raises(BridgeError, match=r"the adapter broken .* can't be loaded: .*: reinstall or remove it"):
         detect(tmp_path, Configuration(), broken)
 
 

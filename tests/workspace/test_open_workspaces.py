@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 from support.msp_client import LONG
 
+from msp_bridge.adapter import Project
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.open_workspaces import MAX_IDLE, OpenWorkspaces
-from msp_bridge.workspace.router import Place
-from msp_bridge.workspace.shares import Shares
-from msp_bridge.workspace.survey import Survey
-from msp_bridge.workspace.tool import Tool as AtItsPlace
+from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.workspace import Workspace
 
 
@@ -195,13 +194,13 @@ async def test_a_configuration_that_is_saved_at_every_look_is_read_by_the_next_r
 ) -> None:
     numbers = itertools.count(1)
 
-    def saved_meanwhile(*arguments: Any) -> Survey:
-        survey = Survey(*arguments)
+    def saved_meanwhile(*arguments: Any) -> ProjectMap:
+        projects = detect_projects(*arguments)
         (root / "msp-bridge.toml").write_text(f"jobs = {next(numbers)}")
-        return survey
+        return projects
 
     with monkeypatch.context() as patch:
-        patch.setattr("msp_bridge.workspace.workspace.Survey", saved_meanwhile)
+        patch.setattr("msp_bridge.workspace.open_workspaces.detect_projects", saved_meanwhile)
         before = await opened(workspaces)
     last = next(numbers) - 1
     after = await opened(workspaces)
@@ -310,7 +309,7 @@ async def test_a_tool_that_can_not_be_closed_keeps_no_other_from_it(
             self.closed = True
 
     tools = [Tool(False), Tool(True), Tool(False)]
-    place = Place("", tuple(map(AtItsPlace, tools)))  # type: ignore[arg-type]
-    await Workspace(root, [place], Shares(1)).aclose()
+    candidates: Any = [Candidate("tool", Tool, Project(root, root), tool) for tool in tools]  # type: ignore[arg-type]
+    await Workspace(ProjectMap(root, (ProjectFolder("", tuple(candidates)),))).aclose()
     assert [tool.closed for tool in tools] == [True, False, True]
     assert "stuck" in caplog.text

@@ -1,0 +1,194 @@
+"""The projects of a tree: which tool is set up in which folder, and why not. The map never changes.
+
+`ProjectMap` is all that `detect_projects` found out. Requests are routed by it, `msp-bridge doctor` shows it, and the
+errors about tools that are not set up are made from it. Folders are relative to the workspace's root, with a `/` at the
+end; "" is the root itself. A file belongs to the nearest folder around it that has a tool which claims it, and there to
+the first such tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from attrs import field, frozen
+
+from msp_bridge.adapter import Adapter, Project
+from msp_bridge.errors import SEE_DOCTOR, BridgeError, ConfigurationError
+from msp_bridge.model import Scope
+from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
+from msp_bridge.workspace.configuration import PYPROJECT, Configuration, fingerprint
+from msp_bridge.workspace.scheduler import JobBudget
+from msp_bridge.workspace.tree import folders_above
+
+
+@frozen(eq=False)
+class Candidate:
+    """One adapter that may be used in one folder."""
+
+    name: str  # the adapter's
+    adapter_class: type[Adapter]
+    project: Project
+    adapter: Adapter | None = None  # None: its tool is not set up there, unless there is an `error`
+    error: BridgeError | None = None
+    yields_to: str | None = None  # it is merely installed: the adapter that is configured for its files
+
+
+@frozen(eq=False)
+class ProjectFolder:
+    """The root or a folder below it, with the adapters that may be used there, the first choice first."""
+
+    path: str
+    candidates: tuple[Candidate, ...] = ()
+    exclusive: bool = False  # the user chose the tools for it: no other gets a file of this folder
+    error: BridgeError | None = None  # what keeps all tools from it, such as a wrong configuration
+    tools: tuple[MountedAdapter, ...] = field(init=False)  # those that are used, or an UnavailableAdapter
+
+    @tools.default
+    def _mount(self) -> tuple[MountedAdapter, ...]:
+        fault = self.fault
+        if fault is not None:
+            return (MountedAdapter(UnavailableAdapter(fault), self.path),)
+        return tuple(
+            MountedAdapter(one.adapter, self.path)
+            for one in self.candidates
+            if one.adapter is not None and one.yields_to is None
+        )
+
+    @property
+    def fault(self) -> BridgeError | None:
+        """Why the tools of this folder can't be used: one that was chosen and is missing is a reason, too."""
+        if self.error is not None:
+            return self.error
+        for one in self.candidates:
+            if one.error is not None:
+                return one.error
+            if one.adapter is None and self.exclusive:
+                return _not_set_up(one.name, one.project.root)
+        return None
+
+    def candidate(self, name: str) -> Candidate | None:
+        """The adapter `name`, if it may be used here."""
+        return next((one for one in self.candidates if one.name == name), None)
+
+
+@frozen(eq=False)
+class Part:
+    """What of a request is one tool's."""
+
+    tool: MountedAdapter
+    scope: Scope
+    named: bool  # the request named something of this part, rather than all that there is
+
+
+@frozen(eq=False)
+class ProjectMap:
+    """The projects of the workspace at `root`, as they were when `detect_projects` looked."""
+
+    root: Path
+    folders: tuple[ProjectFolder, ...]  # all that were looked at: the root first, each before those in it
+    configuration: Configuration = field(factory=Configuration)  # the root's, with the command line's over it
+    known: Mapping[str, type[Adapter]] = field(factory=dict)  # the adapters that could be loaded, by name
+    broken: Mapping[str, BridgeError] = field(factory=dict)  # plugins that can't be loaded
+    misplaced: tuple[BridgeError, ...] = ()  # tables of tools that are about the root, where the tool isn't
+    named: str | None = None  # the configuration file that the user named
+    fingerprints: tuple[str, str] = ("", "")  # before anything was read: of the root; of all folders
+    budget: JobBudget = field(factory=lambda: JobBudget(1))  # what `Project.jobs` of all of them reads
+
+    @cached_property
+    def tools(self) -> tuple[MountedAdapter, ...]:
+        """All that are used, the root's first."""
+        return tuple(tool for folder in self.folders for tool in folder.tools)
+
+    @cached_property
+    def _innermost_first(self) -> Sequence[ProjectFolder]:
+        return [folder for folder in self.folders[::-1] if folder.tools or folder.exclusive]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the configuration files are as they were before they were read."""
+        paths = [folder.path for folder in self.folders]
+        return self.fingerprints == (fingerprint(self.root, self.named), fingerprint(self.root, self.named, paths))
+
+    def is_like(self, other: ProjectMap) -> bool:
+        """Whether the same folders were looked at, and the same tools are set up in them."""
+        ours, theirs = ([(one.path, [tool.label for tool in one.tools]) for one in x.folders] for x in (self, other))
+        return ours == theirs
+
+    def check(self) -> None:
+        """Raises BridgeError when the root's tools can't be used, or what was chosen isn't set up anywhere."""
+        for name in self.configuration.adapters or ():
+            if name in self.broken:
+                raise self.broken[name]
+        fault = self.folders[0].fault
+        if fault is not None:
+            raise fault
+        found = {tool.adapter.name for tool in self.tools}
+        for name in self.configuration.adapters or ():
+            if name not in found:
+                raise _not_set_up(name, self.root)
+        if not found and self.broken:
+            raise next(iter(self.broken.values()))
+        if not found:
+            names = ", ".join([*self.known, *self.broken]) or "none"
+            raise ConfigurationError(
+                f"no mutation testing tool is set up in {self.root} (looked for: {names})",
+                f"`msp-bridge doctor` says what each of them needs{self._advice}",
+            )
+        file = self.configuration.tool_file
+        taken = (one.adapter is not None and one.project.config_file for all in self.folders for one in all.candidates)
+        if file is not None and file.name != PYPROJECT and not any(taken):  # pyproject.toml may be ours alone
+            raise ConfigurationError(f"no tool that is set up here takes {file}", "name another file, or leave it out")
+
+    @property
+    def _advice(self) -> str:
+        """Where the project may have its root instead: people run commands in any of its directories."""
+        markers = [pattern for adapter in self.known.values() for pattern in adapter.markers]
+        above = next(folders_above(self.root, markers), None)
+        return "" if above is None else f"; if {above} is the project, add `--root {above}`"
+
+    def claimants(self, path: str) -> Iterator[MountedAdapter]:
+        """The tools that could mutate the file `path`, the one that it belongs to first."""
+        for folder in self._innermost_first:
+            if path.startswith(folder.path):
+                yield from (tool for tool in folder.tools if tool.claims(path))
+                if folder.exclusive:
+                    return
+
+    def owner(self, path: str) -> MountedAdapter | None:
+        """The tool that the file `path` belongs to."""
+        return next(self.claimants(path), None)
+
+    def parts(self, scope: Scope) -> list[Part]:
+        """The parts of a request, one for each tool that has any, the root's first."""
+        if scope.paths is None or "/" in scope.paths:
+            return [Part(tool, Scope(), named=False) for tool in self.tools]
+        files = {path: self.owner(path) for path in scope.paths if not path.endswith("/")}
+        directories = {path: self._nearest(path) for path in scope.paths if path.endswith("/")}
+        found = []
+        for folder in self.folders:
+            inside = {path for path, nearest in directories.items() if nearest is folder}
+            around = {path for path in directories if folder.path.startswith(path)}
+            others = {
+                path
+                for path, nearest in directories.items()
+                if path.startswith(folder.path) and not (nearest and nearest.exclusive)
+            }
+            for tool in folder.tools:
+                own = {path for path, owner in files.items() if owner is tool}
+                if paths := own | inside | around | others:
+                    found.append(Part(tool, Scope(frozenset(paths)), named=bool(own or inside or around)))
+        return found
+
+    def _nearest(self, directory: str) -> ProjectFolder | None:
+        return next((folder for folder in self._innermost_first if directory.startswith(folder.path)), None)
+
+
+def sources(adapter_class: type[Adapter]) -> frozenset[str]:
+    """The patterns of the files that an adapter is for; none, if it doesn't say."""
+    return frozenset(getattr(adapter_class, "sources", ()))
+
+
+def _not_set_up(name: str, root: Path) -> ConfigurationError:
+    return ConfigurationError(f"{name} is not set up in {root}", SEE_DOCTOR)

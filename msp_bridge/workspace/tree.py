@@ -1,0 +1,156 @@
+"""The directory that the user opened: what lies within it, where in it projects may be, and their caches outside."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import translate
+from functools import cache
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
+
+log = logging.getLogger(__name__)
+
+BUILT = frozenset({"bin", "obj", "build", "dist", "out", "target", "vendor", "mutants", "site-packages"})
+MAX_LOOKS = 20_000  # directories; a tree that has more is searched no further, nearest first
+CACHE_VARIABLE = "MSP_BRIDGE_CACHE"
+
+
+class Boundary:
+    """The root as it was asked for, and as it really is.
+
+    What directories really are is looked up once: keep one for a request, not for longer.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._root, self._real_root = os.fspath(root), os.path.realpath(root)
+        self._real_directory = cache(os.path.realpath)
+
+    def relative(self, path: str) -> str | None:
+        """`path`, absolute or relative to the root, as relative to the root with `/`; None when it lies outside.
+
+        A link lies where it leads, and keeps its own name. The root itself is ".". Whether something outside exists
+        makes no difference.
+        """
+        if not _possible(path):
+            return None
+        absolute = os.path.normpath(os.path.join(self._root, path))
+        real = _below(self._real_root, self._real(absolute))
+        return None if real is None else _below(self._root, absolute) or real
+
+    def holds(self, path: str) -> bool:
+        """Whether `path` lies within."""
+        return self.relative(path) is not None
+
+    def _real(self, absolute: str) -> str:
+        directory, name = os.path.split(absolute)
+        real = os.path.join(self._real_directory(directory), name)
+        return os.path.realpath(real) if os.path.islink(real) else real
+
+
+def _possible(path: str) -> bool:
+    """Whether a file could have that name: the functions of `os` raise ValueError for others."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+
+
+def _below(root: str, path: str) -> str | None:
+    if path.startswith(root + os.sep):  # nearly always, and os.path.relpath costs more than all the rest
+        return path[len(root) + 1 :].replace(os.sep, "/")
+    try:
+        relative = os.path.relpath(path, root)
+    except ValueError:  # another drive
+        return None
+    relative = relative.replace(os.sep, "/")
+    return None if relative == ".." or relative.startswith("../") else relative
+
+
+def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
+    """The folders below `root` (relative, with a `/` at the end) that hold a file whose name matches one of `patterns`.
+
+    Nearest first. Not looked into: what is hidden or generated, environments, and links to directories.
+    """
+    marked = matcher(patterns)
+    for folder, names in _walk(root):
+        if folder and any(map(marked, names)):
+            yield folder
+
+
+def folders_above(start: Path, patterns: Iterable[str]) -> Iterator[Path]:
+    """The directories above `start` that hold a file whose name matches one of `patterns`, nearest first.
+
+    Up to the top of the repository, which has `.git`; and, as for git, none of another user but root: what is set up
+    there could be run.
+    """
+    marked = matcher(patterns)
+    trusted = {0, os.stat(start).st_uid, *([os.getuid()] if hasattr(os, "getuid") else [])}
+    while start != start.parent and not (start / ".git").exists():
+        start = start.parent
+        if os.stat(start).st_uid in trusted and any(map(marked, _entries(str(start))[0])):
+            yield start
+
+
+def files_below(root: str) -> Iterator[str]:
+    """The files at and below `root`, relative to it with `/`, within the same limits."""
+    for folder, names in _walk(root):
+        yield from (f"{folder}{name}" for name in names)
+
+
+def matcher(patterns: Iterable[str]) -> Callable[[str], re.Match[str] | None]:
+    """Whether a file's name matches one of `patterns`."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)").match
+
+
+def _walk(root: str) -> Iterator[tuple[str, list[str]]]:
+    """Each folder from `root`, which is "", on, with the names of its files."""
+    pending, looks = deque([""]), 0
+    while pending:
+        if (looks := looks + 1) > MAX_LOOKS:
+            log.warning("%s is too large to look for projects in all of it: open the folder of a project", root)
+            return
+        folder = pending.popleft()
+        names, below = _entries(os.path.join(root, folder))
+        if folder and not CACHE_MARKERS.isdisjoint(names):
+            continue
+        yield folder, names
+        pending.extend(f"{folder}{name}/" for name in below)
+
+
+def _entries(directory: str) -> tuple[list[str], list[str]]:
+    """The names of its files, and of its directories that are worth a look."""
+    names, below = [], []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    names.append(entry.name)
+                elif not (entry.name.startswith(".") or entry.name in IGNORED_DIRS or entry.name in BUILT):
+                    below.append(entry.name)
+    except OSError as error:
+        log.debug("not looked into: %s", error)
+    return names, sorted(below)
+
+
+def cache_of(root: Path, opened: Path | None = None) -> Path:
+    """The private directory of the project at `root`; not made yet.
+
+    Below `$MSP_BRIDGE_CACHE`, or the user's cache directory, or, when that lies within the directory that the user
+    `opened` (the project's own, unless it is nested), the temporary one.
+    """
+    home = Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("msp-bridge"))
+    resolved = root.resolve()
+    if home.resolve().is_relative_to((opened or root).resolve()):
+        home = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:16]
+    return home.absolute() / f"{resolved.name or 'root'}-{digest}"

@@ -1,0 +1,206 @@
+"""Requests to several projects: who does which part, and what an error of one means for the others."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from support.scripted_trees import DIGIT, Tree, paths, statuses
+
+from msp_bridge.adapter import Scope
+from msp_bridge.errors import BridgeError, PartlyFailed
+from msp_bridge.model import Location, Position
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.selection import KnownMutant, Selection
+
+
+class TestRouting:
+    """Whose a file is, and who is asked."""
+
+    async def test_every_project_gives_its_mutants_with_the_paths_of_the_tree(self, tree: Tree) -> None:
+        for folder in ("", "web/", "services/api/"):
+            tree.project(folder)
+            tree.write(f"{folder}a.py", "1")
+        async with tree.open() as workspace:
+            assert await paths(workspace) == ["a.py", "services/api/a.py", "web/a.py"]
+            assert await statuses(workspace) == ["a.py Killed", "services/api/a.py Killed", "web/a.py Killed"]
+
+    async def test_the_nearest_project_that_claims_a_file_has_it(self, tree: Tree) -> None:
+        tree.project("", {**DIGIT, "mutator": "root"}, files="*")
+        tree.project("web/", {**DIGIT, "mutator": "web"}, files="*.js")
+        tree.write("web/a.js", "1")
+        tree.write("web/a.py", "1")
+        async with tree.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                found = sorted([(mutant.path, mutant.mutator) async for mutant in mutants])
+        assert found == [("web/a.js", "web"), ("web/a.py", "root")]
+
+    async def test_a_folder_whose_tools_were_chosen_gives_nothing_to_those_around_it(self, tree: Tree) -> None:
+        tree.project("", files="*")
+        tree.project("web/", files="*.js")
+        tree.write("web/a.py", "1")
+        tree.write("msp-bridge.toml", "[folders.web]\nadapter = 'scripted'\n")
+        async with tree.open() as workspace:
+            assert await paths(workspace) == []
+            assert await paths(workspace, "web/") == []
+
+    async def test_files_directories_and_mutants_go_to_those_they_belong_to(self, tree: Tree) -> None:
+        for folder in ("", "web/", "services/api/"):
+            tree.project(folder)
+            tree.write(f"{folder}a.py", "1")
+            tree.write(f"{folder}b.py", "1")
+        async with tree.open() as workspace:
+            assert await paths(workspace, "web/a.py", "b.py") == ["b.py", "web/a.py"]
+            assert await paths(workspace, "services/") == ["services/api/a.py", "services/api/b.py"]
+            assert await paths(workspace, "services/api") == ["services/api/a.py", "services/api/b.py"]
+            assert await paths(workspace, str(tree.root / "web")) == ["web/a.py", "web/b.py"]
+            assert len(await paths(workspace, str(tree.root))) == 6
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                known = [
+                    KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
+                    async for mutant in mutants
+                    if mutant.path in ("a.py", "web/b.py")
+                ]
+            async with contextlib.aclosing(workspace.test(Selection(mutants=tuple(known)))) as results:
+                assert sorted([result.mutant.path async for result in results]) == ["a.py", "web/b.py"]
+
+    def test_a_tool_that_has_nothing_to_do_with_a_request_is_not_asked(self, tree: Tree) -> None:
+        for folder in ("", "web/", "api/"):
+            tree.project(folder)
+        projects = tree.detect()
+
+        def asked(*paths: str) -> list[tuple[str, bool]]:
+            return [(part.tool.folder, part.named) for part in projects.parts(Scope(frozenset(paths)))]
+
+        assert asked("web/a.py") == [("web/", True)]
+        assert asked("web/a.js") == []
+        assert asked("a.py", "api/b.py") == [("", True), ("api/", True)]
+        assert asked("web/src/") == [("", False), ("web/", True)]
+        assert asked("/") == [("", False), ("api/", False), ("web/", False)]
+
+    async def test_an_id_is_that_of_the_path_in_the_tree(self, tree: Tree) -> None:
+        for folder in ("api/", "web/"):
+            tree.project(folder)
+            tree.write(f"{folder}a.py", "1")
+        async with tree.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                ids = {mutant.id async for mutant in mutants}
+            async with contextlib.aclosing(workspace.test(Selection())) as results:
+                assert {result.mutant.id async for result in results} == ids
+        assert len(ids) == 2
+
+
+class TestFaults:
+    """One broken project never breaks the others."""
+
+    @pytest.fixture
+    def broken(self, tree: Tree) -> Tree:
+        for folder in ("api/", "web/"):
+            tree.project(folder)
+            tree.write(f"{folder}a.py", "1")
+        tree.project("web/", discovery={"raises": ["ToolError", "no such thing; install it"]})
+        return tree
+
+    async def test_the_others_do_their_part_and_then_the_fault_is_told(self, broken: Tree) -> None:
+        async with broken.open() as workspace:
+            async with contextlib.aclosing(workspace.test(Selection())) as results:
+                assert (await anext(results)).mutant.path == "api/a.py"
+                with pytest.raises(PartlyFailed, match=r"^scripted in web/: no such thing; install it$"):
+                    await anext(results)
+
+    async def test_who_asked_for_it_by_name_is_told_the_fault(self, broken: Tree) -> None:
+        async with broken.open() as workspace:
+            for target in ("web/a.py", "web/"):
+                with pytest.raises(BridgeError, match="no such thing") as caught:
+                    await statuses(workspace, target)
+                assert not isinstance(caught.value, PartlyFailed)
+
+    async def test_who_asked_for_others_too_gets_theirs(self, broken: Tree) -> None:
+        async with broken.open() as workspace:
+            for targets in (("web/", "api/"), ("web/a.py", "api/a.py")):
+                with pytest.raises(PartlyFailed, match="no such thing"):
+                    await statuses(workspace, *targets)
+
+    async def test_mutants_that_could_not_be_tested_say_why(self, broken: Tree) -> None:
+        broken.project("web/", testing={"raises": ["ToolError", "its tests fail; mend them"]})
+        async with broken.open() as workspace:
+            async with contextlib.aclosing(workspace.test(Selection())) as results:
+                two = [await anext(results), await anext(results)]
+                with pytest.raises(PartlyFailed, match="its tests fail"):
+                    await anext(results)
+        assert {(result.mutant.path, result.status.value, result.status_reason) for result in two} == {
+            ("api/a.py", "Killed", None),
+            ("web/a.py", "Ignored", "not tested: its tests fail; mend them"),
+        }
+
+    @pytest.mark.parametrize(
+        ("raises", "reason"),
+        [
+            (["ToolError", "no such thing; install it"], "no such thing; install it"),
+            (
+                ["RuntimeError", "x"],
+                "RuntimeError('x'), a fault of the adapter: please report it, with the log",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("phase", ["discovery", "testing"])
+    async def test_mutants_that_the_client_knows_have_a_result_also_when_they_can_not_be_found_again(
+        self, broken: Tree, phase: str, raises: list[str], reason: str
+    ) -> None:
+        broken.project("web/")
+        async with broken.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                ids = {mutant.path: mutant.id async for mutant in mutants}
+            broken.project("web/", **{phase: {"raises": raises}})
+            one = Location(Position(1, 1), Position(1, 2))
+            known = [KnownMutant(path, one, "digit", "2") for path in ("api/a.py", "web/a.py", "web/a.py", "none.txt")]
+            untold = KnownMutant("web/a.py", one, "digit", None)  # its id can't be told
+            async with contextlib.aclosing(workspace.test(Selection(mutants=(*known, untold)))) as results:
+                two = [await anext(results), await anext(results)]
+                with pytest.raises(PartlyFailed) as caught:
+                    await anext(results)
+        assert str(caught.value) == f"scripted in web/: {reason}"
+        assert {(result.mutant.id, result.status.value, result.status_reason) for result in two} == {
+            (ids["api/a.py"], "Killed", None),
+            (ids["web/a.py"], "Ignored", f"not tested: {reason}"),
+        }
+
+    async def test_a_request_to_the_others_knows_nothing_of_it(self, broken: Tree) -> None:
+        async with broken.open() as workspace:
+            assert await statuses(workspace, "api/") == ["api/a.py Killed"]
+
+    async def test_when_all_fail_it_is_no_partial_failure(self, broken: Tree) -> None:
+        broken.project("api/", testing={"raises": ["ToolError", "nor that"]})
+        async with broken.open() as workspace:
+            with pytest.raises(BridgeError, match="scripted in api/: nor that; scripted in web/: no such") as caught:
+                await statuses(workspace)
+            assert not isinstance(caught.value, PartlyFailed)
+
+    async def test_a_fault_of_an_adapter_costs_no_other_its_results(
+        self, broken: Tree, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        broken.project("web/", testing={"raises": ["RuntimeError", "our own mistake"]})
+        async with broken.open() as workspace:
+            with pytest.raises(PartlyFailed, match=r"our own mistake.*a fault of the adapter: please report it"):
+                await statuses(workspace)
+        assert "Traceback" in caplog.text
+
+    async def test_a_wrong_configuration_is_told_to_who_asks_for_that_folder(self, broken: Tree) -> None:
+        broken.write("web/msp-bridge.toml", "jobs = 0\n")
+        async with broken.open() as workspace:
+            assert await paths(workspace, "api/a.py") == ["api/a.py"]
+            with pytest.raises(BridgeError, match=r"msp-bridge\.toml: jobs must be a whole number"):
+                await paths(workspace, "web/a.py")
+
+    async def test_doctor_shows_each_folder_and_a_fault_hides_nothing(self, broken: Tree) -> None:
+        broken.write("web/msp-bridge.toml", "jobs = 0\n")
+        options = Configuration(adapters=("scripted",))
+        found = [(finding.good, finding.subject) for finding in await broken.findings(options)]
+        assert found == [
+            (True, "project"),
+            (True, "msp-bridge"),
+            (True, "project"),
+            (True, "script"),
+            (True, "project"),
+            (False, "msp-bridge"),
+        ]
