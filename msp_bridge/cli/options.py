@@ -115,7 +115,7 @@ def _adapter(name: str | None) -> tuple[str, ...] | None:
     try:
         return check_adapters((name,), "--adapter", installed()) if name else None
     except ConfigurationError as error:
-        raise CommandLineError(str(error)) from None
+        raise CommandLineError(error.problem, error.remedy) from None
 
 
 def bridge_options(command: Command) -> Command:

@@ -196,7 +196,7 @@ def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None
     argv = command("run", "--adapter", "script")
     done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert done.stderr == "msp-bridge: --adapter: there is no adapter 'script'; did you mean 'scripted'?\n"
+    assert done.stderr == "msp-bridge: --adapter: there is no adapter 'script': did you mean 'scripted'?\n"
 
 
 @pytest.mark.parametrize("name", ["run", "discover", "doctor", "editors"])

@@ -51,13 +51,13 @@ async def test_a_configuration_that_cant_be_used_is_refused_and_the_one_before_s
         await client.request("configure", {"configFilePath": "no/such.toml"})
     assert missing.value.code == -32803
     assert missing.value.message == (
-        f"there is no configuration file 'no/such.toml' in {project.root}; correct the path, or leave it out"
+        f"there is no configuration file 'no/such.toml' in {project.root}: correct the path, or leave it out"
     )
     project.write("wrong/msp-bridge.toml", "jbos = 2")
     with pytest.raises(Refused) as wrong:
         await client.request("configure", {"configFilePath": "wrong/msp-bridge.toml"})
     assert wrong.value.code == -32803
-    assert wrong.value.message == "msp-bridge.toml: unknown key 'jbos'; did you mean 'jobs'?"
+    assert wrong.value.message == "msp-bridge.toml: unknown key 'jbos': did you mean 'jobs'?"
     assert len(mutants_of(await client.request("discover"))) == 1
 
 

@@ -205,7 +205,7 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
         ("serve socket --port 70000", "70000 is not in the range"),
         ("serve stdio -- --no-such-option", "No such option"),
         ("serve stdio -- --jobs 0", "0 is not in the range"),
-        ("serve stdio -- --adapter scriptde", "--adapter: there is no adapter 'scriptde'; did you mean 'scripted'?"),
+        ("serve stdio -- --adapter scriptde", "--adapter: there is no adapter 'scriptde': did you mean 'scripted'?"),
         ("serve stdio --root no/such", "--root: there is no directory"),
     ],
 )

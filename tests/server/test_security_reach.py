@@ -209,7 +209,7 @@ async def test_a_file_that_is_too_big_to_be_a_configuration_is_refused(
         file.truncate(2**40)
     with pytest.raises(Refused) as refused:
         await client.request("configure", {"configFilePath": "big.json"})
-    assert refused.value.message == "'big.json' is too big for a configuration file; name another"
+    assert refused.value.message == "'big.json' is too big for a configuration file: name another"
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["fifo", "directory"])
