@@ -43,14 +43,14 @@ async def test_without_a_tool_those_come_first_that_fit_what_is_here(tree: Tree)
         (False, "tools"),
         (False, "cosmic-ray"),
         (False, "mutmut"),
-        (False, "cargo-mutants"),
         (False, "scripted"),
+        (False, "cargo-mutants"),
         (True, "generic"),
         (True, "others"),
     ]
     assert (await found_in(tree))[-1][2] == "there are no files here for stryker-js, stryker-net"
     tree.write("Cart.cs", "")
-    assert [subject for _, subject, _ in await found_in(tree)][5:7] == ["cargo-mutants", "stryker-net"]
+    assert [subject for _, subject, _ in await found_in(tree)][6:8] == ["cargo-mutants", "stryker-net"]
     tree.write("cart.js", "")
     assert (True, "generic") in [(good, subject) for good, subject, _ in await found_in(tree)]
 

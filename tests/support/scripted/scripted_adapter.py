@@ -78,6 +78,7 @@ class Scripted:
 
     name: ClassVar[str] = "scripted"
     markers: ClassVar[tuple[str, ...]] = (SCRIPT,)
+    sources: ClassVar[tuple[str, ...]] = ("*.py",)  # so tools for Python that are merely installed give way to it
 
     def __init__(self, project: Project) -> None:
         self._project = project
