@@ -1,6 +1,6 @@
 """Mutants, their results, and scopes, in words that belong to no tool and to no protocol.
 
-Adapters yield these; dialects and reports translate them. Nothing here knows where they come from.
+Adapters yield these; dialects and reports translate them. Nothing here depends on where they come from.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Mutant:
 
 @frozen
 class Result:
-    """What a tool found out about one mutant. `None` means that the tool can't tell."""
+    """What a tool found out about one mutant. `None` means that the tool does not report it."""
 
     mutant: Mutant
     status: Status

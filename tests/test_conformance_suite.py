@@ -63,7 +63,7 @@ async def test_an_adapter_that_keeps_its_promises_passes(project: Project, entri
 async def test_a_broken_promise_is_told(
     project: Project, entries: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.testing.running.PATIENCE", 10)
+    monkeypatch.setattr("msp_bridge.testing.running.MAX_LOOKS", 10)
     script(project, **entries)
     with pytest.raises(AssertionError, match=says):
         await check_adapter(Scripted, project)
@@ -167,7 +167,7 @@ class ReportsEverything(Scripted):
         (AcceptsChangedFiles, "results for mutants whose file is not as it was discovered"),
         (RemembersOnlyTheLastDiscovery, "was reported 0 times instead of once"),
         (RemembersOldFiles, "discover missed an edit"),
-        (ReportsEverything, "nobody asked for"),
+        (ReportsEverything, "other mutants than those to test"),
     ],
 )
 async def test_a_broken_adapter_is_refused(project: Project, adapter: type[Adapter], says: str) -> None:
@@ -190,7 +190,7 @@ async def test_starting_mutants_that_nobody_waits_for_is_told_where_it_can_be_se
     script(project, events=str(project.cache), testing={"eager": eager})
     checking = check_adapter(Scripted, project, started=lambda: started(project))
     if eager:
-        with pytest.raises(AssertionError, match="started 7 mutants, though nobody asked for a second result"):
+        with pytest.raises(AssertionError, match="started 7 mutants, though no second result was awaited"):
             await checking
     else:
         await checking

@@ -1,13 +1,15 @@
-"""`msp-bridge doctor`: what was found, what is wrong, and the exact command that mends it."""
+"""`msp-bridge doctor`: what was found, what is wrong, and the command or setting that fixes it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import click
+from attrs import asdict
 from rich.console import Console
 from rich.text import Text
 
@@ -17,10 +19,11 @@ from msp_bridge.workspace.diagnosis import diagnose
 
 
 @click.command("doctor", context_settings={"show_default": True})
+@click.option("--json", "as_json", is_flag=True, help='Print JSON: {"good": …, "findings": [{"good", "subject", …}]}.')
 @bridge_options
 @click.pass_context
-def command(context: click.Context, /, **values: Any) -> None:
-    """Say what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to mend it.
+def command(context: click.Context, /, *, as_json: bool, **values: Any) -> None:
+    """Show what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to fix it.
 
     Exit codes: 0 all is well; 1 something is wrong; 2 the command line is wrong, or names what isn't there.
     """
@@ -29,17 +32,23 @@ def command(context: click.Context, /, **values: Any) -> None:
     options.start_logging("error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named)
-    if not asyncio.run(_all_good(findings, console)):
+    shown = asyncio.run(_shown(findings, None if as_json else console))
+    good = all(finding.good for finding in shown)
+    if as_json:
+        click.echo(json.dumps({"good": good, "findings": list(map(asdict, shown))}, indent=2))
+    if not good:
         context.exit(1)
 
 
-async def _all_good(findings: AsyncGenerator[Finding, None], console: Console) -> bool:
-    good = True
+async def _shown(findings: AsyncGenerator[Finding, None], console: Console | None) -> list[Finding]:
+    """All findings, each printed on the console, if there is one, as soon as it is known."""
+    shown = []
     async with contextlib.aclosing(findings) as found:
         async for finding in found:
-            console.print(_line(finding), soft_wrap=True)
-            good = good and finding.good
-    return good
+            shown.append(finding)
+            if console is not None:
+                console.print(_line(finding), soft_wrap=True)
+    return shown
 
 
 def _line(finding: Finding) -> Text:

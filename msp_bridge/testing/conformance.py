@@ -1,4 +1,4 @@
-"""The checks. Each is an AssertionError with a sentence that says what an adapter did, and what it should have done."""
+"""The checks. Each raises AssertionError with what the adapter did, and what it should have done."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msp_bridge.source import SourceText
 from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
 
-PAUSE = 0.5  # s in which an adapter that doesn't wait to be asked starts more mutants
+PAUSE_S = 0.5  # in which an adapter that doesn't wait for the next request of a result starts more mutants
 LOCATES_AGAIN = (
     frozenset(  # their `test` looks mutants up again, and so accepts a changed file: remove each once it doesn't
         {"mutmut", "cosmic-ray", "stryker-js", "stryker-net", "cargo-mutants", "generic"}
@@ -128,14 +128,14 @@ async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Run
 async def check_back_pressure(
     adapter: Adapter, project: Project, chosen: Sequence[Mutant], started: Callable[[], int]
 ) -> None:
-    """While nobody asks for the next result, no more mutants are started than those that may run at once."""
+    """While the next result is not awaited, no more mutants are started than those that may run at once."""
     before = started()
     async with contextlib.aclosing(adapter.test(chosen)) as results:
         await anext(results)
-        await asyncio.sleep(PAUSE)
+        await asyncio.sleep(PAUSE_S)
         begun = started() - before
     most = 2 * project.jobs  # those that ran when the first result came, and one more in the place of each
-    assert begun <= most, f"test() started {begun} mutants, though nobody asked for a second result"
+    assert begun <= most, f"test() started {begun} mutants, though no second result was awaited"
 
 
 async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
@@ -188,7 +188,9 @@ def _check_each_once(results: Iterable[Result], mutants: Sequence[Mutant]) -> No
     for mutant in mutants:
         place = f"{mutant.path}:{mutant.location.start.line} ({mutant.mutator})"
         assert counts[mutant] == 1, f"{place} was reported {counts[mutant]} times instead of once"
-    assert len(counts) == len(set(mutants)), f"results for mutants that nobody asked for: {set(counts) - set(mutants)}"
+    assert len(counts) == len(set(mutants)), (
+        f"results for other mutants than those to test: {set(counts) - set(mutants)}"
+    )
 
 
 def _check_untouched(tree: TreeState, root: Path) -> None:

@@ -9,7 +9,7 @@ import psutil
 
 from msp_bridge.processes.sweep import COOKIE, alive, members
 
-PATIENCE = 250  # looks, 20 ms apart, until what was reported dead must be gone from the process table, too
+MAX_LOOKS = 250  # 20 ms apart, until what was reported dead must be gone from the process table, too
 
 
 class Running:
@@ -31,9 +31,9 @@ class Running:
         return [process for pid, process in found.items() if pid not in self._before and alive(process)]
 
     async def settled(self, at_most: int) -> list[str]:
-        """The command lines of what is alive once no more than `at_most` processes are, or patience is at its end."""
+        """The command lines of what is alive once no more than `at_most` processes are, or after `MAX_LOOKS`."""
         left: list[psutil.Process] = []
-        for _ in range(PATIENCE):
+        for _ in range(MAX_LOOKS):
             left = self.look()
             if len(left) <= at_most:
                 break

@@ -77,7 +77,7 @@ class MountedAdapter:
 
 @frozen(eq=False)
 class UnavailableAdapter:
-    """Stands where the tools of a folder can't be used, and raises the reason for whatever is asked of them.
+    """Stands where the tools of a folder can't be used, and raises the reason for every request.
 
     It claims all files of its folder, so that none falls to a tool around it.
     """

@@ -35,7 +35,7 @@ class Configuration:
     folders: Mapping[str, Configuration] = field(factory=dict)  # of folders below, relative, with a `/` at the end
 
     def over(self, other: Configuration) -> Configuration:
-        """This configuration where it says something, else `other`."""
+        """This configuration where it sets something, else `other`."""
         return evolve(
             other,
             adapters=other.adapters if self.adapters is None else self.adapters,
@@ -80,7 +80,7 @@ class FolderConfigurations:
         """`options` are the command line's. Raises ConfigurationError when the root's configuration is wrong."""
         self._root, self._options, self._adapters = root, options, adapters
         self.root = options.over(load_configuration(root, named, adapters))
-        self._read: dict[str, Configuration] = {"": self.root}  # what the folder's own file says
+        self._read: dict[str, Configuration] = {"": self.root}  # what each folder's own file sets
 
     def of(self, folder: str) -> tuple[Configuration, bool]:
         """What holds in `folder`, and whether its adapters were chosen for it in particular, below the root.
@@ -100,7 +100,7 @@ class FolderConfigurations:
         return self._options.over(here.over(Configuration(adapters=around))), chosen_here
 
     def named_in(self, folder: str) -> list[str]:
-        """The folders that the folder's own file speaks of."""
+        """The folders that the folder's own file configures."""
         return [f"{folder}{name}" for name in self._own(folder).folders]
 
     def _said_around(self, folder: str) -> Iterator[tuple[str, Configuration]]:
@@ -189,7 +189,7 @@ def check_named(root: Path, named: str, started_with: str | None) -> None:
 def _is_own(root: Path, path: str) -> bool:
     folders = [root / folder for folder in Path(path).parents if folder.name]
     return not any(
-        folder.name.casefold() in IGNORED_DIRS or any((folder / telltale).exists() for telltale in CACHE_MARKERS)
+        folder.name.casefold() in IGNORED_DIRS or any((folder / marker).exists() for marker in CACHE_MARKERS)
         for folder in folders
     )
 

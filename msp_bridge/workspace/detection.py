@@ -38,8 +38,10 @@ def detect_projects(
     return _Detection(root, options, named, installed() if known is None else known).project_map()
 
 
-def project_root(start: Path, options: Configuration, known: Mapping[str, EntryPoint] | None = None) -> Path:
-    """The root of the project that `start` is in, for a command that names none.
+def project_root(
+    start: Path, options: Configuration, named: str | None = None, known: Mapping[str, EntryPoint] | None = None
+) -> Path:
+    """The root of the project that `start` is in, for a command that names none. The other arguments are as above.
 
     That is `start` when a tool is set up there or below it; else the nearest directory above where one is
     (`folders_above`); else `start`.
@@ -48,7 +50,7 @@ def project_root(start: Path, options: Configuration, known: Mapping[str, EntryP
     if (start / OWN_FILE).is_file():
         return start
     try:
-        detection = _Detection(start, options, None, adapters)
+        detection = _Detection(start, options, named, adapters)
         at_start = detection.folder("")
         is_marker = matcher(detection.markers)
         if at_start.tools and any(map(is_marker, os.listdir(start))):  # else a tool may be merely installed
@@ -59,7 +61,7 @@ def project_root(start: Path, options: Configuration, known: Mapping[str, EntryP
         return start  # which is raised when it is opened
     for above in folders_above(start, detection.markers):
         try:
-            if _Detection(above, options, None, adapters).folder("").tools:
+            if _Detection(above, options, named, adapters).folder("").tools:
                 return above
         except ConfigurationError:
             return above
@@ -102,7 +104,7 @@ class _Detection:
 
     @cached_property
     def below(self) -> Sequence[str]:
-        """The folders below the root where a tool may be set up, and those that the configuration speaks of."""
+        """The folders below the root where a tool may be set up, and those that are configured."""
         found = list(folders_with(os.fspath(self._root), self.markers))
         named = [path for folder in found for path in self._configurations.named_in(folder)]
         return [*self._configuration.folders, *found, *named]

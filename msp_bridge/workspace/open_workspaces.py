@@ -111,7 +111,7 @@ class OpenWorkspaces:
 
 
 async def _close(entries: Sequence[_Entry]) -> None:
-    if entries:  # a cancel must not lose those that nobody else knows any more
+    if entries:  # a cancel must not lose those that are in no list any more
         closing = asyncio.gather(*(entry.workspace.aclose() for entry in entries))
         await wait_shielded(closing)
         closing.result()

@@ -23,7 +23,7 @@ class Target:
 
 @frozen
 class KnownMutant:
-    """A mutant that a client knows from an earlier `discover`, perhaps of an earlier server process."""
+    """A mutant that a client has from an earlier `discover`, perhaps of an earlier server process."""
 
     path: str
     location: Location
@@ -31,7 +31,7 @@ class KnownMutant:
     replacement: str | None
 
     def is_same(self, mutant: Mutant) -> bool:
-        """Whether `mutant` is this one: same path, location, mutator and replacement, if the client told that."""
+        """Whether `mutant` is this one: same path, location, mutator and replacement, if the client sent that."""
         return (
             self.path == mutant.path
             and self.location == mutant.location
@@ -41,7 +41,7 @@ class KnownMutant:
 
     @property
     def mutant(self) -> Mutant | None:
-        """As the model has it; None when the client didn't tell the replacement, for the id is made of that too."""
+        """As the model has it; None when the client sent no replacement, since the id is made of that too."""
         if self.replacement is None:
             return None
         return Mutant(self.path, self.mutator, self.location, self.replacement)
@@ -84,7 +84,7 @@ class Selection:
 
     @property
     def named_files(self) -> list[str]:
-        """The files that were asked for by name, as a whole."""
+        """The files that were named as a whole."""
         targets = self.targets or ()
         return [target.path for target in targets if target.range is None and not target.path.endswith("/")]
 

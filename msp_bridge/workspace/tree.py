@@ -25,7 +25,7 @@ CACHE_VARIABLE = "MSP_BRIDGE_CACHE"
 
 
 class Boundary:
-    """The root as it was asked for, and as it really is.
+    """The root as it was named, and as it really is.
 
     What directories really are is looked up once: keep one for a request, not for longer.
     """
@@ -90,12 +90,12 @@ def folders_with(root: str, patterns: Iterable[str]) -> Iterator[str]:
 def folders_above(start: Path, patterns: Iterable[str]) -> Iterator[Path]:
     """The directories above `start` that hold a file whose name matches one of `patterns`, nearest first.
 
-    Up to the top of the repository, which has `.git`; and, as for git, none of another user but root: what is set up
-    there could be run.
+    Up to the top of the repository, which has `.git`, and not the home directory. As for git, none of another user but
+    root: what is set up there could be run.
     """
-    marked = matcher(patterns)
+    marked, home = matcher(patterns), Path.home()
     trusted = {0, os.stat(start).st_uid, *([os.getuid()] if hasattr(os, "getuid") else [])}
-    while start != start.parent and not (start / ".git").exists():
+    while start.parent not in (start, home) and not (start / ".git").exists():
         start = start.parent
         if os.stat(start).st_uid in trusted and any(map(marked, _entries(str(start))[0])):
             yield start
@@ -142,13 +142,18 @@ def _entries(directory: str) -> tuple[list[str], list[str]]:
     return names, sorted(below)
 
 
+def cache_home() -> Path:
+    """`$MSP_BRIDGE_CACHE`, or the bridge's part of the user's cache directory."""
+    return Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("msp-bridge"))
+
+
 def cache_of(root: Path, opened: Path | None = None) -> Path:
     """The private directory of the project at `root`; not made yet.
 
     Below `$MSP_BRIDGE_CACHE`, or the user's cache directory, or, when that lies within the directory that the user
     `opened` (the project's own, unless it is nested), the temporary one.
     """
-    home = Path(os.environ.get(CACHE_VARIABLE) or user_cache_path("msp-bridge"))
+    home = cache_home()
     resolved = root.resolve()
     if home.resolve().is_relative_to((opened or root).resolve()):
         home = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"

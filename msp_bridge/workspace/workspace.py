@@ -66,7 +66,7 @@ class Workspace:
     Cancelling: close the generator; when that returns, its processes have ended.
     Ordering: `test` of a newer request goes before older ones (`RequestScheduler`); `discover` waits for nothing. The
     tools of one request run side by side, within one bound on the mutants that are tested at once (`JobBudget`).
-    Errors: BridgeError; PartlyFailed when those that were asked for by name did their part.
+    Errors: BridgeError; PartlyFailed when a part that was named succeeded.
     Resource handling: `aclose` ends the tools' warm processes.
     """
 
@@ -77,7 +77,7 @@ class Workspace:
 
     @classmethod
     def open(cls, root: Path, options: Configuration | None = None, named: str | None = None) -> Workspace:
-        """The workspace at `root`; `options` go over what its configuration (perhaps the file `named`) says.
+        """The workspace at `root`; `options` go over what its configuration (perhaps the file `named`) sets.
 
         Raises BridgeError. Starts no process.
         """
@@ -85,7 +85,7 @@ class Workspace:
 
     @classmethod
     def of(cls, projects: ProjectMap) -> Workspace:
-        """The workspace with these projects. Raises BridgeError when what was asked for can't be used."""
+        """The workspace with these projects. Raises BridgeError when what was chosen can't be used."""
         projects.check()
         for error in projects.broken.values():
             log.error("%s", error)
@@ -126,7 +126,7 @@ class Workspace:
         return [part.tool for part in self._parts(selection.within(self.root))]
 
     def named_files(self, selection: Selection) -> list[str]:
-        """The files that were asked for by name and may have mutants: an answer mentions them even without any."""
+        """The files that were named and may have mutants: an answer mentions them even without any."""
         named = selection.within(self.root).named_files
         return [path for path in named if self.projects.owner(path) is not None and (self.root / path).is_file()]
 
@@ -240,7 +240,7 @@ class ProjectErrors:
         return merge_streams([self._collecting(part, source) for part, source in sources.items()])
 
     def raise_collected(self) -> None:
-        """Raises SeveralErrors when all parts failed that were asked for by name, PartlyFailed when some did.
+        """Raises SeveralErrors when all parts failed that were named, PartlyFailed when some did.
 
         VS Code always asks by name, for all that lies at the top; with an error it drops the results of all parts.
         """

@@ -195,7 +195,7 @@ class TestProjectRoot:
     def root(self, tree: Tree, start: str = "") -> str:
         (tree.root / start).mkdir(parents=True, exist_ok=True)
         known = {"scripted": installed()["scripted"]}
-        return os.path.relpath(project_root(tree.root / start, Configuration(), known), tree.root)
+        return os.path.relpath(project_root(tree.root / start, Configuration(), None, known), tree.root)
 
     def test_it_is_where_one_is_or_the_nearest_above_where_a_tool_is_set_up(self, tree: Tree) -> None:
         tree.project("")
@@ -220,6 +220,11 @@ class TestProjectRoot:
         tree.write("msp-bridge.toml", "jobs = 0\n")
         assert self.root(tree, "src") == "."
 
+    def test_it_is_not_the_home_directory(self, tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tree.root))
+        tree.project("")
+        assert self.root(tree, "src") == "src"
+
     def test_it_is_not_above_the_repository(self, tree: Tree) -> None:
         tree.project("")
         (tree.root / "repo" / ".git").mkdir(parents=True)
@@ -238,7 +243,7 @@ class TestProjectRoot:
         tree.write("pyproject.toml", "[tool.mutmut]\n")
         (tree.root / "src").mkdir()
         options = Configuration(python=Path(sys.executable))  # mutmut is installed there
-        assert project_root(tree.root / "src", options, {"mutmut": installed()["mutmut"]}) == tree.root
+        assert project_root(tree.root / "src", options, None, {"mutmut": installed()["mutmut"]}) == tree.root
 
 
 class TestMerelyInstalled:
