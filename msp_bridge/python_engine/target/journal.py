@@ -1,0 +1,129 @@
+"""Undo what a mutant did to a directory, where the kernel permits no world of its own: any system, any file system.
+
+Theory of operation
+-------------------
+`Journal(directory, pristine)` notes of every entry its type and permissions, size, inode, modification and change time:
+one walk, no file is opened. `undo` walks again. What differs from the note is made again from `pristine`, a second copy
+of the directory that no test knows of; what the note does not know is deleted. A process that still runs can write
+after the walk: end the mutant's processes first.
+
+Why times are enough here, though the clock of a file system may stand still for 4 ms: a restored file gets the (old)
+modification time of its original, so a write in the same tick changes that; and a program that sets the modification
+time back can't set back the change time (on POSIX). A write through a memory map sets both.
+
+Cost: 4 to 7 µs an entry, which is 40 to 70 ms for 10,000 files; `ignore` names directories that cost nothing and are
+left alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Collection, Iterator
+
+Note = tuple[int, int, int, int, int]
+
+_FICLONE = 0x40049409
+
+
+class Journal:
+    """The state of `directory` that every `undo` returns to."""
+
+    def __init__(self, directory: str, pristine: str, ignore: Collection[str] = ()) -> None:
+        """`ignore`: paths relative to the directory. Raises OSError when it can't be read."""
+        self._directory, self._pristine, self._ignore = directory, pristine, frozenset(ignore)
+        self._notes = dict(self._walk())
+
+    def undo(self) -> list[str]:
+        """Make the directory as it was; -> the relative paths that were not, sorted.
+
+        Raises OSError when it can't be.
+        """
+        now = dict(self._walk())
+        if now == self._notes:
+            return []
+        changed = sorted(path for path in now.keys() | self._notes.keys() if now.get(path) != self._notes.get(path))
+        for path in reversed(changed):  # what is in a directory before the directory
+            before, after = self._notes.get(path), now.get(path)
+            if after is not None and (before is None or not _both_directories(before, after)):
+                self._remove(path)
+        for path in changed:
+            if path in self._notes:
+                self._restore(path)
+        for path in reversed(changed):  # the times of a directory after those of what is in it
+            if path in self._notes and stat.S_ISDIR(self._notes[path][0]):
+                shutil.copystat(os.path.join(self._pristine, path), os.path.join(self._directory, path))
+        for path in changed:
+            if path in self._notes:
+                self._notes[path] = _note(os.lstat(os.path.join(self._directory, path)))
+        return changed
+
+    def _walk(self) -> Iterator[tuple[str, Note]]:
+        pending = [""]
+        while pending:
+            parent = pending.pop()
+            for name, status in _entries(os.path.join(self._directory, parent)):
+                path = f"{parent}/{name}" if parent else name
+                if path in self._ignore:
+                    continue
+                yield path, _note(status)
+                if stat.S_ISDIR(status.st_mode):
+                    pending.append(path)
+
+    def _remove(self, path: str) -> None:
+        full = os.path.join(self._directory, path)
+        if os.path.isdir(full) and not os.path.islink(full):
+            shutil.rmtree(full)
+        else:
+            with contextlib.suppress(FileNotFoundError):  # with its directory
+                os.unlink(full)
+
+    def _restore(self, path: str) -> None:
+        source, target = os.path.join(self._pristine, path), os.path.join(self._directory, path)
+        mode = os.lstat(source).st_mode
+        if stat.S_ISLNK(mode):
+            os.symlink(os.readlink(source), target)
+            shutil.copystat(source, target, follow_symlinks=False)
+        elif stat.S_ISDIR(mode):
+            os.makedirs(target, exist_ok=True)
+        else:
+            _clone(source, target)
+
+
+def _note(status: os.stat_result) -> Note:
+    if stat.S_ISDIR(status.st_mode):  # its times and size change with what is in it
+        return status.st_mode, 0, 0, 0, status.st_ino
+    return status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _both_directories(one: Note, other: Note) -> bool:
+    return stat.S_ISDIR(one[0]) and stat.S_ISDIR(other[0])
+
+
+def _entries(directory: str) -> list[tuple[str, os.stat_result]]:
+    """Also of a directory that a test has made unreadable."""
+    for attempt in range(2):
+        try:
+            with os.scandir(directory) as entries:
+                return [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+        except PermissionError:
+            if attempt:
+                raise
+            os.chmod(directory, 0o700)
+    raise AssertionError
+
+
+def _clone(source: str, target: str) -> None:
+    """Copy with permissions and times; without copying bytes where the file system shares them."""
+    cloned = False
+    with contextlib.suppress(ImportError, OSError):
+        import fcntl
+
+        with open(source, "rb") as read, open(target, "wb") as write:
+            fcntl.ioctl(write, _FICLONE, read.fileno())
+            cloned = True
+    if not cloned:
+        shutil.copyfile(source, target)
+    shutil.copystat(source, target)
