@@ -36,7 +36,7 @@ MAY = {  # what each room may import of ours, besides itself
     "dialects": {"model", "jsonrpc", "workspace.selection"},
     "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},
     "reports": {"model", "source", "version"},
-    "testing": {"adapter", "model", "source", "processes"},
+    "testing": {"adapter", "ignored", "model", "processes", "python_engine.target", "source"},
     "session": {"concurrency", "dialects", "errors", "jsonrpc", "workspace"},
     "server": {"concurrency", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "jsonrpc", "server", "workspace"},

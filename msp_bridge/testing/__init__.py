@@ -5,12 +5,25 @@ In your own tests, on a copy of a small project that the tool can mutate:
     async def test_my_adapter_conforms(tmp_path):
         root = shutil.copytree("tests/projects/small", tmp_path / "small")
         await check_adapter(MyAdapter, Project(root=root, cache=tmp_path / "cache", jobs=2))
+
+`verify` checks the verdicts of an adapter against those of an `Oracle`, which tests each mutant in a fresh process.
 """
 
 from __future__ import annotations
 
 from msp_bridge.testing.conformance import check_adapter
+from msp_bridge.testing.oracle import Difference, Oracle, Verdict, Verification, pytest_command, verify
 from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
 
-__all__ = ["Running", "TreeState", "check_adapter"]
+__all__ = [
+    "Difference",
+    "Oracle",
+    "Running",
+    "TreeState",
+    "Verdict",
+    "Verification",
+    "check_adapter",
+    "pytest_command",
+    "verify",
+]

@@ -1,0 +1,307 @@
+"""The oracle: what a fresh process says of a mutant. Every verdict of the bridge can be checked against it.
+
+Theory of operation
+-------------------
+A verdict is true when a user who writes the mutant into the file and runs the tests sees the same. The oracle does just
+that, and nothing clever: for each mutant a fresh copy of the project, the mutated text written into its file, the
+project's own test command in a fresh process until the first failure. No process, no import, no byte code and no file
+is used twice.
+
+Where Linux permits it, the copy is mounted at the project's own path (`python_engine.target.isolation`), so that
+absolute paths and editable installs mean the copy, with a process table, a network and temporary directories of its
+own. The run without a mutant decides how much of that the tests pass in: everything first, then without the network,
+then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it. What is left out of a copy
+(version control, environments, caches) is mounted or linked into it.
+
+The exit codes of pytest say different things, and all but 0 are a kill for someone who looks at a CI's light, since the
+same command passed without the mutant: 1 a test failed; 2 a test module can't be collected; 3 pytest or a plug-in
+broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` says which it was.
+
+A test that fails by chance makes both sides wrong: where the oracle and a result differ, the oracle judges twice
+more, and only what it says three times is called a difference; the rest is `unsteady`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
+from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
+from msp_bridge.processes import ProcessTree
+from msp_bridge.python_engine.target import isolation
+from msp_bridge.source import BOM, SourceText
+
+BASELINE_TIMEOUT_S = 600.0
+TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant
+OUTPUT_LIMIT = 4000  # characters that are kept of what the tests print
+GENERATED = frozenset({"mutants"})  # directories that tools make for copies of their own
+PYTEST_EXITS = {
+    1: "a test failed",
+    2: "a test module can't be collected",
+    3: "pytest or one of its plug-ins broke",
+    4: "a conftest.py or plug-in can't be loaded",
+    5: "no tests are left",
+}
+WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
+    isolation.PARTS,
+    isolation.PARTS - {"net"},
+    frozenset(),
+    None,
+)
+
+
+@frozen
+class Verdict:
+    """What the tests say in a fresh process."""
+
+    status: Status  # KILLED, SURVIVED, TIMEOUT or, for a mutant that can't be written, RUNTIME_ERROR
+    reason: str  # "a test failed", "no answer in 12 s"
+    output: str = ""  # the end of what the tests print
+
+
+@frozen
+class Difference:
+    """A result that a fresh process does not give."""
+
+    result: Result
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        mutant = self.result.mutant
+        place = f"{mutant.path}:{mutant.location.start.line}:{mutant.location.start.column}"
+        return (
+            f"{place} {mutant.mutator} ({mutant.replacement!r}): {self.result.status.value}, "
+            f"but {self.verdict.status.value} in a fresh process ({self.verdict.reason})"
+        )
+
+
+@frozen
+class Verification:
+    """What became of checking some results."""
+
+    judged: int
+    differences: tuple[Difference, ...]
+    unsteady: tuple[Difference, ...]  # a fresh process says now this, now that
+
+
+@frozen
+class Oracle:
+    """Judges mutants of one project. Make one with `Oracle.of`."""
+
+    root: Path
+    command: tuple[str, ...]
+    world: frozenset[str] | None  # parts of `isolation`; None: the copy is not at the project's own path
+    timeout_s: float
+    _environment: Mapping[str, str | None] = field(factory=dict)
+
+    @classmethod
+    async def of(
+        cls,
+        root: Path,
+        command: Sequence[str],
+        *,
+        isolated: bool = True,
+        environment: Mapping[str, str | None] | None = None,
+    ) -> Oracle:
+        """Run the tests without a mutant, which shows where they pass and how long they take.
+
+        `command` runs in the project's root, until the first failure if it can (`pytest -x`). `environment` holds
+        changes to our own. Raises BaselineError when the tests don't pass in any way.
+        """
+        root = root.resolve()
+        worlds = WORLDS if isolated and isolation.probe()[0] else WORLDS[-1:]
+        for world in worlds:
+            oracle = cls(root, tuple(command), world, BASELINE_TIMEOUT_S, environment or {})
+            start = time.monotonic()
+            verdict = await oracle.judge(None)
+            if verdict.status is Status.SURVIVED:
+                limit = TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start)
+                return cls(root, tuple(command), world, limit, environment or {})
+        raise BaselineError(
+            f"`{' '.join(command)}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
+            "fix the tests first, or name another command",
+            first_failure=verdict.output,
+        )
+
+    async def judge(self, mutant: Mutant | None) -> Verdict:
+        """What the tests say of the mutant, or without any; `mutant.path` is relative to the root."""
+        with contextlib.ExitStack() as stack:
+            base = Path(stack.enter_context(_temporary_directory()))
+            copy = base / self.root.name
+            kept = await asyncio.to_thread(_copied, self.root, copy)
+            if mutant is not None:
+                try:
+                    _write(copy / mutant.path, mutant)
+                except (OSError, ValueError, SyntaxError) as error:
+                    return Verdict(Status.RUNTIME_ERROR, f"the mutant can't be written: {error}")
+            return await self._run(base, copy, kept)
+
+    async def compare(
+        self, results: Sequence[Result], count: int | None = None, seed: int = 0, jobs: int = 1
+    ) -> Verification:
+        """Judge `count` of the results again (all by default), drawn by `seed`; `jobs` at a time.
+
+        NoCoverage is right when the mutant survives; Timeout and Killed are both detected, and not told apart.
+        Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
+        """
+        drawn = [result for result in results if result.status.detected or result.status.undetected]
+        if count is not None and count < len(drawn):
+            drawn = random.Random(seed).sample(drawn, count)  # noqa: S311
+        turn = asyncio.Semaphore(jobs)
+
+        async def check(result: Result) -> tuple[list[Difference], list[Difference]]:
+            async with turn:
+                verdicts = [await self.judge(result.mutant)]
+                if _agree(result, verdicts[0]):
+                    return [], []
+                verdicts += [await self.judge(result.mutant) for _ in range(2)]
+            if any(_agree(result, verdict) for verdict in verdicts):
+                return [], [Difference(result, verdicts[0])]
+            return [Difference(result, verdicts[0])], []
+
+        async with asyncio.TaskGroup() as group:
+            checks = [group.create_task(check(result)) for result in drawn]
+        found = [each.result() for each in checks]
+        return Verification(
+            len(drawn),
+            tuple(difference for different, _ in found for difference in different),
+            tuple(difference for _, unsteady in found for difference in unsteady),
+        )
+
+    async def _run(self, base: Path, copy: Path, kept: Sequence[str]) -> Verdict:
+        layers, scratch = base / "layers", base / "tmp"
+        layers.mkdir()
+        scratch.mkdir()
+        environment = {"PYTHONDONTWRITEBYTECODE": "1", **self._environment}
+        command: tuple[str, ...] = self.command
+        if self.world is not None:
+            where = self.root
+            command = (
+                *(sys.executable, isolation.__file__, "--root", str(self.root), "--copy", str(copy)),
+                *("--layers", str(layers), "--parts", ",".join(sorted(self.world))),
+                *(f"--keep={name}" for name in kept),
+                *("--", *self.command),
+            )
+        else:
+            where = copy
+            environment |= {"TMPDIR": str(scratch), "PYTHONPATH": _search_path(copy, environment)}
+            for name in kept:
+                (copy / name).parent.mkdir(parents=True, exist_ok=True)
+                (copy / name).symlink_to(self.root / name)
+        async with ProcessTree.running(command, cwd=where, env=environment) as tree:
+            output = bytearray()
+
+            async def finish() -> int:
+                while data := await tree.read():
+                    output.extend(data)
+                    del output[:-OUTPUT_LIMIT]
+                return await tree.exited()
+
+            try:
+                code = await asyncio.wait_for(finish(), self.timeout_s)
+            except TimeoutError:
+                return Verdict(Status.TIMEOUT, f"no answer in {self.timeout_s:.0f} s")
+            shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
+            if code == 0:
+                return Verdict(Status.SURVIVED, "the tests pass", shown)
+            if code < 0 or not _is_pytest(self.command):
+                return Verdict(Status.KILLED, tree.outcome, shown)
+            return Verdict(Status.KILLED, PYTEST_EXITS.get(code, tree.outcome), shown)
+
+
+async def verify(
+    adapter: Adapter,
+    oracle: Oracle,
+    count: int | None = None,
+    seed: int = 0,
+    *,
+    scope: Scope | None = None,
+    jobs: int = 1,
+) -> Verification:
+    """Discover and test all mutants in `scope`, then check `count` results (all by default), drawn by `seed`."""
+    async with contextlib.aclosing(adapter.discover(scope or Scope())) as discovered:
+        mutants = [mutant async for mutant in discovered]
+    async with contextlib.aclosing(adapter.test(mutants)) as tested:
+        results = [result async for result in tested]
+    return await oracle.compare(results, count, seed, jobs)
+
+
+def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
+    """The project's own interpreter, up to the first failure. `arguments`: further ones, such as where the tests are."""
+    return (os.fspath(python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments)
+
+
+def _agree(result: Result, verdict: Verdict) -> bool:
+    return result.status.detected == verdict.status.detected
+
+
+def _is_pytest(command: Sequence[str]) -> bool:
+    return any(Path(word).name in ("pytest", "py.test") for word in command)
+
+
+@contextlib.contextmanager
+def _temporary_directory() -> Iterator[str]:
+    """Erased also where tests have taken permissions away."""
+    base = tempfile.mkdtemp(prefix="msp-bridge-oracle-")
+    try:
+        yield os.path.realpath(base)
+    finally:
+        shutil.rmtree(base, onerror=_made_writable)
+
+
+def _made_writable(_function: object, path: str, _error: object) -> None:
+    for each in (os.path.dirname(path), path):
+        with contextlib.suppress(OSError):
+            os.chmod(each, 0o700)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _copied(root: Path, copy: Path) -> list[str]:
+    """Copy the tree; -> the directories left out that are to be seen nevertheless, as relative paths."""
+    kept: list[str] = []
+
+    def left_out(directory: str, names: list[str]) -> list[str]:
+        out = []
+        for name in names:
+            path = Path(directory, name)
+            if not path.is_dir() or path.is_symlink():
+                continue
+            if name in CACHES | GENERATED:
+                out.append(name)
+            elif name in IGNORED_DIRS or any((path / marker).exists() for marker in CACHE_MARKERS):
+                out.append(name)
+                kept.append(str(path.relative_to(root)))
+        return out
+
+    shutil.copytree(root, copy, symlinks=True, ignore=left_out)
+    return kept
+
+
+def _write(file: Path, mutant: Mutant) -> None:
+    """Raises OSError, ValueError, and SyntaxError for a Python file whose encoding is unknown."""
+    encoding = "utf-8"
+    if file.suffix == ".py":
+        with file.open("rb") as stream:
+            encoding, _ = tokenize.detect_encoding(stream.readline)
+    encoding = encoding.removesuffix("-sig")
+    mark = BOM if encoding == "utf-8" and file.read_bytes().startswith(BOM.encode()) else ""
+    file.write_bytes((mark + SourceText.read(file, encoding).apply(mutant)).encode(encoding))
+
+
+def _search_path(copy: Path, environment: Mapping[str, str | None]) -> str:
+    """Before what an editable install puts on Python's path, which is the project's own path."""
+    before = environment["PYTHONPATH"] if "PYTHONPATH" in environment else os.environ.get("PYTHONPATH")
+    found = [copy, *(copy / name for name in ("src", "source") if (copy / name).is_dir())]
+    return os.pathsep.join([*map(str, found), *filter(None, [before])])

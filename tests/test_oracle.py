@@ -1,0 +1,162 @@
+"""The oracle says what a fresh process says, and finds results that differ."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from msp_bridge.adapter import BaselineError, Mutant, Result, Status
+from msp_bridge.python_engine.target import isolation
+from msp_bridge.source import SourceText
+from msp_bridge.testing.oracle import Oracle, pytest_command
+from msp_bridge.testing.tree_state import TreeState
+
+CALC = "def add(a, b):\n    return a + b\n\n\ndef unused():\n    return 'ä😀' + 1\n"
+TESTS = """
+import calc
+
+def test_add():
+    assert calc.add(1, 2) == 3
+"""
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # plug-ins that no test here needs take a second to load
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write(tmp_path / "project", {"calc.py": CALC, "test_calc.py": TESTS})
+    return tmp_path / "project"
+
+
+@pytest.fixture(params=["mounted", "beside"])
+def isolated(request: pytest.FixtureRequest) -> bool:
+    if request.param == "mounted" and "mount" in (refused := isolation.probe()[1]):
+        pytest.skip(f"this machine permits no namespaces: {refused['mount']}")
+    return bool(request.param == "mounted")
+
+
+def mutant(root: Path, file: str, old: str, new: str) -> Mutant:
+    source = SourceText.read(root / file)
+    at = source.text.index(old)
+    return Mutant(file, "test", source.location(at, at + len(old)), new)
+
+
+async def judge(root: Path, isolated: bool, old: str, new: str, file: str = "calc.py") -> tuple[Status, str]:
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=isolated)
+    assert (oracle.world is not None) == isolated
+    before = TreeState.of(root)
+    if "while True" in new:
+        oracle = evolve(oracle, timeout_s=5)
+    verdict = await oracle.judge(mutant(root, file, old, new))
+    assert TreeState.of(root) == before
+    return verdict.status, verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "reason"),
+    [
+        ("a + b", "a - b", Status.KILLED, "a test failed"),
+        ("'ä😀' + 1", "None", Status.SURVIVED, "the tests pass"),
+        ("return a + b", "return (", Status.KILLED, "a test module can't be collected"),
+        ("return a + b", "while True: pass", Status.TIMEOUT, "no answer in 5 s"),
+        ("return a + b", "__import__('os')._exit(3)", Status.KILLED, "pytest or one of its plug-ins broke"),
+        ("return a + b", "__import__('os').abort()", Status.KILLED, "killed by SIGABRT"),
+    ],
+)
+async def test_a_mutant_is_judged(root: Path, isolated: bool, old: str, new: str, status: Status, reason: str) -> None:
+    assert await judge(root, isolated, old, new) == (status, reason)
+
+
+async def test_a_conftest_that_breaks_and_no_tests_left_are_kills(root: Path, isolated: bool) -> None:
+    write(root, {"conftest.py": "import calc\nvalue = calc.add(1, 1) // 2\ncollect_ignore = []\n"})
+    assert await judge(root, isolated, "a + b", "a / 0") == (Status.KILLED, "a conftest.py or plug-in can't be loaded")
+    nothing = await judge(root, isolated, "[]", "['test_calc.py']", "conftest.py")
+    assert nothing == (Status.KILLED, "no tests are left")
+
+
+async def test_a_mutant_of_a_place_that_is_not_there_has_no_verdict(root: Path) -> None:
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
+    gone = evolve(mutant(root, "calc.py", "unused", "x"), path="gone.py")
+    assert (await oracle.judge(gone)).status is Status.RUNTIME_ERROR
+
+
+async def test_tests_that_name_the_projects_own_path_see_the_mutant(root: Path, isolated: bool) -> None:
+    if not isolated:
+        pytest.skip("without namespaces the copy is not at the project's own path")
+    write(root, {"test_calc.py": f"import sys\nsys.path.insert(0, {str(root)!r})\n" + TESTS})
+    assert (await judge(root, isolated, "a + b", "a - b"))[0] is Status.KILLED
+
+
+async def test_an_editable_installs_path_does_not_hide_the_mutant(root: Path, tmp_path: Path) -> None:
+    (root / "src").mkdir()
+    (root / "calc.py").rename(root / "src" / "calc.py")
+    write(tmp_path / "site", {"sitecustomize.py": f"import sys\nsys.path.append({str(root / 'src')!r})\n"})
+    oracle = await Oracle.of(
+        root, pytest_command(sys.executable), isolated=False, environment={"PYTHONPATH": str(tmp_path / "site")}
+    )
+    assert (await oracle.judge(mutant(root, "src/calc.py", "a + b", "a - b"))).status is Status.KILLED
+
+
+async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: Path, isolated: bool) -> None:
+    stale = "import pathlib\n\ndef test_seen():\n    here = pathlib.Path(__file__).parent\n"
+    stale += (
+        "    assert (here / '.venv' / 'marker').read_text() == 'x'\n    assert not (here / '.pytest_cache').exists()\n"
+    )
+    write(root, {".venv/marker": "x", ".pytest_cache/x": "", "test_places.py": stale})
+    assert (await judge(root, isolated, "a + b", "a * b"))[0] is Status.KILLED
+    assert (await judge(root, isolated, "unused", "other"))[0] is Status.SURVIVED
+
+
+async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
+    write(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
+    with pytest.raises(BaselineError) as caught:
+        await Oracle.of(root, pytest_command(sys.executable))
+    assert "a test failed" in caught.value.problem
+    assert "not 'red'" in caught.value.first_failure
+
+
+async def test_results_that_differ_are_found(root: Path) -> None:
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
+    killed, survives = mutant(root, "calc.py", "a + b", "a - b"), mutant(root, "calc.py", "unused", "x")
+
+    def results(*statuses: Status) -> list[Result]:
+        return [Result(one, status) for one, status in zip((killed, survives), statuses, strict=True)]
+
+    right = await oracle.compare(results(Status.TIMEOUT, Status.NO_COVERAGE), jobs=2)
+    assert (right.judged, right.differences, right.unsteady) == (2, (), ())
+    wrong = await oracle.compare(results(Status.NO_COVERAGE, Status.KILLED), jobs=2)
+    assert [(each.result.mutant, each.verdict.status) for each in wrong.differences] == [
+        (killed, Status.KILLED),
+        (survives, Status.SURVIVED),
+    ]
+    assert str(wrong.differences[0]) == (
+        "calc.py:2:12 test ('a - b'): NoCoverage, but Killed in a fresh process (a test failed)"
+    )
+    assert (await oracle.compare(results(Status.IGNORED, Status.KILLED), count=1)).judged == 1
+
+
+async def test_tests_that_fail_by_chance_are_no_difference(root: Path, tmp_path: Path) -> None:
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
+    flaky = f"""
+import pathlib
+def test_every_second_time():
+    file = pathlib.Path({str(tmp_path / "count")!r})
+    file.write_text((file.read_text() if file.exists() else '') + 'x')
+    assert len(file.read_text()) % 2
+"""
+    write(root, {"test_flaky.py": flaky})
+    result = Result(mutant(root, "calc.py", "unused", "x"), Status.KILLED)
+    found = await oracle.compare([result])
+    assert (len(found.differences), len(found.unsteady)) == (0, 1)
