@@ -19,7 +19,7 @@ MAX_LINE = 64 * 1024 * 1024  # as a message's body: a whole report may be one li
 
 
 class PipeReader:
-    """Reads what a child writes, no faster than it is asked to."""
+    """Reads what a child writes, only while somebody waits for it."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -100,6 +100,8 @@ class PipeWriter:
         self.post(data)
         assert self._writer is not None
         await self._writer.drain()
+        if self._writer.is_closing():  # meanwhile, by `close`: asyncio says nothing then
+            raise ConnectionResetError("the pipe was closed")
 
     def post(self, data: bytes) -> None:
         """Returns at once: what the child doesn't read yet is kept here. Nothing happens when it no longer reads."""

@@ -1,6 +1,7 @@
-"""Finds and ends every process of one run, however far it has strayed from its parent.
+"""Finds and ends the processes of one run by their parents and their environment, where nothing exact can.
 
-Used by the bridge and, as a file of its own, by the keeper: it imports nothing of ours.
+Used by the bridge when a supervisor was killed, and on macOS by the supervisor: as a file of its own, which imports
+nothing of ours.
 """
 
 from __future__ import annotations
@@ -11,30 +12,31 @@ from collections.abc import Callable
 
 import psutil
 
-COOKIE = "MSP_BRIDGE_RUN"  # an environment variable that every descendant inherits, reparented ones too
-POLL = 0.02  # s; how often a dying process is looked at
+RUN_ID = "MSP_BRIDGE_RUN"  # an environment variable that every descendant inherits, reparented ones too
+POLL_S = 0.02  # between two looks at a dying process
+INSIST_S = 5.0  # a process in uninterruptible sleep can't be ended by anybody
 
 
-def members(cookie: str, below: int | None) -> list[psutil.Process]:
-    """The living processes that carry `cookie`, and the descendants of the process `below`, but not `below` itself."""
+def members(run_id: str, below: int | None) -> list[psutil.Process]:
+    """The living processes that carry `run_id`, and the descendants of the process `below`, but not `below` itself."""
     found = {process.pid: process for process in _descendants(below)} if below is not None else {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):  # gone meanwhile, or another user's: not one of ours
-            if process.environ().get(COOKIE) == cookie:
+            if process.environ().get(RUN_ID) == run_id:
                 found[process.pid] = process
     return [process for pid, process in found.items() if pid != below and alive(process)]
 
 
-def end(cookie: str, below: int | None, grace: float, reap: Callable[[], None] = lambda: None) -> None:
-    """Ask every member to end, wait up to `grace` s, then insist until none is left.
+def end(run_id: str, below: int | None, grace: float, reap: Callable[[], None] = lambda: None) -> None:
+    """Send SIGTERM to every member, wait up to `grace` s, then send SIGKILL until none is left.
 
     `reap` is called before each look, so that the caller's own dead children don't count.
     """
     deadline = time.monotonic() + grace
     asked: set[int] = set()
-    while True:
+    while time.monotonic() < deadline + INSIST_S:
         reap()
-        left = members(cookie, below)
+        left = members(run_id, below)
         if not left:
             return
         insist = time.monotonic() >= deadline
@@ -44,8 +46,17 @@ def end(cookie: str, below: int | None, grace: float, reap: Callable[[], None] =
                     process.kill()
                 elif process.pid not in asked:
                     process.terminate()
+                    process.resume()  # a stopped one can't obey
         asked.update(process.pid for process in left)
-        time.sleep(POLL)
+        time.sleep(POLL_S)
+
+
+def alive(process: psutil.Process) -> bool:
+    """Whether it runs: a zombie, whose exit code nobody has fetched, doesn't."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _descendants(pid: int) -> list[psutil.Process]:
@@ -53,11 +64,3 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-
-
-def alive(process: psutil.Process) -> bool:
-    """Whether it runs: one that has ended, and that nobody has asked for its exit code, doesn't."""
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.Error:
-        return False

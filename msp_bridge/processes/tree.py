@@ -1,4 +1,4 @@
-"""ProcessTree: a tool, all its descendants, and the promise to end them."""
+"""ProcessTree: a tool and all its descendants, which `end` ends. `supervisor` has the theory of operation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import logging
 import os
 import shutil
 import signal
-import sys
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -17,17 +16,15 @@ from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
 from msp_bridge.processes.pipes import PipeReader, PipeWriter
-
-if sys.platform == "win32":
-    from msp_bridge.processes.windows import Kept
-else:
-    from msp_bridge.processes.posix import Kept
+from msp_bridge.processes.supervised import PosixProcess, SupervisedProcess, WindowsProcess
 
 log = logging.getLogger(__name__)
 
-GRACE = 2.0  # s between asking a process to end and insisting
+GRACE = 1.0  # s between SIGTERM and SIGKILL: a cancel is to be answered within 2 s, whatever the tool does
 TAIL = 16 * 1024  # bytes of a tool's stderr that are remembered for error messages
-MAX_NOISE = 1024 * 1024  # bytes that a tool may print before it comes to the point
+MAX_NOISE = 1024 * 1024  # bytes that a tool may print before the line that begins its output
+EXIT_TIMEOUT_S = 2.0  # for the end of a tool that has closed its input
+STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is left
 
 
 class ProcessTree:
@@ -44,9 +41,15 @@ class ProcessTree:
     """
 
     def __init__(
-        self, kept: Kept, cookie: str, grace: float, stdout: PipeReader, stderr: PipeReader, stdin: PipeWriter | None
+        self,
+        process: PosixProcess | WindowsProcess,
+        run_id: str,
+        grace: float,
+        stdout: PipeReader,
+        stderr: PipeReader,
+        stdin: PipeWriter | None,
     ) -> None:
-        self._kept, self._cookie, self._grace = kept, cookie, grace
+        self._process, self._run_id, self._grace = process, run_id, grace
         self._stdout, self._stderr, self._stdin = stdout, stderr, stdin
         self._tail = bytearray()
         self._listening = asyncio.create_task(self._listen(), name="stderr of a tool")
@@ -84,8 +87,8 @@ class ProcessTree:
         stdin: bool,
         grace: float,
     ) -> ProcessTree:
-        cookie = uuid.uuid4().hex
-        environment = _environment(env) | {sweep.COOKIE: cookie}
+        run_id = uuid.uuid4().hex
+        environment = _environment(env) | {sweep.RUN_ID: run_id}
         command = [_program(argv[0], environment), *(os.fspath(argument) for argument in argv[1:])]
         if not cwd.is_dir():
             raise ToolError(f"can't run {Path(command[0]).name} in {cwd}: there is no such directory")
@@ -98,12 +101,12 @@ class ProcessTree:
             if stdin:
                 writer, source = PipeWriter.create(theirs)
                 ours.callback(writer.close)
-            kept = await Kept.start(command, cwd, environment, cookie, grace, (source, out, err))
+            process = await SupervisedProcess.start(command, cwd, environment, run_id, grace, (source, out, err))
             ours.pop_all()
         for stream in (stdout, stderr, writer):
             if stream is not None:
                 await stream.connect()
-        return cls(kept, cookie, grace, stdout, stderr, writer)
+        return cls(process, run_id, grace, stdout, stderr, writer)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -125,13 +128,13 @@ class ProcessTree:
 
     @property
     def pid(self) -> int:
-        """Of the tree's topmost process: the keeper where there is one, whose child is the tool."""
-        return self._kept.pid
+        """Of the tree's topmost process, which is not the tool but a supervisor's guard, where there is one."""
+        return self._process.pid
 
     @property
     def returncode(self) -> int | None:
         """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
-        return self._kept.returncode
+        return self._process.returncode
 
     @property
     def outcome(self) -> str:
@@ -152,8 +155,8 @@ class ProcessTree:
     async def lines(self, after: bytes | None = None) -> AsyncGenerator[bytes, None]:
         """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line.
 
-        `after` is a line with which the tool comes to the point: what an interpreter's environment prints before it is
-        left out, and raises ToolError when it doesn't end.
+        `after` is the line that begins the output: what an interpreter's environment prints before it is left out, and
+        raises ToolError when it doesn't end.
         """
         noise = 0
         async for line in self._stdout.lines():
@@ -163,7 +166,7 @@ class ProcessTree:
                 after = None
             elif (noise := noise + len(line) + 1) > MAX_NOISE:
                 shown = line[:50].decode("utf-8", "replace")
-                raise ToolError(f"the tool prints without end, {shown!r} for instance, before it comes to the point")
+                raise ToolError(f"the tool prints without end before its output begins: {shown!r} for instance")
 
     async def read(self) -> bytes:
         """Some bytes of the tool's stdout, or b"" at its end."""
@@ -175,8 +178,11 @@ class ProcessTree:
             raise ValueError("this tree was started without stdin")
         try:
             await self._stdin.write(data)
-        except (ConnectionError, BrokenPipeError) as error:
-            raise ToolError(f"the tool has stopped reading its input: {self.errors.strip()[-500:] or error}") from None
+        except ConnectionError as error:  # as a rule it has ended, and how is what matters
+            await asyncio.wait([asyncio.ensure_future(self._process.gone()), self._listening], timeout=EXIT_TIMEOUT_S)
+            runs = self.returncode is None
+            what = "the tool has stopped reading its input" if runs else f"the tool ended ({self.outcome})"
+            raise ToolError(f"{what}: {self.errors.strip()[-500:] or error}") from None
 
     def post(self, data: bytes) -> None:
         """To the tool's stdin, without waiting: what it doesn't read yet is kept in memory.
@@ -189,7 +195,7 @@ class ProcessTree:
 
     async def exited(self) -> int:
         """Wait until the tool has ended by itself and its leftovers are gone; its exit code."""
-        await self._kept.gone()
+        await self._process.gone()
         await self.end()
         assert self.returncode is not None
         return self.returncode
@@ -204,9 +210,10 @@ class ProcessTree:
     async def _end(self) -> None:
         if self._stdin is not None:
             self._stdin.close()
-        if not await self._kept.end(self._grace):  # the keeper itself was killed: what it kept is ours to find
-            await asyncio.to_thread(sweep.end, self._cookie, None, 0.0)
+        if not await self._process.end(self._grace):  # guard and supervisor were killed
+            await asyncio.to_thread(sweep.end, self._run_id, None, 0.0)
         self._stdout.close()
+        await asyncio.wait([self._listening], timeout=STDERR_TIMEOUT_S)  # its last lines say what went wrong
         self._stderr.close()
         await self._listening
 
@@ -227,6 +234,6 @@ def _program(name: str | os.PathLike[str], environment: Mapping[str, str]) -> st
     found = shutil.which(name, path=environment.get("PATH"))
     if found is None:
         raise ToolError(
-            f"can't run {os.fspath(name)}: there is no such program; install it, or put its directory on PATH"
+            f"can't run {os.fspath(name)}: there is no such program", "install it, or put its directory on PATH"
         )
     return os.path.abspath(found)

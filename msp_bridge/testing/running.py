@@ -7,7 +7,7 @@ import contextlib
 
 import psutil
 
-from msp_bridge.processes.sweep import COOKIE, alive, members
+from msp_bridge.processes.sweep import RUN_ID, alive, members
 
 MAX_LOOKS = 250  # 20 ms apart, until what was reported dead must be gone from the process table, too
 
@@ -24,7 +24,7 @@ class Running:
         found = {process.pid: process for process in psutil.Process().children(recursive=True)}
         for process in found.values():
             with contextlib.suppress(psutil.Error, OSError):
-                if run := process.environ().get(COOKIE):
+                if run := process.environ().get(RUN_ID):
                     self._runs.add(run)
         for run in self._runs:
             found.update((process.pid, process) for process in members(run, None))

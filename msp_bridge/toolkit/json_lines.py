@@ -34,7 +34,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -224,15 +223,12 @@ class JsonLinesProcess:
 
     def _ending(self) -> str:
         printed = "; ".join(line.strip() for line in self._tree.errors.strip().splitlines()[-TAIL_LINES:])
-        code = self._tree.returncode
         if self._fault:
             what = self._fault
         elif self._closing is not None:
             return f"{self._name} was closed"
-        elif code is not None and code < 0:
-            what = f"{self._name} was killed by {_signal_name(-code)}"
         else:
-            what = f"{self._name} ended with exit code {code}"
+            what = f"{self._name} ended ({self._tree.outcome})"
         return f"{what}: {printed[-TAIL_CHARS:]}" if printed else what
 
 
@@ -244,10 +240,3 @@ def is_damaged_bytecode(text: str) -> bool:
 def forget_bytecode(directory: Path) -> None:
     """Delete a directory of bytecode, as `PYTHONPYCACHEPREFIX` names it. Blocks."""
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a real-time signal
-        return f"signal {number}"

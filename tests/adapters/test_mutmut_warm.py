@@ -251,7 +251,8 @@ async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
         async with aclosing(trial.adapter.test([*mutants, *mutants])) as stream:
             async for result in stream:
                 if not results:
-                    (judge,) = psutil.Process(host).children()
+                    (supervisor,) = psutil.Process(host).children()
+                    (judge,) = supervisor.children()
                     os.kill(judge.pid, signal.SIGKILL)
                 results.append(result)
         assert [result.status for result in results] == [Status.KILLED] * 2 * len(mutants)

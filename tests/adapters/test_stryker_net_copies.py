@@ -48,7 +48,7 @@ async def test_closing_a_request_ends_every_process_and_puts_the_assemblies_back
         dotnet.say(gate=str(dotnet.gate), stray=True)
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             await anext(results)
-            assert len(running.look()) >= 3  # the keeper, the tool, and what that has left to itself
+            assert len(running.look()) >= 4  # its guard and supervisor, the tool, and what that has left to itself
             assert list((root.parent / "cache").rglob("*.stryker-unchanged"))
         assert await running.settled(0) == []
         assert not list((root.parent / "cache").rglob("*.stryker-unchanged"))

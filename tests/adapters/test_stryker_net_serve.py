@@ -241,7 +241,7 @@ async def test_a_killed_bridge_takes_the_servers_with_it(dotnet: Scripted, root:
         assert bridge.stdout is not None
         for _ in range(len(ALL) + 6 if moment == "later on" else 1):
             assert await asyncio.to_thread(bridge.stdout.readline)
-        assert len(running.look()) >= 4  # two servers with their keepers
+        assert len(running.look()) >= 6  # two servers with their guards and supervisors
     finally:
         bridge.kill()
         bridge.communicate()

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
 
 SLEEP = "time.sleep(600)"
-GRACE = 0.2  # s; the strays of these tests are told to ignore SIGTERM
+GRACE = 0.2  # s; the strays of these tests ignore SIGTERM
 
 
 async def first_line(tree: ProcessTree) -> bytes:
@@ -54,32 +55,152 @@ async def test_what_a_tool_leaves_behind_ends_with_it(kind: str, tmp_path: Path)
         assert marked(mark) == []
 
 
+@contextlib.asynccontextmanager
+async def killable_bridge(kind: str, mark: str, cwd: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    program = HERE.parent / "support" / "bridge_to_be_killed.py"
+    bridge = await asyncio.create_subprocess_exec(sys.executable, program, kind, mark, cwd=cwd, stdout=subprocess.PIPE)
+    assert bridge.stdout is not None
+    assert await bridge.stdout.readline() == b"ready\n"
+    try:
+        yield bridge
+    finally:
+        if bridge.returncode is None:
+            bridge.kill()
+        await bridge.wait()
+
+
 @pytest.mark.parametrize("kind", TOOLS)
 async def test_a_killed_bridge_takes_its_tools_along(kind: str, tmp_path: Path) -> None:
     mark = new_mark()
-    bridge = await asyncio.create_subprocess_exec(
-        sys.executable,
-        HERE.parent / "support" / "bridge_to_be_killed.py",
-        kind,
-        mark,
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-    )
-    assert bridge.stdout is not None
-    assert await bridge.stdout.readline() == b"ready\n"
-    bridge.kill()
-    await bridge.wait()
-    assert await gone(mark)
+    async with killable_bridge(kind, mark, tmp_path) as bridge:
+        bridge.kill()
+        assert await gone(mark)
 
 
-@pytest.mark.parametrize("kind", ["child", "stubborn child", "daemon"])
-async def test_a_killed_keeper_is_stood_in_for(kind: str, tmp_path: Path) -> None:
+def supervisors(tree: ProcessTree) -> dict[str, int]:
+    """The process ids of the two that watch over the tool."""
+    return {"guard": tree.pid, "supervisor": psutil.Process(tree.pid).children()[0].pid}
+
+
+@pytest.mark.parametrize("who", ["guard", "supervisor"])
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_the_other_one_ends_everything_when_one_is_killed(kind: str, who: str, tmp_path: Path) -> None:
     mark = new_mark()
     tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
     await first_line(tree)
-    os.kill(tree.pid, signal.SIGKILL)
+    os.kill(supervisors(tree)[who], signal.SIGKILL)
+    assert await tree.exited() < 0
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("kind", ["child", "stubborn child", "daemon"])
+async def test_the_bridge_ends_everything_when_both_are_killed(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE)
+    await first_line(tree)
+    os.killpg(tree.pid, signal.SIGKILL)
     assert await tree.exited() == -signal.SIGKILL
     assert marked(mark) == []
+
+
+@pytest.mark.parametrize("who", ["guard", "supervisor"])
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_a_supervisor_killed_with_its_bridge_leaves_nothing(kind: str, who: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    async with killable_bridge(kind, mark, tmp_path) as bridge:
+        below = psutil.Process(bridge.pid).children()
+        guard = below[0]
+        victim = guard if who == "guard" else guard.children()[0]
+        for process in (victim, psutil.Process(bridge.pid)):
+            process.kill()
+        assert await gone(mark)
+
+
+STOPPED = ["tool", "child", "supervisor", "guard", "all"]
+
+
+@pytest.mark.parametrize("who", STOPPED)
+async def test_a_tree_with_stopped_processes_ends_within_two_seconds(who: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool("child", mark, SLEEP), cwd=tmp_path)
+    await first_line(tree)
+    guard, supervisor = supervisors(tree).values()
+    (started,) = psutil.Process(supervisor).children()
+    (child,) = started.children()
+    victims = {"tool": [started.pid], "child": [child.pid], "supervisor": [supervisor], "guard": [guard]}
+    for pid in victims.get(who) or [child.pid, started.pid, guard, supervisor]:
+        os.kill(pid, signal.SIGSTOP)
+    async with asyncio.timeout(2):
+        await tree.end()
+    assert marked(mark) == []
+
+
+async def test_a_tool_that_stops_itself_whenever_it_can_is_ended(tmp_path: Path) -> None:
+    mark = new_mark()
+    stop = "signal.signal(signal.SIGCONT, lambda *_: os.kill(os.getpid(), signal.SIGSTOP))\n"
+    ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    code = f"import os, signal, time\n{ignore}{stop}print('ready', flush=True)\nos.kill(os.getpid(), signal.SIGSTOP)"
+    tree = await ProcessTree.start(python(f"{code}\n{SLEEP}", mark), cwd=tmp_path, grace=GRACE)
+    await first_line(tree)
+    async with asyncio.timeout(2):
+        await tree.end()
+    assert marked(mark) == []
+
+
+@pytest.mark.parametrize("way", ["read", "stop"])
+async def test_the_end_does_not_wait_for_a_tool_that_reads_nothing(way: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    code = f"import os, signal, time\nprint('ready', flush=True)\n{'os.kill(os.getpid(), 19)' if way == 'stop' else ''}"
+    tree = await ProcessTree.start(python(f"{code}\n{SLEEP}", mark), cwd=tmp_path, stdin=True)
+    await first_line(tree)
+    writing = asyncio.create_task(tree.write(b"x" * 10_000_000))
+    await asyncio.sleep(0.1)
+    assert not writing.done()
+    async with asyncio.timeout(2):
+        await tree.end()
+    with pytest.raises(ToolError):
+        await writing
+    assert marked(mark) == []
+
+
+CHAIN = """
+import os, sys, time, signal
+def end_soon(n): os._exit(0)
+os.write(1, b"ready\\n")
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:
+    if os.fork():
+        os._exit(0)
+    {step}
+"""
+CHAINS = {
+    "one group": "pass",
+    "groups of their own": "os.setpgid(0, 0)",
+    "sessions of their own": "os.setsid()",
+    "slow": "time.sleep(0.002)",
+}
+
+
+@pytest.mark.parametrize("step", CHAINS)
+async def test_a_chain_that_forks_and_exits_without_end_is_ended(step: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    code = CHAIN.replace("{step}", CHAINS[step])
+    starter = f"import os, subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {code!r}, {mark!r}])\n{SLEEP}"
+    tree = await ProcessTree.start(python(starter), cwd=tmp_path, grace=GRACE)
+    await first_line(tree)
+    await asyncio.sleep(0.2)
+    async with asyncio.timeout(5):
+        await tree.end()
+    assert await stays_gone(mark)
+
+
+async def stays_gone(mark: str) -> bool:
+    """A chain is rarely caught in the act: so look several times."""
+    for _ in range(20):
+        if marked(mark):
+            return False
+        await asyncio.sleep(0.01)
+    return True
 
 
 async def test_a_cancel_during_the_end_still_ends_everything(tmp_path: Path) -> None:
@@ -182,7 +303,7 @@ async def test_the_environment_is_ours_with_changes(tmp_path: Path, monkeypatch:
 
 
 async def test_a_missing_program_is_a_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="can't run no-such-tool: there is no such program; install it"):
+    with pytest.raises(ToolError, match="can't run no-such-tool: there is no such program: install it"):
         await ProcessTree.start(["no-such-tool"], cwd=tmp_path)
 
 

@@ -33,11 +33,12 @@ SOON = 0.4  # s; the latest moment after the first result
 
 
 def victim_of(kind: str, server: Server) -> psutil.Process:
-    """The process to kill: the server, a process that a keeper has started, or one that such a process has started."""
+    """The process to kill: the server, a process that a supervisor has started, or one that such a process has started."""
     bridge = psutil.Process(server.process.pid)
     if kind == "bridge":
         return bridge
-    tools = [tool for keeper in bridge.children() for tool in keeper.children()]
+    supervisors = [supervisor for guard in bridge.children() for supervisor in guard.children()]
+    tools = [tool for supervisor in supervisors for tool in supervisor.children()]
     below = [process for tool in tools for process in tool.children(recursive=True)]
     return random.choice(below if kind == "tests" and below else tools)
 

@@ -192,8 +192,9 @@ class Soak:
         """SIGKILL to any process of a tool."""
         victims = [
             tool
-            for keeper in psutil.Process(self.server.process.pid).children()
-            for tool in keeper.children(recursive=True)
+            for guard in psutil.Process(self.server.process.pid).children()
+            for supervisor in guard.children()
+            for tool in supervisor.children(recursive=True)
         ]
         with contextlib.suppress(psutil.NoSuchProcess):
             self.chance.choice(victims).kill()

@@ -1,0 +1,161 @@
+"""SupervisedProcess: the bridge's handle on one tool. Behind a supervisor on Linux and macOS, directly on Windows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from msp_bridge.processes import supervisor, sweep
+
+CONTINUE_EVERY_S = 0.25  # while we wait for a supervisor's end: somebody may have stopped it
+HUNG_AFTER_S = 10.0  # beyond the grace; a machine may be busy, and the supervisor has its own limit
+EXIT_TIMEOUT_S = 1.0  # between the supervisor's report and the exit of both
+
+
+class PosixProcess:
+    """One tool, and the lifeline to its supervisor: closing our end ends the tool, `status` on it is its end."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._process, self._reader, self._writer = process, reader, writer
+        self._watching = asyncio.create_task(self._watch(), name="supervisor")
+        self.returncode: int | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        run_id: str,
+        grace: float,
+        streams: tuple[int, int, int],
+    ) -> PosixProcess:
+        """Start a supervisor, which starts `command`. `streams` are the descriptors of stdin, stdout and stderr."""
+        ours, theirs = socket.socketpair()
+        site = str(Path(psutil.__file__).parent.parent)
+        options = [str(theirs.fileno()), run_id, str(grace), site]
+        stdin, stdout, stderr = streams
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *[sys.executable, "-I", "-S", "-c", supervisor.BOOT, *options, "--", *command],
+                cwd=cwd,
+                env=environment,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # a terminal's Ctrl-C is for the bridge, which ends its tools in order
+            )
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        reader, writer = await asyncio.open_connection(sock=ours)
+        return cls(process, reader, writer)
+
+    @property
+    def pid(self) -> int:
+        """Of the guard, the topmost process."""
+        return self._process.pid
+
+    async def gone(self) -> None:
+        """Wait until the tool has ended, and everything that it started."""
+        await asyncio.shield(self._watching)
+
+    async def end(self, grace: float) -> bool:
+        """End the tool; whether the supervisor saw to it that nothing is left."""
+        with contextlib.suppress(OSError):  # it is gone already
+            self._writer.write_eof()
+        await self._until(self._watching, grace + HUNG_AFTER_S)
+        orderly = await self._watching
+        await self._until(asyncio.ensure_future(self._reader.read()), EXIT_TIMEOUT_S)
+        self._writer.close()
+        await self._process.wait()
+        return orderly
+
+    async def _until(self, event: asyncio.Future[Any], seconds: float) -> None:
+        """Wait for `event`; continue the guard and the supervisor meanwhile, and kill them after `seconds`.
+
+        Their group can't be another one by now, since they hold the lifeline until they end, which is the event.
+        """
+        deadline = asyncio.get_running_loop().time() + seconds
+        while not event.done():
+            late = asyncio.get_running_loop().time() >= deadline
+            with contextlib.suppress(OSError):  # gone meanwhile
+                os.killpg(self._process.pid, signal.SIGKILL if late else signal.SIGCONT)
+            await asyncio.wait([event], timeout=CONTINUE_EVERY_S)
+
+    async def _watch(self) -> bool:
+        """Until the supervisor reports, or is gone without a report."""
+        try:
+            report = await self._reader.readline()
+        except ConnectionError:
+            report = b""
+        word, _, status = report.decode("ascii", "replace").strip().partition(" ")
+        self.returncode = int(status) if word == "status" else -signal.SIGKILL
+        return word == "status"
+
+
+class WindowsProcess:
+    """One tool; its descendants are found by psutil. Untested: no Windows machine has run this yet.
+
+    There is no supervisor: when the bridge is killed, its tools go on.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, run_id: str) -> None:
+        self._process, self._run_id = process, run_id
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        run_id: str,
+        grace: float,
+        streams: tuple[int, int, int],
+    ) -> WindowsProcess:
+        """Start `command`. `streams` are the descriptors of stdin, stdout and stderr."""
+        stdin, stdout, stderr = streams
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=stderr
+        )
+        return cls(process, run_id)
+
+    @property
+    def pid(self) -> int:
+        """Of the tool."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """The tool's exit code."""
+        return self._process.returncode
+
+    async def gone(self) -> None:
+        """Wait until the tool has ended."""
+        await self._process.wait()
+
+    async def end(self, grace: float) -> bool:
+        """End the tool and everything below it."""
+        if psutil.pid_exists(self.pid):
+            await asyncio.to_thread(sweep.end, self._run_id, self.pid, 0.0)
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
+        return False  # the sweep by run id still finds those whose parents are gone
+
+
+SupervisedProcess = WindowsProcess if sys.platform == "win32" else PosixProcess
