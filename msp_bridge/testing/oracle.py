@@ -239,7 +239,7 @@ async def verify(
 
 
 def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
-    """The project's own interpreter, up to the first failure. `arguments`: further ones, such as where the tests are."""
+    """The project's own interpreter, up to the first failure. `arguments`: further ones, as where the tests are."""
     return (os.fspath(python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments)
 
 
@@ -269,7 +269,7 @@ def _made_writable(_function: object, path: str, _error: object) -> None:
 
 
 def _copied(root: Path, copy: Path) -> list[str]:
-    """Copy the tree; -> the directories left out that are to be seen nevertheless, as relative paths."""
+    """Copy the tree; the directories left out that are to be seen nevertheless, relative to the root."""
     kept: list[str] = []
 
     def left_out(directory: str, names: list[str]) -> list[str]:
