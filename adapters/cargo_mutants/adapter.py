@@ -76,14 +76,15 @@ class CargoMutants:
                 yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """Results in the order in which cargo-mutants gets them; those that it no longer lists get none."""
-        due = {mutant: mutant for mutant in mutants}
-        if not due:
+        """Results in the order in which cargo-mutants gets them. Those of files that have changed get none."""
+        if not mutants:
             return
         sources = await self._sources()
-        listed = [mutant for mutant in dict.fromkeys(await self._listed(sources)) if mutant in due]
+        due = {mutant: mutant for mutant in await asyncio.to_thread(sources.unchanged, mutants)}
+        if not due:
+            return
         run = Run(self._command, sources, self._builds, self._project.jobs, await self._options())
-        async with contextlib.aclosing(run.results(listed)) as results:
+        async with contextlib.aclosing(run.results(list(due))) as results:
             async for result in results:
                 mutant = due.pop(result.mutant, None)
                 if mutant is not None:
@@ -98,15 +99,14 @@ class CargoMutants:
             yield Finding(True, "cargo-mutants", " ".join(versions))
             yield Finding(True, "mutants", f"{len(await self._listed())} in {self._project.root}")
         except BridgeError as error:
-            yield Finding(False, "cargo-mutants", str(error))
+            yield Finding.of_error("cargo-mutants", error)
 
     async def aclose(self) -> None:
         """Give back the directories for builds; no process outlives its request."""
         await self._builds.aclose()
 
-    async def _listed(self, sources: Sources | None = None) -> list[Mutant]:
-        sources = sources or await self._sources()
-        entries = await self._list("--json")
+    async def _listed(self) -> list[Mutant]:
+        sources, entries = await self._sources(), await self._list("--json")
         names: Sequence[str] = ()
         if any("name" not in entry for entry in entries):  # before 26.1
             names = await self._list()

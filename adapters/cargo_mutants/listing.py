@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import Location, Mutant
 from msp_bridge.source import BOM, SourceText
+
+
+@frozen
+class Handle:
+    """What testing a mutant needs."""
+
+    name: str  # by which cargo-mutants selects it
+    digest: str  # of the content of its file
 
 
 @define
@@ -26,7 +34,7 @@ class Sources:
     _lines: dict[str, _Lines | None] = field(factory=dict, init=False)
 
     def mutant(self, fields: Mapping[str, Any], name: str = "") -> Mutant | None:
-        """The mutant, with `name` as its handle; None when it is outside the project, or not of the file as it is."""
+        """The mutant, called `name` if the JSON has none. None outside of the project, or if it is not of the file as it is."""
         path, lines = self._file(fields["file"])
         if lines is None:
             return None
@@ -34,23 +42,37 @@ class Sources:
         if location is None:
             return None
         name = fields.get("name") or name
-        description = name.partition(": ")[2] or None
-        return Mutant(path, fields["genre"], location, fields["replacement"], description, handle=name)
+        handle, description = Handle(name, lines.digest), name.partition(": ")[2] or None
+        return Mutant(path, fields["genre"], location, fields["replacement"], description, handle)
+
+    def unchanged(self, mutants: Iterable[Mutant]) -> list[Mutant]:
+        """Those whose files are as they were when these mutants were discovered."""
+        found = ((mutant, self._lines_of(mutant.path)) for mutant in mutants)
+        return [mutant for mutant, lines in found if lines is not None and lines.digest == mutant.handle.digest]
+
+    def changed(self) -> set[str]:
+        """The files that are no longer as they were when they were read."""
+        read = {path: lines.digest for path, lines in self._lines.items() if lines is not None}
+        return {path for path, digest in read.items() if reading.digest(self.root / path) != digest}
 
     def _file(self, name: str) -> tuple[str, _Lines | None]:
         file = self.workspace / name
         if not file.is_relative_to(self.root):
             return name, None
         path = file.relative_to(self.root).as_posix()
+        return path, self._lines_of(path)
+
+    def _lines_of(self, path: str) -> _Lines | None:
         if path not in self._lines:
-            self._lines[path] = _Lines.read(file)
-        return path, self._lines[path]
+            self._lines[path] = _Lines.read(self.root / path)
+        return self._lines[path]
 
 
 @define
 class _Lines:
     """A file's text by its lines, for places that are counted in characters."""
 
+    digest: str
     source: SourceText
     starts: list[int]  # offsets, in the text without a byte order mark
     mark: int  # how many characters the byte order mark adds to the first line
@@ -59,14 +81,15 @@ class _Lines:
     def read(cls, file: Path) -> _Lines | None:
         """None when it isn't there, or no UTF-8: no mutant can be of it any more."""
         try:
-            text = reading.text(file)
+            content = reading.content(file)
+            text = content.decode("utf-8")
         except (OSError, UnicodeDecodeError):
             return None
         source = SourceText(text.removeprefix(BOM))
         starts = [0]
         for line in source.text.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
-        return cls(source, starts, len(text) - len(source.text))
+        return cls(reading.digest_of(content), source, starts, len(text) - len(source.text))
 
     def location(self, span: Mapping[str, Any]) -> Location | None:
         """The place of the JSON's span; None when the text has no such place."""

@@ -71,17 +71,20 @@ class Run:
                 yield result
 
     async def _once(self, mutants: Sequence[Mutant], jobs: int, build: Path | None) -> AsyncGenerator[Result, None]:
-        names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle))]
+        names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
         arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", "--jobs", str(jobs), *names]
         async with _private_directory() as directory:
-            outcomes = Outcomes(directory / "mutants.out", self.sources)
+            outcomes, changed = Outcomes(directory / "mutants.out", self.sources), None
             env: dict[str, str | None] = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory))
             env["CARGO_TARGET_DIR"] = None if build is None else str(build)
             async with self.command.running("--output", str(directory), *arguments, env=env) as tree:
                 async with contextlib.aclosing(tree.lines()) as lines:
                     async for _ in lines:  # one for each outcome, after that is in outcomes.json
                         for result in await asyncio.to_thread(outcomes.new):
-                            yield result
+                            if changed is None:  # cargo-mutants has copied the project by now
+                                changed = await asyncio.to_thread(self.sources.changed)
+                            if result.mutant.path not in changed:
+                                yield result
                 code = await tree.exited()
                 if code == BASELINE_FAILED:
                     failure = await asyncio.to_thread(outcomes.baseline_failure)
@@ -89,7 +92,8 @@ class Run:
                 if code not in SUCCESS:
                     raise self.command.failure(tree)
                 for result in await asyncio.to_thread(outcomes.new):
-                    yield result
+                    if result.mutant.path not in (changed or ()):
+                        yield result
 
 
 def _exactly(name: str) -> str:

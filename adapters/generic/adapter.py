@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar, Self
 
 from attrs import evolve
 
+from msp_bridge import reading
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status
 from msp_bridge.counts import counted
 
@@ -79,15 +81,20 @@ class Generic:
                     yield result
 
     async def _test(self, tool: Tool, due: dict[Mutant, None]) -> AsyncGenerator[Result, None]:
-        present = [mutant for mutant in due if (self._project.root / mutant.path).is_file()]
-        if not present:
+        if not due:
             return
-        files = list(dict.fromkeys(mutant.path for mutant in present))
-        run = Run(tool, tool.test, files, _ranges(present), self._project.jobs, self._project.root)
         async with self._places.lease(copy=tool.writes) as place:
+            due = dict.fromkeys(await asyncio.to_thread(_unchanged, place.root, due))
+            if not due:
+                return
+            files = list(dict.fromkeys(mutant.path for mutant in due))
+            run = Run(tool, tool.test, files, _ranges(due), self._project.jobs, self._project.root)
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, last in reports:
-                    for mutant in [mutant for mutant in due if mutant in report]:
+                    found = [mutant for mutant in due if mutant in report]
+                    if not tool.writes:  # it reads the project itself, which may have changed meanwhile
+                        found = await asyncio.to_thread(_unchanged, place.root, found)
+                    for mutant in found:
                         result = report[mutant]
                         if last or result.status not in UNDECIDED:
                             del due[mutant]
@@ -117,7 +124,16 @@ class Generic:
         return shutil.which(str(self._project.root / program) if "/" in program else program)
 
 
-def _ranges(mutants: Sequence[Mutant]) -> list[str]:
+def _unchanged(root: Path, mutants: Iterable[Mutant]) -> list[Mutant]:
+    """Those whose files have the content that they were discovered in."""
+    digests: dict[str, str | None] = {}
+    for mutant in mutants:
+        if mutant.path not in digests:
+            digests[mutant.path] = reading.digest(root / mutant.path)
+    return [mutant for mutant in mutants if mutant.handle == digests[mutant.path]]
+
+
+def _ranges(mutants: Iterable[Mutant]) -> list[str]:
     places = ((mutant.path, mutant.location) for mutant in mutants)
     return list(dict.fromkeys(f"{path}:{place.start.line}-{place.end.line}" for path, place in places))
 

@@ -1,4 +1,7 @@
-"""Discovery: the mutants of files, kept as long as the files and what lies at the top of the project stay the same."""
+"""Discovery: the mutants of files, kept as long as the files and what lies at the top of the project stay the same.
+
+A mutant's handle is the digest of its file's content.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,9 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
+from attrs import evolve
+
+from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project
 
 from .places import Places
@@ -40,9 +46,10 @@ class Discovery:
             states |= await asyncio.to_thread(_states, root, unknown)
         if unknown:
             found: dict[str, list[Mutant]] = {path: [] for path in unknown}
+            digests = await asyncio.to_thread(lambda: {path: reading.digest(root / path) for path in unknown})
             for mutant in await self._report(unknown):
                 if mutant.path in found:
-                    found[mutant.path].append(mutant)
+                    found[mutant.path].append(evolve(mutant, handle=digests[mutant.path]))
             self._known |= {path: (states[path], tuple(mutants)) for path, mutants in found.items()}
         current = (path for path in files if path in self._known and self._known[path][0] == states[path])
         return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile

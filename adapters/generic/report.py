@@ -87,7 +87,6 @@ def _mutant(path: str, lines: list[str], fields: Mapping[str, Any]) -> Mutant:
         Location(start, max(start, end)),
         replacement if replacement is not None else description or mutator,
         description,
-        handle=str(fields.get("id", "")),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
+from support.rust_trees import adapter_on, copied, discovered, listings, results_of, stand_in
 
 from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter
@@ -33,7 +33,8 @@ async def test_the_adapter_keeps_its_promises_with_a_stand_in(
 ) -> None:
     stand_in(tmp_path, monkeypatch)
     root = copied("rust_stand_in", tmp_path)
-    await check_adapter(CargoMutants, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=6)
+    project = Project(root=root, cache=tmp_path / "cache", jobs=2)
+    await check_adapter(CargoMutants, project, sample=6, listings=lambda: listings(tmp_path))
     assert os.listdir(temporary) == []
 
 

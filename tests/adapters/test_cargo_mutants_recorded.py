@@ -41,11 +41,11 @@ def test_a_mutant_gives_the_file_that_cargo_mutants_tests(fields: dict[str, Any]
 
 def test_names_are_those_of_the_list() -> None:
     names = (RECORDED / "list.txt").read_text("utf-8").splitlines()
-    assert [mutant_of(fields).handle for fields in LISTED] == names
+    assert [mutant_of(fields).handle.name for fields in LISTED] == names
     nameless = [{key: value for key, value in fields.items() if key != "name"} for fields in LISTED]
     sources = Sources(ROOT, ROOT)
     pairs = [(sources.mutant(fields, name), name) for fields, name in zip(nameless, names, strict=True)]
-    assert [mutant.handle for mutant, _ in pairs if mutant] == names
+    assert [mutant.handle.name for mutant, _ in pairs if mutant] == names
 
 
 def test_mutants_say_what_they_do() -> None:
@@ -56,7 +56,7 @@ def test_mutants_say_what_they_do() -> None:
 
 def results() -> dict[str, Result]:
     found = Outcomes(RECORDED / "mutants.out", Sources(ROOT, ROOT)).new()
-    return {result.mutant.handle: result for result in found}
+    return {result.mutant.handle.name: result for result in found}
 
 
 def test_every_outcome_is_a_result_of_a_listed_mutant() -> None:

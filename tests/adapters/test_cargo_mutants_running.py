@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
-from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
+from support.rust_trees import adapter_on, copied, discovered, listings, results_of, stand_in
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
 from msp_bridge.workspace.configuration import Configuration
@@ -45,6 +45,14 @@ async def test_statuses_and_details_are_those_of_the_outcomes(root: Path) -> Non
     }
     killed = by_place["shop/src/lib.rs", 2]
     assert (killed.killed_by, killed.status_reason, killed.duration) == (("tests::add",), "left is not right", 125)
+
+
+async def test_a_request_lists_once(root: Path, tmp_path: Path) -> None:
+    options = Configuration(adapters=("cargo-mutants",), jobs=2)
+    async with contextlib.aclosing(Workspace.open(root, options)) as workspace:
+        async with contextlib.aclosing(workspace.test(Selection())) as results:
+            assert len([result async for result in results]) == 14
+    assert listings(tmp_path) == 1
 
 
 @pytest.mark.parametrize("nameless", [False, True])

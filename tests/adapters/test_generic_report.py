@@ -43,7 +43,7 @@ def test_every_field_is_taken_and_tests_have_their_names() -> None:
     assert result == Result(
         Mutant("src/a.php", "Plus", place, "-"), Status.KILLED, 12.0, ("A::test", "2"), ("A::test",), False, "no", 3
     )
-    assert (result.mutant.description, result.mutant.handle) == ("+ to -", "7")
+    assert result.mutant.description == "+ to -"
 
 
 @pytest.mark.parametrize("status", list(Status))

@@ -28,10 +28,17 @@ def stand_in(directory: Path, monkeypatch: pytest.MonkeyPatch, *, installed: boo
     programs = directory / "programs"
     programs.mkdir()
     for name in ("cargo", "cargo-mutants")[: 1 + installed]:
-        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -S {STAND_IN} "$@"\n')
+        (programs / name).write_text(
+            f'#!/bin/sh\necho "$@" >> {directory}/calls\nexec {sys.executable} -S {STAND_IN} "$@"\n'
+        )
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     monkeypatch.setenv("CARGO_HOME", str(directory / "cargo-home"))
+
+
+def listings(directory: Path) -> int:
+    """How often the stand-in has listed mutants."""
+    return sum("--list" in call.split() for call in (directory / "calls").read_text().splitlines())
 
 
 @contextlib.asynccontextmanager
