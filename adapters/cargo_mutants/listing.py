@@ -34,7 +34,7 @@ class Sources:
     _lines: dict[str, _Lines | None] = field(factory=dict, init=False)
 
     def mutant(self, fields: Mapping[str, Any], name: str = "") -> Mutant | None:
-        """The mutant, called `name` if the JSON has none. None outside of the project, or if it is not of the file as it is."""
+        """The mutant, called `name` if the JSON has none. None if it lies outside, or is not of the file as it is."""
         path, lines = self._file(fields["file"])
         if lines is None:
             return None
