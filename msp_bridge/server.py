@@ -1,4 +1,4 @@
-"""Serving: gives a client its Session, and ends in order when it leaves or a signal comes."""
+"""Serving one client: connects it with its Session, and ends in order when the client leaves or a signal comes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, NoReturn
 
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection
-from msp_bridge.jsonrpc.message_stream import MessageStream
-from msp_bridge.jsonrpc.streams import ByteStream, StdioStream
+from msp_bridge.jsonrpc.streams import ByteStream, MessageStream, StdioStream
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.session import Session
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -34,7 +33,7 @@ async def serve_stdio(workspaces: OpenWorkspaces, trace: Trace | None = None) ->
     try:
         stream = StdioStream.claim()
     except OSError as error:
-        raise BridgeError(f"can't serve stdio: stdin or stdout is closed ({error}); or use `serve socket`") from None
+        raise BridgeError(f"can't serve stdio: stdin or stdout is closed ({error})", "or use `serve socket`") from None
     log.info("serving MSP on stdio")
     peer = None if trace is None else trace.peer(1)
     async with until_signal() as stopping, contextlib.aclosing(workspaces):
@@ -58,19 +57,47 @@ async def until_signal() -> AsyncIterator[asyncio.Task[bool]]:
     """A task that is done when SIGTERM, SIGINT or (where there is one) SIGHUP has come."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    if sys.platform == "win32":  # untested; there Ctrl-C cancels the main task instead
-        numbers: Sequence[signal.Signals] = ()
-    else:
-        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, stop.set)
-    stopping = asyncio.create_task(stop.wait(), name="signal")
-    try:
-        yield stopping
-    finally:
-        stopping.cancel()
+    with _handlers_restored() as numbers:
         for number in numbers:
-            loop.remove_signal_handler(number)
+            loop.add_signal_handler(number, stop.set)
+        stopping = asyncio.create_task(stop.wait(), name="signal")
+        try:
+            yield stopping
+        finally:
+            stopping.cancel()
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def exit_on_signal() -> Iterator[None]:
+    """Within it, each of these signals ends the process with exit code 0, also before and after `until_signal`.
+
+    Before it, nothing has been started that must be ended, and after it, nothing is left: leaving the Python code is
+    enough. By default the signal would make an exit in order look like a crash.
+    """
+    with _handlers_restored() as numbers:
+        for number in numbers:
+            signal.signal(number, _exit)
+        yield
+
+
+@contextlib.contextmanager
+def _handlers_restored() -> Iterator[Sequence[signal.Signals]]:
+    """The signals that ask a process to end; their handlers are set back on leaving."""
+    if sys.platform == "win32":  # untested; there Ctrl-C cancels the main task instead
+        yield ()
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield tuple(handlers)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _exit(*_: object) -> NoReturn:
+    raise SystemExit(0)
 
 
 async def _cancelled(task: asyncio.Task[Any]) -> None:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from msp_bridge.concurrency import batches, run_to_completion
+from msp_bridge.concurrency import batches
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.errors import BridgeError, PartlyFailed
 from msp_bridge.jsonrpc.connection import Method
@@ -34,70 +34,59 @@ class Session:
     def __init__(self, workspaces: OpenWorkspaces, notify: Notify) -> None:
         self._workspaces, self._notify = workspaces, notify
         self._dialect = Msp()
-        self._named: str | None = None  # the configuration file that the client named
-        self._configuring = asyncio.Lock()  # what comes behind a `configure` waits for it
+        self._configuration: str | None = None  # the file that the client named; read before a request awaits anything
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """The methods for a Connection."""
-        return {"configure": self._configure, "discover": self._discover, "mutationTest": self._mutation_test}
+        """The methods for a Connection. `configure` is sequential: requests behind it count on it."""
+        return {
+            "configure": Method(self._configure, sequential=True),
+            "discover": Method(self._discover),
+            "mutationTest": Method(self._mutation_test),
+        }
 
     async def _configure(self, params: Any) -> Any:
-        await run_to_completion(self._take(self._dialect.configure_params(params).config_file_path))
+        configuration = self._dialect.configure_params(params).config_file_path
+        with _raise_for_client():
+            await self._workspaces.check(configuration)
+        self._configuration = configuration
         return self._dialect.configured()
 
-    async def _take(self, named: str | None) -> None:
-        async with self._configuring:
-            with _told_to_the_client():
-                await self._workspaces.check(named)
-            self._named = named
-
     async def _discover(self, params: Any) -> Any:
-        named = await self._configured()
+        configuration = self._configuration
         selection = self._dialect.discover_selection(params)
-        async with self._workspace(named) as workspace:
+        async with self._workspace(configuration) as workspace:
             found = []
-            with _told_in_the_log():
+            with _log_partial_failures():
                 async with contextlib.aclosing(workspace.discover(selection)) as mutants:
                     async for mutant in mutants:
                         found.append((mutant.path, self._dialect.discovered(mutant)))  # noqa: PERF401  (kept if it fails)
             return self._dialect.files(found, workspace.named_files(selection))
 
     async def _mutation_test(self, params: Any) -> Any:
-        named = await self._configured()
-        # In a thread: 100,000 mutants take a second, and other clients must not notice.
+        configuration = self._configuration
+        # In a thread: 100,000 mutants take a second, and must not delay other clients.
         selection = await asyncio.to_thread(self._dialect.test_selection, params)
         if selection.empty:
             return self._dialect.files(())
-        async with self._workspace(named) as workspace:
-            with _told_in_the_log():
+        async with self._workspace(configuration) as workspace:
+            with _log_partial_failures():
                 async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
                     async for batch in ready:
                         tested = ((result.mutant.path, self._dialect.tested(result)) for result in batch)
                         await self._notify(self._dialect.progress_method, self._dialect.files(tested))
         return self._dialect.files(())
 
-    async def _configured(self) -> str | None:
-        """The configuration file that holds for a request: asked before it awaits anything else.
-
-        The lock is given in the order in which it is asked for, so a `configure` behind the request can't overtake it.
-        Nor does the request overtake one before it: the connection lets each request take its first step before it
-        reads the next (`Connection._start`), and with that the task that `carried_out` makes stands before the next
-        request's.
-        """
-        async with self._configuring:
-            return self._named
-
     @contextlib.asynccontextmanager
-    async def _workspace(self, named: str | None) -> AsyncIterator[Workspace]:
-        with _told_to_the_client():
-            async with self._workspaces.use(named) as workspace:
+    async def _workspace(self, configuration: str | None) -> AsyncIterator[Workspace]:
+        with _raise_for_client():
+            async with self._workspaces.use(configuration) as workspace:
                 yield workspace
 
 
 @contextlib.contextmanager
-def _told_in_the_log() -> Iterator[None]:
-    """What failed in a project that nobody asked for by name takes nothing from the answer of the others."""
+def _log_partial_failures() -> Iterator[None]:
+    """The failure of a project that the request did not name takes nothing from the answer of the others."""
     try:
         yield
     except PartlyFailed as error:
@@ -105,8 +94,8 @@ def _told_in_the_log() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told_to_the_client() -> Iterator[None]:
-    """What the user can mend is told as it is; anything else is a fault of ours, and the connection's to tell."""
+def _raise_for_client() -> Iterator[None]:
+    """What the user can fix is answered as it is; the connection answers any other error as a fault of ours."""
     try:
         yield
     except BridgeError as error:

@@ -1,4 +1,4 @@
-"""Serving on a socket: accepts clients, as many as come, until a signal does."""
+"""Serving on a socket: accepts connections until a signal comes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import logging
 import socket
 from typing import Any
 
-from msp_bridge.access.addresses import Addresses, shown
-from msp_bridge.access.door import Door
-from msp_bridge.access.refusal import Refusal
+from msp_bridge.access.addresses import Addresses, address_text
+from msp_bridge.access.gate import ClientRejected, ConnectionGate
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.server import answer, until_signal
@@ -19,13 +18,13 @@ from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 log = logging.getLogger(__name__)
 
-RETRY = 1.0  # s until the next client is accepted when the system can't give us a connection
+RETRY_S = 1.0  # until the next client is accepted when the system can't give us a connection
 
 
 async def serve_socket(
-    workspaces: OpenWorkspaces, addresses: Addresses, door: Door, trace: Trace | None = None
+    workspaces: OpenWorkspaces, addresses: Addresses, gate: ConnectionGate, trace: Trace | None = None
 ) -> None:
-    """Serve every client that connects to one of `addresses` and comes through `door`, until a signal comes.
+    """Serve every client that connects to one of `addresses` and is accepted by `gate`, until a signal comes.
 
     Raises BridgeError when it can't listen there.
     """
@@ -38,7 +37,7 @@ async def serve_socket(
             number = next(numbers)
             peer = None if trace is None else trace.peer(number)
             client = asyncio.create_task(
-                _serve(connection, shown(address), door, workspaces, peer), name=f"client {number}"
+                _serve(connection, address_text(address), gate, workspaces, peer), name=f"client {number}"
             )
             clients.add(client)
             client.add_done_callback(clients.discard)
@@ -48,7 +47,7 @@ async def serve_socket(
         for listening in addresses.listen():
             sockets.callback(listening.close)
             accepting.append(asyncio.create_task(accept(listening), name="accepting"))
-            log.info("serving MSP on %s", shown(listening.getsockname()))
+            log.info("serving MSP on %s", address_text(listening.getsockname()))
         try:
             await asyncio.wait([stopping, *accepting], return_when=asyncio.FIRST_COMPLETED)
         finally:  # first the sockets: nobody new comes while the clients' tools end
@@ -67,26 +66,26 @@ async def _accepted(listening: socket.socket) -> tuple[socket.socket, Any]:
         except ConnectionError:  # it has left again
             continue
         except OSError as error:
-            log.error("can't accept a client (%s); trying again in %g s", error, RETRY)
-            await asyncio.sleep(RETRY)
+            log.error("can't accept a client (%s); trying again in %g s", error, RETRY_S)
+            await asyncio.sleep(RETRY_S)
 
 
 async def _serve(
-    connection: socket.socket, address: str, door: Door, workspaces: OpenWorkspaces, trace: PeerTrace | None
+    connection: socket.socket, address: str, gate: ConnectionGate, workspaces: OpenWorkspaces, trace: PeerTrace | None
 ) -> None:
-    """One connection, from its coming to its going. Whatever happens to it happens to no other."""
+    """One connection, from its first byte to its last. An error in it affects no other."""
     try:
-        async with door.client(connection, trace) as messages:
-            log.info("a client has come: %s", address)
-            _trace(trace, "come", address=address)
+        async with gate.client(connection, trace) as messages:
+            log.info("client connected: %s", address)
+            _trace(trace, "connected", address=address)
             try:
                 await answer(messages, workspaces)
             finally:
-                log.info("a client has left: %s", address)
-                _trace(trace, "left")
-    except Refusal as refusal:
-        log.warning("refused %s: %s", address, refusal.reason)
-        _trace(trace, "refused", address=address, reason=refusal.reason)
+                log.info("client disconnected: %s", address)
+                _trace(trace, "disconnected")
+    except ClientRejected as rejected:
+        log.warning("rejected %s: %s", address, rejected.reason)
+        _trace(trace, "rejected", address=address, reason=rejected.reason)
     except Exception:
         log.exception("serving the client %s failed", address)
 

@@ -132,7 +132,7 @@ def test_params_must_be_an_object(converter: StrictConverter, value: Any) -> Non
     assert fault.startswith("params: must be an object, not ")
 
 
-def test_every_fault_is_told_with_its_path(converter: StrictConverter) -> None:
+def test_every_fault_is_named_with_its_path(converter: StrictConverter) -> None:
     value = {
         "files": [{"path": "a.py"}, {"path": 1, "range": {"start": 5, "end": {"line": 0, "column": "3"}}}, {}, 7],
         "mutants": {"a.py": {"mutants": [{"id": 7, "location": {"start": {"line": 1}, "end": None}}]}, "b.py": 3},
@@ -182,7 +182,7 @@ def test_params_may_be_left_out(dialect: Msp, params: Any) -> None:
 
 
 @pytest.mark.parametrize("params", [None, {}, {"files": None}, {"files": None, "mutants": None}])
-def test_nothing_said_selects_everything(dialect: Msp, params: Any) -> None:
+def test_no_selection_selects_everything(dialect: Msp, params: Any) -> None:
     assert dialect.test_selection(params) == Selection()
 
 
@@ -219,7 +219,7 @@ def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Msp) -> None:
     assert selection.takes(mutant)
 
 
-def test_a_result_says_all_that_the_tool_could_tell(dialect: Msp) -> None:
+def test_a_result_has_all_that_the_tool_reported(dialect: Msp) -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "x")
     result = model.Result(mutant, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2)
     assert dialect.tested(result) == {
@@ -237,7 +237,7 @@ def test_a_result_says_all_that_the_tool_could_tell(dialect: Msp) -> None:
     }
 
 
-def test_mutants_are_grouped_by_file_and_named_files_are_there_even_when_empty(dialect: Msp) -> None:
+def test_mutants_are_grouped_by_file_and_empty_named_files_are_there(dialect: Msp) -> None:
     assert dialect.files([("a.py", 1), ("b.py", 2), ("a.py", 3)], ["a.py", "c.py"]) == {
         "files": {"a.py": {"mutants": [1, 3]}, "c.py": {"mutants": []}, "b.py": {"mutants": [2]}}
     }
@@ -249,7 +249,7 @@ def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: 
 
 def test_what_is_made_by_hand_is_what_the_converter_makes() -> None:
     mutant = Mutant("a.py", "number", Location(Position(1, 2), Position(3, 4)), "", description="one less")
-    told = Result(mutant, Status.TIMEOUT, 1.5, ("t1", "t2"), ("t1",), False, "late", 0)
+    result = Result(mutant, Status.TIMEOUT, 1.5, ("t1", "t2"), ("t1",), False, "late", 0)
     location = msp.Location(msp.Position(OneBased(1), OneBased(2)), msp.Position(OneBased(3), OneBased(4)))
     known = {
         "id": mutant.id,
@@ -266,5 +266,5 @@ def test_what_is_made_by_hand_is_what_the_converter_makes() -> None:
         "tests_completed": 0,
     }
     wire = StrictConverter().unstructure(msp.MutantResult(status=Status.TIMEOUT, static=False, **known, **rest))
-    assert Msp().tested(told) == wire
+    assert Msp().tested(result) == wire
     assert Msp().discovered(mutant) == StrictConverter().unstructure(msp.DiscoveredMutant(**known))

@@ -1,4 +1,4 @@
-"""What a client was told of a mutant, sent back, means that mutant and no other."""
+"""A mutant from an answer, sent back by the client, selects that mutant and no other."""
 
 from __future__ import annotations
 

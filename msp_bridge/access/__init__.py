@@ -1,5 +1,5 @@
-"""Who may be a client of a server on a socket. Knows nothing of mutation testing."""
+"""Who may be a client of a server on a socket. Independent of mutation testing."""
 
 from __future__ import annotations
 
-VARIABLE = "MSP_BRIDGE_TOKEN"  # the environment's variable with the secret that a client must show
+ENVIRONMENT_VARIABLE = "MSP_BRIDGE_TOKEN"  # the environment variable with the token that a client must send

@@ -32,14 +32,14 @@ class Addresses:
         try:
             found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except (OSError, UnicodeError) as error:
-            raise BridgeError(_refusal(name, port, error)) from None
-        infos: list[Info] = [(family, kind, protocol, where) for family, kind, protocol, _, where in found]
+            raise _listen_error(name, port, error) from None
+        infos: list[Info] = [(family, kind, protocol, address) for family, kind, protocol, _, address in found]
         return cls(name, port, tuple(dict.fromkeys(infos)))
 
     @property
     def remote(self) -> bool:
         """Whether other machines can reach one of them."""
-        return not all(ipaddress.ip_address(where[0]).is_loopback for _, _, _, where in self._infos)
+        return not all(ipaddress.ip_address(address[0]).is_loopback for _, _, _, address in self._infos)
 
     def listen(self) -> list[socket.socket]:
         """A socket that listens on each of them. Raises BridgeError."""
@@ -49,13 +49,13 @@ class Addresses:
             except OSError as error:
                 if error.errno == errno.EADDRINUSE and self.port == 0:
                     continue
-                raise BridgeError(_refusal(self.name, self.port, error)) from None
-        raise BridgeError(f"can't find a port that is free on every address of {self.name}; name one with --port")
+                raise _listen_error(self.name, self.port, error) from None
+        raise BridgeError(f"can't find a port that is free on every address of {self.name}", "name one with --port")
 
     def _bind_all(self) -> list[socket.socket]:
         port, sockets = self.port, list[socket.socket]()
         try:
-            for family, kind, protocol, where in self._infos:
+            for family, kind, protocol, address in self._infos:
                 try:
                     bound = socket.socket(family, kind, protocol)
                 except OSError:  # an address family that this kernel was built without
@@ -63,7 +63,7 @@ class Addresses:
                 sockets.append(bound)
                 _set_up(bound)
                 try:
-                    bound.bind((where[0], port or where[1], *where[2:]))
+                    bound.bind((address[0], port or address[1], *address[2:]))
                 except OSError as error:
                     # `localhost` is ::1 too, but IPv6 is switched off
                     if error.errno == errno.EADDRNOTAVAIL and len(self._infos) > 1:
@@ -81,8 +81,8 @@ class Addresses:
         return sockets
 
 
-def shown(address: Any) -> str:
-    """A socket's address as one writes it."""
+def address_text(address: Any) -> str:
+    """A socket's address as text: `127.0.0.1:5678`, `[::1]:5678`."""
     match address:
         case (str(host), int(port), *_):
             return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -97,10 +97,12 @@ def _set_up(bound: socket.socket) -> None:
         bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 
 
-def _refusal(name: str, port: int, error: Exception) -> str:
+def _listen_error(name: str, port: int, error: Exception) -> BridgeError:
     match error:
         case OSError(errno=errno.EADDRINUSE):
-            return f"port {port} on {name} is already in use; stop what uses it, or choose another (0 picks a free one)"
+            return BridgeError(
+                f"port {port} on {name} is already in use", "stop what uses it, or choose another (0 picks a free one)"
+            )
         case OSError(errno=errno.EACCES):
-            return f"not allowed to listen on port {port}; choose one above 1023 (0 picks a free one)"
-    return f"can't listen on {name}:{port}: {getattr(error, 'strerror', None) or error}"
+            return BridgeError(f"not allowed to listen on port {port}", "choose one above 1023 (0 picks a free one)")
+    return BridgeError(f"can't listen on {name}:{port}: {getattr(error, 'strerror', None) or error}")

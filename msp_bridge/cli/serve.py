@@ -14,15 +14,15 @@ import click
 from click.core import ParameterSource
 
 from msp_bridge import __version__
-from msp_bridge.access import VARIABLE
+from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
 from msp_bridge.errors import CommandLineError
 from msp_bridge.jsonrpc.trace import Trace
-from msp_bridge.server import serve_stdio
+from msp_bridge.server import exit_on_signal, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 if TYPE_CHECKING:
-    from msp_bridge.cli.reception import Reception
+    from msp_bridge.cli.socket_options import SocketOptions
 
 # A result is a few small objects that are gone when it is sent: looking for cycles in them is a fifth of its cost.
 GC_THRESHOLDS = (20_000, 10, 10)
@@ -33,7 +33,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--token-file"],
         metavar="FILE",
-        help=f"A file with the token that every client must show; or set {VARIABLE}.  [socket only]",
+        help=f"A file with the token that every client must send; or set {ENVIRONMENT_VARIABLE}.  [socket only]",
     ),
     click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [socket only]"),
     click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [socket only]"),
@@ -62,26 +62,30 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
         msp-bridge serve stdio
         msp-bridge serve socket --port 5678 -- --adapter mutmut --log-level debug
 
-    The address and everything else that there is to say goes to stderr; stdout carries the protocol alone.
+    The address and all log messages go to stderr; stdout carries the protocol alone.
     """
-    values = values | {"port": port, "address": address} | _after_the_dashes(arguments)
+    with exit_on_signal():
+        _serve(channel, values | {"port": port, "address": address} | _after_the_dashes(arguments))
+
+
+def _serve(channel: str, values: Mapping[str, Any]) -> None:
     _check(channel, values)
     options = Options.of(values)
-    token = os.environ.pop(VARIABLE, None)  # tools must not inherit it
-    reception = None if channel == "stdio" else _reception(values, token)
+    token = os.environ.pop(ENVIRONMENT_VARIABLE, None)  # tools must not inherit it
+    socket_options = None if channel == "stdio" else _socket_options(values, token)
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
     gc.freeze()  # what is loaded by now stays
     gc.set_threshold(*GC_THRESHOLDS)
     os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
     workspaces = OpenWorkspaces(options.root, options.configuration, options.named)
-    asyncio.run(serve_stdio(workspaces, trace) if reception is None else reception.serve(workspaces, trace))
+    asyncio.run(serve_stdio(workspaces, trace) if socket_options is None else socket_options.serve(workspaces, trace))
 
 
-def _reception(values: Mapping[str, Any], token: str | None) -> Reception:
-    from msp_bridge.cli.reception import Reception  # here, for an editor waits for `serve stdio`
+def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:
+    from msp_bridge.cli.socket_options import SocketOptions  # here, for an editor waits for `serve stdio`
 
-    return Reception.of(values, token)
+    return SocketOptions.of(values, token)
 
 
 def _check(channel: str, values: Mapping[str, Any]) -> None:
@@ -97,8 +101,10 @@ def _check(channel: str, values: Mapping[str, Any]) -> None:
 def _trace(file: Path | None) -> Trace | None:
     if file is None:
         return None
+    from msp_bridge.access.credentials import redact_token  # here, for an editor waits for `serve stdio`
+
     try:
-        trace = Trace(file)
+        trace = Trace(file, redact_token)
     except OSError as error:
         raise CommandLineError(f"--trace: can't write {file}: {error.strerror}") from None
     trace.event("started", {"version": __version__, "python": platform.python_version(), "on": platform.platform()})

@@ -1,15 +1,48 @@
-"""Connection: the server side of JSON-RPC 2.0, for one peer."""
+"""Connection: the server side of JSON-RPC 2.0, for one peer.
+
+Theory of operation
+===================
+One peer may have many requests open, each of them slow, and may read its answers late or never. None of this may delay
+another peer, or a cancel of this one:
+
+- The reader (`_read`) takes message after message. It never waits for a method, so that `$/cancelRequest` and the end
+  of the input are seen at once, whatever runs.
+- Each request is two tasks. One runs the method, and is what a cancel cancels. The other waits for it and sends the
+  answer, so there is exactly one answer also when the method is cancelled before its first step. (One task can't do
+  both: a task that is cancelled before its first step runs no `except`.)
+- Requests begin in the order of their messages: `_queue` has those that have not begun, and the first of them has its
+  turn. The turn passes on when its method has been called and is about to run concurrently with all others; or, when
+  the method is registered as `sequential`, when it has ended. A request that is cancelled in the queue stays there
+  until it is the first, for otherwise it would let those behind it overtake a sequential one before it.
+
+A request is *open* from its message until its answer is written: first in `_running`, then in `_sending`. Invariants:
+
+- An id in `_running` is in use; the id is free again as soon as its answer is on its way, when a cancel comes too late.
+- At most MAX_OPEN requests are open, and a new one is accepted only while at most MAX_UNREAD bytes of answers wait for
+  the peer to read them. The obvious way, to count only the methods that run, bounds nothing: a peer that never reads
+  makes each of its requests an answer in memory, and a task that waits to write it.
+- What the reader itself answers (errors) it also writes itself. A peer that doesn't read is then not read from either:
+  the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends, for otherwise
+  the reader would never see the end of the input again.
+
+When the peer sends no more (`_end`), what runs is cancelled, and answers that it doesn't read within LAST_ANSWERS_S
+are dropped. When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and
+`serve` returns when the methods have cleaned up: no answer is waited for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from attrs import define, field, frozen
+
 from msp_bridge.jsonrpc.framing import FramingError
 from msp_bridge.jsonrpc.json_text import NotJson, parse
-from msp_bridge.jsonrpc.message_stream import MessageStream
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
@@ -22,38 +55,61 @@ from msp_bridge.jsonrpc.messages import (
     notification,
     response,
 )
+from msp_bridge.jsonrpc.streams import MessageStream
 
 log = logging.getLogger(__name__)
 
-MAX_IN_FLIGHT = 256  # requests of one peer: an editor has a handful, and each costs a task
-LAST_WORDS = 1.0  # s; how long a peer that has closed its side may take to read the answers that are still due
+MAX_OPEN = 256  # requests of one peer: an editor has a handful, and each costs two tasks
+MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers
+REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read that
+LAST_ANSWERS_S = 1.0  # for a peer that has closed its side to read the answers that are still due
 
-Method = Callable[[Any], Awaitable[Any]]  # JSON value of `params` (None when absent) -> JSON value of `result`
+
+@frozen
+class Method:
+    """What a request calls: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
+
+    `sequential`: requests behind this one begin when it has ended. As they count on it, neither `$/cancelRequest` nor
+    the end of the input cancels it.
+    """
+
+    run: Callable[[Any], Awaitable[Any]]
+    sequential: bool = False
+
+
+@define(eq=False)
+class _Request:
+    call: Call
+    id: Id
+    turn: asyncio.Event = field(factory=asyncio.Event)  # it may begin
+    passed: bool = False  # the next may begin
 
 
 class Connection:
-    """One peer: its requests are tasks, so that a slow one delays no other.
+    """One peer's requests, answered by `methods`.
 
-    Order: messages are read in order; notifications are handled one after another, requests side by side.
-    Cancelling: `$/cancelRequest` cancels the request's task; the answer (-32800) leaves when the task has cleaned up.
+    Order: requests begin in the order of their messages and run concurrently; see `Method.sequential`.
+    Cancelling: `$/cancelRequest` cancels the method; the answer (-32800) leaves when the method has cleaned up.
     Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended.
-    Back-pressure: `notify` and the answers wait until the peer reads.
-    Errors: a method raises RpcError to tell the peer; anything else is logged, and told as -32603 without a traceback.
+    Back-pressure: `notify` waits until the peer reads; so do answers, of which there is a limited number.
+    Errors: a method raises RpcError to answer with it; any other error is logged, and answered by -32603 without text.
     """
 
     def __init__(self, messages: MessageStream, methods: Mapping[str, Method]) -> None:
         self._messages, self._methods = messages, methods
-        self._running: dict[Id, asyncio.Task[None]] = {}
+        self._queue: deque[_Request] = deque()  # have not begun, except the first; see `_pass_turn`
+        self._running: dict[Id, tuple[_Request, asyncio.Task[bytes]]] = {}
         self._cancelled: set[Id] = set()
+        self._sending: set[asyncio.Timeout] = set()
+        self._unread = 0  # bytes of the answers in `_sending`
         self._peer_left = False
-        self._answering: set[asyncio.Timeout] = set()
 
     async def serve(self) -> None:
         """Until the peer goes away, or sends what can't be cut into messages."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 await self._read(tasks)
-                self._part()
+                self._end()
         finally:
             self._peer_left = True
             await self._messages.aclose()
@@ -70,125 +126,151 @@ class Connection:
         try:
             while (body := await self._messages.receive()) is not None:
                 await self._receive(body, tasks)
+                await asyncio.sleep(0)  # one chunk may hold a thousand messages: other peers have their turn
+        except TimeoutError:
+            log.error("closing the connection: the client has not read its answers for %g s", REJECTION_TIMEOUT_S)
         except FramingError as error:
             log.error("closing the connection: %s", error)
-            await self._fail(None, RpcError(ErrorCode.INVALID_REQUEST, f"{error}; closing the connection"))
+            text = f"{error}; closing the connection"
+            with contextlib.suppress(TimeoutError):
+                await self._reject(None, RpcError(ErrorCode.INVALID_REQUEST, text))
 
     async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
+        """Raises TimeoutError when the peer doesn't read that its message was rejected."""
         try:
             message = parse(body)
             if isinstance(id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs
                 message = parse(body, exactly=True)
         except NotJson as error:
-            await self._fail(None, RpcError(ErrorCode.PARSE_ERROR, f"the message is not JSON: {error}"))
+            await self._reject(None, RpcError(ErrorCode.PARSE_ERROR, f"the message is not JSON: {error}"))
             return
         if is_response(message):
             log.warning("ignoring a response: the server sends no requests")
             return
         try:
             call = call_of(message)
+            if call.id is not None:
+                self._accept(call, call.id, tasks)
+            elif call.method == "$/cancelRequest":
+                self._cancel(id_of(call.params))
+            else:
+                log.debug("ignoring the unknown notification %.100r", call.method)
         except RpcError as error:
-            await self._fail(id_of(message), error)
-            return
-        if call.id is None:
-            self._notice(call)
-        else:
-            await self._start(call, call.id, tasks)
+            await self._reject(id_of(message), error)
 
-    async def _start(self, call: Call, id: Id, tasks: asyncio.TaskGroup) -> None:
+    def _accept(self, call: Call, id: Id, tasks: asyncio.TaskGroup) -> None:
+        """Have the request begin when it is its turn. Raises RpcError when there are too many."""
         if id in self._running:
-            await self._fail(
-                id, RpcError(ErrorCode.INVALID_REQUEST, f"request {id!r} is already running; use an id once")
+            raise RpcError(ErrorCode.INVALID_REQUEST, f"request {id!r} is already running; use an id once")
+        if len(self._running) + len(self._sending) >= MAX_OPEN:
+            raise RpcError(
+                ErrorCode.REQUEST_FAILED,
+                f"{MAX_OPEN} requests are running already, or have answers that are not read yet; read those, wait for "
+                "one of the requests, or cancel it",
             )
-        elif len(self._running) >= MAX_IN_FLIGHT:
-            text = f"{MAX_IN_FLIGHT} requests are running already; wait for one of them, or cancel it"
-            await self._fail(id, RpcError(ErrorCode.REQUEST_FAILED, text))
-        else:
-            self._running[id] = tasks.create_task(self._answer(call, id), name=f"{call.method} {id}")
-            # A task that is cancelled before its first step would never answer; and `Session` counts on its requests
-            # taking that step in the order of the messages, each before the next is read.
-            await asyncio.sleep(0)
+        if self._unread > MAX_UNREAD:
+            raise RpcError(
+                ErrorCode.REQUEST_FAILED, f"{self._unread} bytes of answers are not read yet; read them first"
+            )
+        request = _Request(call, id)
+        running = tasks.create_task(self._run(request), name=f"{call.method} {id}")
+        self._running[id] = request, running
+        running.add_done_callback(lambda _: self._pass_turn(request))
+        tasks.create_task(self._answer(request, running), name=f"answer {id}")
+        self._queue.append(request)
+        self._queue[0].turn.set()
 
-    def _notice(self, call: Call) -> None:
-        if call.method == "$/cancelRequest":
-            if (id := id_of(call.params)) in self._running:
-                self._cancel(id)
-        else:
-            log.debug("ignoring the unknown notification %.100r", call.method)
+    def _pass_turn(self, request: _Request) -> None:
+        request.passed = True
+        while self._queue and self._queue[0].passed:
+            self._queue.popleft()
+        if self._queue:
+            self._queue[0].turn.set()
 
-    def _cancel(self, id: Id) -> None:
-        if id not in self._cancelled:  # a second cancel would disturb the cleaning up
+    async def _run(self, request: _Request) -> bytes:
+        """The answer; cancelled by `$/cancelRequest`."""
+        try:
+            await request.turn.wait()
+            return response(request.id, await self._call(request))
+        except RpcError as error:
+            failure = error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            failure = _fault(request.call, error)  # the method awaited something that another had cancelled
+        except Exception as error:
+            if self._peer_left and isinstance(error, ConnectionError):
+                log.info("%s ends: %s", request.call.method, error or "the peer is gone")
+                failure = _was_cancelled(request.call, ": the connection broke")
+            else:
+                failure = _fault(request.call, error)
+        return error_response(request.id, failure)
+
+    async def _call(self, request: _Request) -> Any:
+        method = self._methods.get(request.call.method)
+        if method is None:
+            known = ", ".join(sorted(self._methods))
+            text = f"there is no method {request.call.method[:100]!r}; the methods are {known}"
+            raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
+        running = method.run(request.call.params)
+        if not method.sequential:
+            self._pass_turn(request)
+        return await running
+
+    async def _answer(self, request: _Request, running: asyncio.Task[bytes]) -> None:
+        await asyncio.wait([running])
+        del self._running[request.id]  # from here on a cancel comes too late
+        self._cancelled.discard(request.id)
+        cancelled = running.cancelled()
+        answer = error_response(request.id, _was_cancelled(request.call)) if cancelled else running.result()
+        try:
+            await self._send(answer, LAST_ANSWERS_S if self._peer_left else None)
+        except TimeoutError:
+            log.info("the answer to %s was not read", request.call.method)
+
+    def _cancel(self, id: Id | None) -> None:
+        if id is None or id not in self._running or id in self._cancelled:  # a second would disturb the clean-up
+            return
+        request, running = self._running[id]
+        method = self._methods.get(request.call.method)
+        if method is None or not method.sequential:
             self._cancelled.add(id)
-            self._running[id].cancel()
+            running.cancel()
 
-    def _part(self) -> None:
+    def _end(self) -> None:
         """The peer sends no more: what it had running is cancelled, and what it doesn't read soon is dropped."""
         self._peer_left = True
         for id in self._running:
             self._cancel(id)
-        for answering in self._answering:
-            answering.reschedule(asyncio.get_running_loop().time() + LAST_WORDS)
+        for sending in self._sending:
+            sending.reschedule(asyncio.get_running_loop().time() + LAST_ANSWERS_S)
 
-    async def _answer(self, call: Call, id: Id) -> None:
+    async def _reject(self, id: Id | None, error: RpcError) -> None:
+        """Answer without a method. Raises TimeoutError when the peer doesn't read it."""
+        await self._send(error_response(id, error), REJECTION_TIMEOUT_S)
+
+    async def _send(self, answer: bytes, timeout_s: float | None) -> None:
+        """Returns when the peer has taken it, or is gone. Raises TimeoutError; `_end` may shorten the time."""
+        self._unread += len(answer)
+        sending = asyncio.timeout(timeout_s)
         try:
-            answer = response(id, await self._dispatch(call))
-        except asyncio.CancelledError as error:
-            if id in self._cancelled:
-                failure = RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled")
-            elif _being_cancelled():
-                raise
-            else:  # it awaited something that somebody else had cancelled
-                failure = _fault(call, error)
-        except RpcError as error:
-            failure = error
-        except Exception as error:
-            if self._peer_left and isinstance(error, ConnectionError):
-                log.info("%s ends: %s", call.method, error or "the peer is gone")
-                failure = RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled: the connection broke")
-            else:
-                failure = _fault(call, error)
-        else:
-            self._forget(id)
-            await self._send_answer(answer)
-            return
-        self._forget(id)
-        await self._fail(id, failure)
-
-    def _forget(self, id: Id) -> None:
-        """From here on a cancel comes too late: the answer is on its way."""
-        del self._running[id]
-        self._cancelled.discard(id)
-
-    async def _dispatch(self, call: Call) -> Any:
-        method = self._methods.get(call.method)
-        if method is None:
-            known = ", ".join(sorted(self._methods))
-            raise RpcError(
-                ErrorCode.METHOD_NOT_FOUND, f"there is no method {call.method[:100]!r}; the methods are {known}"
-            )
-        return await method(call.params)
-
-    async def _fail(self, id: Id | None, error: RpcError) -> None:
-        await self._send_answer(error_response(id, error))
-
-    async def _send_answer(self, message: bytes) -> None:
-        try:
-            async with asyncio.timeout(LAST_WORDS if self._peer_left else None) as answering:
-                self._answering.add(answering)
-                await self._messages.send(message)
-        except (ConnectionError, TimeoutError):
-            log.info("an answer found nobody to read it")
+            async with sending:
+                self._sending.add(sending)
+                await self._messages.send(answer)
+        except ConnectionError as error:
+            log.info("an answer was not sent: %s", error or "the peer is gone")
         finally:
-            self._answering.discard(answering)
+            self._sending.discard(sending)
+            self._unread -= len(answer)
 
 
-def _being_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+def _was_cancelled(call: Call, reason: str = "") -> RpcError:
+    return RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled{reason}")
 
 
 def _fault(call: Call, error: BaseException) -> RpcError:
-    """What the peer is told of a fault of our own."""
+    """The answer to a fault of our own."""
     log.error("%s failed", call.method, exc_info=error)
     text = f"{call.method} failed inside msp-bridge ({type(error).__name__}); its log has the details: please report it"
     return RpcError(ErrorCode.INTERNAL_ERROR, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import Any
 
 from attrs import frozen
@@ -98,4 +99,6 @@ def error_response(id: Id | None, error: RpcError) -> bytes:
 
 
 def _is_id(value: Any) -> bool:
-    return isinstance(value, int | float | str) and not isinstance(value, bool)
+    if isinstance(value, float):
+        return math.isfinite(value)  # 1e999 becomes infinite, which JSON can't say
+    return isinstance(value, int | str) and not isinstance(value, bool)

@@ -1,10 +1,11 @@
-"""ByteStream: the one seam between messages and the outside world, and its two kinds: a socket, and our own stdio."""
+"""Streams: bytes over a socket or our own stdin and stdout, and the messages that they carry."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import queue
 import select
@@ -14,6 +15,11 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol, Self
+
+from msp_bridge.jsonrpc.framing import FrameDecoder, FramingError, Limits, frame
+from msp_bridge.jsonrpc.trace import PeerTrace
+
+log = logging.getLogger(__name__)
 
 CHUNK = 64 * 1024
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
@@ -33,7 +39,7 @@ class ByteStream(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Say goodbye without waiting for the peer."""
+        """Close without waiting for the peer."""
         ...
 
 
@@ -51,8 +57,8 @@ class SocketStream:
                     connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
     @classmethod
-    async def accepted(cls, connection: socket.socket, tls: ssl.SSLContext | None, patience: float) -> Self:
-        """A connection that was accepted, its handshake made within `patience` seconds if there is `tls`.
+    async def accepted(cls, connection: socket.socket, tls: ssl.SSLContext | None, timeout_s: float) -> Self:
+        """A connection that was accepted, its handshake made within `timeout_s` seconds if there is `tls`.
 
         Raises OSError when there is no handshake; the connection is closed then.
         """
@@ -60,7 +66,7 @@ class SocketStream:
         reader = asyncio.StreamReader(CHUNK, loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         transport, _ = await loop.connect_accepted_socket(
-            lambda: protocol, connection, ssl=tls, ssl_handshake_timeout=patience if tls else None
+            lambda: protocol, connection, ssl=tls, ssl_handshake_timeout=timeout_s if tls else None
         )
         return cls(reader, asyncio.StreamWriter(transport, protocol, reader, loop))
 
@@ -80,6 +86,17 @@ class SocketStream:
             raise
         except OSError as error:  # why the connection broke, as a time-out
             raise ConnectionError(str(error)) from error
+
+    async def finish(self) -> None:
+        """Send the end of the stream, and drop what the peer sends until it has closed its side too.
+
+        To close while data of the peer is unread resets the connection, and the peer may lose what it was sent last.
+        Raises OSError when the connection is gone.
+        """
+        if self._writer.can_write_eof():  # not with TLS
+            self._writer.write_eof()
+        while await self.read():
+            pass
 
     async def aclose(self) -> None:
         """What the peer hasn't taken within the time that a live one needs is dropped."""
@@ -192,3 +209,60 @@ class _BlockingCalls:
             future.set_result(value)
         else:
             future.set_exception(failure)
+
+
+class MessageStream:
+    """One peer's messages, as bytes.
+
+    `timeout_s`: how many seconds the rest of a message may take when its beginning has come; None for no limit.
+    """
+
+    def __init__(self, stream: ByteStream, timeout_s: float | None = None) -> None:
+        self._stream, self._timeout_s = stream, timeout_s
+        self._decoder = FrameDecoder()
+        self.trace: PeerTrace | None = None
+
+    def limit(self, limits: Limits) -> None:
+        """From the next message on."""
+        self._decoder.limits = limits
+
+    async def receive(self) -> bytes | None:
+        """The next body; None at the end. Raises FramingError when there can't be a next one."""
+        try:
+            body = await self._next()
+        except FramingError:
+            self._trace_rest()
+            raise
+        if body is None:
+            if self._decoder.mid_message:
+                log.warning("the peer left in the middle of a message")
+                self._trace_rest()
+        elif self.trace is not None:
+            self.trace.received(body)
+        return body
+
+    async def send(self, body: bytes) -> None:
+        """As ByteStream.write: returns when the peer keeps up. Raises ConnectionError when it is gone."""
+        if self.trace is not None:
+            self.trace.sent(body)
+        await self._stream.write(frame(body))
+
+    async def aclose(self) -> None:
+        """Close without waiting for the peer."""
+        await self._stream.aclose()
+
+    async def _next(self) -> bytes | None:
+        data = b""
+        while (body := next(self._decoder.feed(data), None)) is None:
+            try:
+                async with asyncio.timeout(self._timeout_s if self._decoder.mid_message else None):
+                    data = await self._stream.read()
+            except TimeoutError:
+                raise FramingError(f"the rest of a message hasn't come for {self._timeout_s:g} s") from None
+            if not data:
+                return None
+        return body
+
+    def _trace_rest(self) -> None:
+        if self.trace is not None:
+            self.trace.malformed(self._decoder.rest)

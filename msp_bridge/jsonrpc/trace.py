@@ -1,11 +1,12 @@
-"""Trace: a file with every message of every peer and the time at which it came or went, for reports of bugs."""
+"""Trace: a file with every message of every peer and its time, for bug reports."""
 
 from __future__ import annotations
 
 import base64
 import logging
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,23 +17,29 @@ from msp_bridge.jsonrpc.json_text import NotJson, dump, parse
 
 log = logging.getLogger(__name__)
 
-SECRET = ("authenticate",)  # methods whose params are nobody's business
-TELLING = (b"authenticate", b"token")  # what bytes that hold a token are likely to hold too
+# A received message, or malformed bytes, as they may be recorded; None when nothing of them may be.
+Redact = Callable[[bytes], bytes | None]
 
 
 class Trace:
     """A file of JSON lines, each written at once. It is appended to, and only its owner may read it.
 
-    A file that can't be written to any more is told in the log, and costs no request.
+    When the file can't be written to any more, that is logged, and no request fails.
     """
 
-    def __init__(self, file: Path) -> None:
-        """Raises OSError when `file` can't be opened."""
-        self._file = file
+    def __init__(self, file: Path, redact: Redact) -> None:
+        """`redact` sees all that peers send. Raises OSError when `file` can't be opened, or belongs to another user."""
+        self._file, self.redact = file, redact
         self._descriptor: int | None = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+                os.fchmod(self._descriptor, 0o600)  # it may have been there already, readable for everybody
+        except OSError:
+            self.close()
+            raise
 
     def event(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Something that is no message: `{"time": …, "event": name, …}`."""
+        """Something other than a message: `{"time": …, "event": name, …}`."""
         self.write(dump({"event": name, **facts})[1:])
 
     def peer(self, number: int) -> PeerTrace:
@@ -60,7 +67,7 @@ class Trace:
 
 @frozen
 class PeerTrace:
-    """What one peer and we say to each other. `direction` is `in` for what the peer says."""
+    """The messages of one peer (`direction` is `in`) and the answers to it (`out`)."""
 
     _trace: Trace
     _number: int
@@ -70,51 +77,33 @@ class PeerTrace:
         self._trace.event(name, {"client": self._number, **facts})
 
     def sent(self, body: bytes) -> None:
-        """A message of ours: its text is one line as it is."""
+        """A message to the peer: its text is one line as it is."""
         self._write(b"out", b'"message":%b' % body)
 
     def received(self, body: bytes) -> None:
-        """A message of the peer's."""
+        """A message of the peer."""
         try:
-            message = parse(body)
+            parse(body)
         except NotJson:
             self.malformed(body)
             return
-        if isinstance(message, list) and _tells(body):  # a batch, which is refused
-            body = b'"withheld"'
-        elif _is_secret(message):
-            body = dump(_withheld(message))
+        recorded = self._trace.redact(body)
+        if recorded is None:
+            recorded = b'"withheld"'
         # Line ends in JSON text are white space, for within strings they are escaped.
-        self._write(b"in", b'"message":%b' % body.replace(b"\n", b" ").replace(b"\r", b" "))
+        self._write(b"in", b'"message":%b' % recorded.replace(b"\n", b" ").replace(b"\r", b" "))
 
     def malformed(self, data: bytes) -> None:
-        """Bytes of the peer's that are no message; withheld when they may have been meant to hold a token."""
-        if _tells(data):
-            shown: Any = {"withheld": f"{len(data)} bytes that may hold a token"}
+        """Bytes of the peer that are no message."""
+        recorded = self._trace.redact(data)
+        if recorded is None:
+            content: Any = {"withheld": f"{len(data)} bytes that may hold a secret"}
         else:
             try:
-                shown = {"text": data.decode("utf-8")}
+                content = {"text": recorded.decode("utf-8")}
             except UnicodeDecodeError:
-                shown = {"base64": base64.b64encode(data).decode()}
-        self._write(b"in", b'"malformed":%b' % dump(shown))
+                content = {"base64": base64.b64encode(recorded).decode()}
+        self._write(b"in", b'"malformed":%b' % dump(content))
 
     def _write(self, direction: bytes, member: bytes) -> None:
         self._trace.write(b'"client":%d,"direction":"%b",%b}' % (self._number, direction, member))
-
-
-def _tells(data: bytes) -> bool:
-    return any(word in data for word in TELLING)
-
-
-def _is_secret(message: Any) -> bool:
-    match message:
-        case {"method": method} if method in SECRET:
-            return True
-        case {"params": {"token": _}}:
-            return True
-    return False
-
-
-def _withheld(message: dict[str, Any]) -> dict[str, Any]:
-    plain = {name: value for name, value in message.items() if name in ("jsonrpc", "id", "method")}
-    return {name: value for name, value in plain.items() if isinstance(value, int | str)} | {"params": "withheld"}

@@ -9,7 +9,7 @@ import pytest
 from support.connected import connected
 from support.msp_client import framed
 
-from msp_bridge.jsonrpc.connection import LAST_WORDS
+from msp_bridge.jsonrpc.connection import LAST_ANSWERS_S
 from msp_bridge.jsonrpc.messages import ErrorCode
 
 
@@ -70,7 +70,7 @@ async def test_a_request_and_its_cancel_in_one_chunk_are_answered() -> None:
         cancelled(await both.client.receive(), 1)
 
 
-async def test_many_requests_and_their_cancels_in_one_chunk_are_each_answered_once() -> None:
+async def test_many_requests_and_cancels_in_one_chunk_get_one_answer_each() -> None:
     async def job(params: Any) -> Any:
         for _ in range(params):
             await asyncio.sleep(0)
@@ -123,7 +123,7 @@ async def test_a_cancel_of_nothing_that_runs_does_nothing(params: Any) -> None:
         assert not job.cleaning.is_set()
 
 
-async def test_a_cancel_after_the_answer_does_nothing_to_the_next_request_of_that_id() -> None:
+async def test_a_cancel_after_the_answer_spares_the_next_request_of_that_id() -> None:
     job = Job()
     job.may_end.set()
     async with connected({"job": job, "echo": echo}) as both:
@@ -206,18 +206,18 @@ async def test_a_peer_that_closes_its_side_still_gets_the_answers() -> None:
         cancelled(await both.client.receive(), 1)
 
 
-async def test_a_peer_that_closes_its_side_and_reads_nothing_is_not_waited_for_long() -> None:
+async def test_a_peer_that_closes_its_side_and_reads_nothing_is_soon_dropped() -> None:
     async def big(params: Any) -> Any:
         return "x" * 100_000
 
     async with connected({"big": big}, room=1000) as both:
         await both.client.send({"id": 1, "method": "big"}, {"id": 2, "method": "big"})
         await both.theirs.aclose()
-        async with asyncio.timeout(LAST_WORDS * 10):
+        async with asyncio.timeout(LAST_ANSWERS_S * 10):
             await both.served()
 
 
-async def test_a_notification_that_waits_for_a_clogged_peer_is_cancelled_with_its_request() -> None:
+async def test_a_notification_to_a_peer_that_does_not_read_can_be_cancelled() -> None:
     async def flood(params: Any) -> Any:
         while True:
             await both.connection.notify("reportMutationTestProgress", {"text": "x" * 1000})

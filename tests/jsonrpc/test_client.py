@@ -116,7 +116,7 @@ async def test_long_messages_with_any_character_come_whole(tmp_path: Path) -> No
         assert await client.request("discover", {}) == "\N{GRINNING FACE}\r\n" * 100_000
 
 
-async def test_a_message_that_nobody_could_hold_is_refused(tmp_path: Path) -> None:
+async def test_a_message_that_is_too_long_is_an_error(tmp_path: Path) -> None:
     async with tool(tmp_path, r"write(b'Content-Length: 999999999\r\n\r\n{'); read()") as client:
         with pytest.raises(ToolError, match=r"Mutest sent what can't be read \(a message of 999999999 bytes"):
             await client.request("discover", {})
@@ -125,7 +125,7 @@ async def test_a_message_that_nobody_could_hold_is_refused(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("error", "text"), [({"code": 1, "message": "no such file"}, "no such file"), ({}, "None"), ("odd", "odd")]
 )
-async def test_an_error_is_received_in_the_words_of_the_tool(tmp_path: Path, error: object, text: str) -> None:
+async def test_an_error_response_has_the_message_of_the_tool(tmp_path: Path, error: object, text: str) -> None:
     async with tool(tmp_path, f"write(frame({{'id': ID, 'error': {error!r}}}))") as client:
         with pytest.raises(ErrorResponse, match=text):
             await client.request("discover", {})
@@ -142,7 +142,7 @@ async def test_an_error_is_received_in_the_words_of_the_tool(tmp_path: Path, err
         ("write(b'Content-Length: 7'); os._exit(5)", "exit code 5"),
     ],
 )
-async def test_an_end_without_an_answer_says_what_the_tool_said(tmp_path: Path, script: str, words: str) -> None:
+async def test_an_end_without_an_answer_shows_the_output_of_the_tool(tmp_path: Path, script: str, words: str) -> None:
     async with tool(tmp_path, script) as client:
         with pytest.raises(ToolError, match=words):
             await client.request("discover", {})

@@ -1,4 +1,4 @@
-"""Connection: every message gets the answer that JSON-RPC 2.0 has for it, and none silences or ends the connection."""
+"""Connection: every message gets the answer of JSON-RPC 2.0, and none ends the connection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from support.connected import connected
 from support.msp_client import Client, Refused, framed
 
-from msp_bridge.jsonrpc.connection import MAX_IN_FLIGHT
+from msp_bridge.jsonrpc import connection
+from msp_bridge.jsonrpc.connection import MAX_OPEN, Method
 from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 
@@ -27,7 +28,7 @@ async def answer_to(client: Client, body: bytes) -> dict[str, Any]:
     return answer
 
 
-def refusal(answer: dict[str, Any], id: Any, code: int) -> str:
+def error_message(answer: dict[str, Any], id: Any, code: int) -> str:
     """The message of an error answer, after a look at its shape."""
     assert answer.keys() == {"jsonrpc", "id", "error"}
     assert answer["id"] == id
@@ -106,7 +107,7 @@ async def test_an_id_comes_back_as_it_was_sent(id: Any) -> None:
 )
 async def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     async with connected({"echo": echo}) as both:
-        refusal(await answer_to(both.client, body), None, ErrorCode.PARSE_ERROR)
+        error_message(await answer_to(both.client, body), None, ErrorCode.PARSE_ERROR)
 
 
 @pytest.mark.parametrize(
@@ -134,20 +135,20 @@ async def test_what_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
 )
 async def test_json_that_is_no_request_is_an_invalid_request(message: Any, id: Any) -> None:
     async with connected({"echo": echo}) as both:
-        refusal(await answer_to(both.client, json.dumps(message).encode()), id, ErrorCode.INVALID_REQUEST)
+        error_message(await answer_to(both.client, json.dumps(message).encode()), id, ErrorCode.INVALID_REQUEST)
 
 
-async def test_a_batch_is_told_what_to_do_instead() -> None:
+async def test_a_batch_is_an_error_that_says_what_to_send_instead() -> None:
     async with connected({"echo": echo}) as both:
         answer = await answer_to(both.client, b'[{"jsonrpc": "2.0", "id": 1, "method": "echo"}]')
-        assert "batches are not supported; send each request" in refusal(answer, None, ErrorCode.INVALID_REQUEST)
+        assert "batches are not supported; send each request" in error_message(answer, None, ErrorCode.INVALID_REQUEST)
 
 
 @pytest.mark.parametrize("method", ["", "discoverr", "$/unknown", "x" * 100, "\ud800"])
-async def test_an_unknown_method_is_told_the_known_ones(method: str) -> None:
+async def test_the_error_for_an_unknown_method_names_the_known_ones(method: str) -> None:
     async with connected({"echo": echo, "other": echo}) as both:
         answer = await answer_to(both.client, json.dumps({"jsonrpc": "2.0", "id": 1, "method": method}).encode())
-        assert "echo, other" in refusal(answer, 1, ErrorCode.METHOD_NOT_FOUND)
+        assert "echo, other" in error_message(answer, 1, ErrorCode.METHOD_NOT_FOUND)
 
 
 async def test_a_huge_method_name_does_not_come_back_whole() -> None:
@@ -155,10 +156,10 @@ async def test_a_huge_method_name_does_not_come_back_whole() -> None:
         answer = await answer_to(
             both.client, framed({"jsonrpc": "2.0", "id": 1, "method": "x" * 1_000_000}).partition(b"\r\n\r\n")[2]
         )
-        refusal(answer, 1, ErrorCode.METHOD_NOT_FOUND)
+        error_message(answer, 1, ErrorCode.METHOD_NOT_FOUND)
 
 
-async def test_an_error_of_a_method_is_told_with_its_code_message_and_data() -> None:
+async def test_an_error_of_a_method_is_answered_with_code_message_and_data() -> None:
     async def fail(params: Any) -> Any:
         raise RpcError(ErrorCode.REQUEST_FAILED, "do this instead", {"why": [1]})
 
@@ -178,7 +179,7 @@ async def test_an_error_without_data_has_no_such_key() -> None:
         assert error == {"code": -32803, "message": "do this instead"}
 
 
-async def test_a_fault_of_our_own_is_told_without_a_traceback_and_logged_with_it(
+async def test_an_internal_error_has_its_traceback_in_the_log_only(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fail(params: Any) -> Any:
@@ -186,7 +187,7 @@ async def test_a_fault_of_our_own_is_told_without_a_traceback_and_logged_with_it
 
     async with connected({"fail": fail, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "fail"}')
-        message = refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
+        message = error_message(answer, 1, ErrorCode.INTERNAL_ERROR)
     assert "secret detail" not in message
     assert "log" in message
     assert "secret detail" in caplog.text
@@ -199,7 +200,7 @@ async def test_a_broken_connection_of_a_tool_is_not_taken_for_the_clients(caplog
 
     async with connected({"fail": fail, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "fail"}')
-        refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
+        error_message(answer, 1, ErrorCode.INTERNAL_ERROR)
     assert "the tool's worker is gone" in caplog.text
 
 
@@ -209,7 +210,7 @@ async def test_a_result_that_is_no_json_value_is_a_fault_of_our_own() -> None:
 
     async with connected({"broken": broken, "echo": echo}) as both:
         answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "broken"}')
-        refusal(answer, 1, ErrorCode.INTERNAL_ERROR)
+        error_message(answer, 1, ErrorCode.INTERNAL_ERROR)
 
 
 async def test_lone_surrogates_arrive_and_come_back() -> None:
@@ -256,7 +257,7 @@ async def test_requests_run_side_by_side() -> None:
         assert await both.client.result(first) == "waited"
 
 
-async def test_an_id_that_is_running_already_is_refused_and_the_first_goes_on() -> None:
+async def test_an_id_that_is_running_is_an_error_and_the_first_goes_on() -> None:
     go = asyncio.Event()
 
     async def wait(params: Any) -> Any:
@@ -265,7 +266,7 @@ async def test_an_id_that_is_running_already_is_refused_and_the_first_goes_on() 
 
     async with connected({"wait": wait}) as both:
         await both.client.send({"id": 5, "method": "wait"}, {"id": 5, "method": "wait"})
-        assert "already running" in refusal(await both.client.receive(), 5, ErrorCode.INVALID_REQUEST)
+        assert "already running" in error_message(await both.client.receive(), 5, ErrorCode.INVALID_REQUEST)
         go.set()
         assert await both.client.receive() == {"jsonrpc": "2.0", "id": 5, "result": "waited"}
 
@@ -277,7 +278,7 @@ async def test_an_id_may_be_used_again_when_its_request_is_answered() -> None:
             assert (await both.client.receive())["result"] == [number]
 
 
-async def test_too_many_requests_at_once_are_refused_and_the_others_served() -> None:
+async def test_too_many_requests_at_once_are_errors_and_the_others_are_served() -> None:
     go = asyncio.Event()
 
     async def wait(params: Any) -> Any:
@@ -285,15 +286,108 @@ async def test_too_many_requests_at_once_are_refused_and_the_others_served() -> 
         return "waited"
 
     async with connected({"wait": wait}) as both:
-        await both.client.send(*({"id": number, "method": "wait"} for number in range(MAX_IN_FLIGHT + 2)))
-        for number in (MAX_IN_FLIGHT, MAX_IN_FLIGHT + 1):
-            refusal(await both.client.receive(), number, ErrorCode.REQUEST_FAILED)
+        await both.client.send(*({"id": number, "method": "wait"} for number in range(MAX_OPEN + 2)))
+        for number in (MAX_OPEN, MAX_OPEN + 1):
+            error_message(await both.client.receive(), number, ErrorCode.REQUEST_FAILED)
         go.set()
-        answers = [await both.client.receive() for _ in range(MAX_IN_FLIGHT)]
-        assert {answer["id"] for answer in answers} == set(range(MAX_IN_FLIGHT))
+        answers = [await both.client.receive() for _ in range(MAX_OPEN)]
+        assert {answer["id"] for answer in answers} == set(range(MAX_OPEN))
         assert all(answer["result"] == "waited" for answer in answers)
         await both.client.send({"id": "again", "method": "wait"})
         assert (await both.client.receive())["result"] == "waited"
+
+
+async def test_a_request_is_an_error_while_too_many_bytes_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def big(params: Any) -> Any:
+        return "x" * 10_000
+
+    monkeypatch.setattr(connection, "MAX_UNREAD", 5000)
+    async with connected({"big": big, "echo": echo}, room=1000) as both:
+        first = await both.client.ask("big")
+        while not both.ours.outgoing.writes:
+            await asyncio.sleep(0)
+        second = await both.client.ask("echo")
+        await both.client.result(first)
+        message = error_message(await both.client.answer(second), second, ErrorCode.REQUEST_FAILED)
+        assert message.endswith(" bytes of answers are not read yet; read them first")
+        assert await both.client.request("echo", [1]) == [1]
+
+
+async def test_answers_that_are_not_read_count_as_open_requests() -> None:
+    async with connected({"echo": echo}, room=10) as both:
+        await both.client.send(*({"id": number, "method": "echo"} for number in range(MAX_OPEN + 1)))
+        answers = [await both.client.receive() for _ in range(MAX_OPEN + 1)]
+    errors = [answer["error"]["code"] for answer in answers if "error" in answer]
+    assert errors == [ErrorCode.REQUEST_FAILED]
+
+
+async def test_a_client_that_reads_no_error_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_OPEN", 3)
+    monkeypatch.setattr(connection, "REJECTION_TIMEOUT_S", 0.05)
+    async with connected({"echo": echo}, room=10) as both:
+        await both.client.send(*({"id": number, "method": "echo"} for number in range(10)))
+        await both.served()
+
+
+class Steps:
+    """Methods that record when they begin and end; `slow` ends when it may."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.may_end = asyncio.Event()
+        self.methods = {"slow": Method(self._slow, sequential=True), "quick": Method(self._quick)}
+
+    async def _slow(self, params: Any) -> Any:
+        self.seen.append("slow begins")
+        await self.may_end.wait()
+        self.seen.append("slow ends")
+
+    async def _quick(self, params: Any) -> Any:
+        self.seen.append(f"quick {params}")
+
+
+async def test_what_comes_behind_a_sequential_method_waits_for_its_end() -> None:
+    steps = Steps()
+    async with connected({**steps.methods, "echo": echo}) as both:
+        await both.client.ask("quick", 1)
+        await both.client.ask("slow")
+        behind = [await both.client.ask("quick", 2), await both.client.ask("slow"), await both.client.ask("quick", 3)]
+        while "slow begins" not in steps.seen:
+            await asyncio.sleep(0)
+        steps.may_end.set()
+        for id in behind:
+            await both.client.result(id)
+    order = ["slow begins", "slow ends"]
+    assert steps.seen == ["quick 1", *order, "quick 2", *order, "quick 3"]
+
+
+async def test_a_request_that_is_cancelled_in_the_queue_lets_none_overtake() -> None:
+    steps = Steps()
+    async with connected(steps.methods) as both:
+        await both.client.ask("slow")
+        cancelled, behind = await both.client.ask("quick", "cancelled"), await both.client.ask("quick", "behind")
+        await both.client.cancel(cancelled)
+        assert (await both.client.answer(cancelled))["error"]["code"] == ErrorCode.REQUEST_CANCELLED
+        assert steps.seen == ["slow begins"]
+        steps.may_end.set()
+        await both.client.result(behind)
+    assert steps.seen == ["slow begins", "slow ends", "quick behind"]
+
+
+async def test_a_sequential_method_is_cancelled_by_no_message() -> None:
+    steps = Steps()
+    async with connected(steps.methods) as both:
+        ids = [await both.client.ask("slow"), await both.client.ask("slow")]
+        for id in ids:
+            await both.client.cancel(id)
+        behind = await both.client.ask("quick")
+        await both.client.cancel(behind)
+        await both.client.answer(behind)
+        await both.theirs.aclose()
+        steps.may_end.set()
+        for id in ids:
+            assert await both.client.result(id) is None
+    assert steps.seen == ["slow begins", "slow ends"] * 2
 
 
 @pytest.mark.parametrize(
@@ -307,11 +401,12 @@ async def test_too_many_requests_at_once_are_refused_and_the_others_served() -> 
     ],
     ids=lambda data: repr(data[:30]),
 )
-async def test_bytes_that_hide_the_next_boundary_are_told_and_close_the_connection(data: bytes) -> None:
+async def test_bytes_that_hide_the_next_boundary_close_the_connection(data: bytes) -> None:
     async with connected({"echo": echo}) as both:
         await both.client.send({"id": 1, "method": "echo"}, data)
-        assert (await both.client.answer(1))["result"] is None
-        assert "closing the connection" in refusal(await both.client.receive(), None, ErrorCode.INVALID_REQUEST)
+        answers = {answer["id"]: answer for answer in [await both.client.receive(), await both.client.receive()]}
+        assert answers[1]["result"] is None
+        assert "closing the connection" in error_message(answers[None], None, ErrorCode.INVALID_REQUEST)
         assert await both.client.ended() == b""
         await both.served()
 

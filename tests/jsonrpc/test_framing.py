@@ -88,7 +88,7 @@ def test_any_way_to_write_the_header_is_read(header: bytes, body: bytes) -> None
         (b"Content-Length: 2\r\nX: " + b"x" * MAX_HEADER, "header is longer"),
     ],
 )
-def test_a_header_that_hides_the_next_boundary_is_an_error_after_what_came_before(header: bytes, reason: str) -> None:
+def test_a_header_that_hides_the_next_boundary_is_an_error(header: bytes, reason: str) -> None:
     bodies = FrameDecoder().feed(frame(b"{}") + header)
     assert next(bodies) == b"{}"
     with pytest.raises(FramingError, match=reason) as caught:
@@ -118,7 +118,7 @@ def test_a_message_that_is_cut_short_is_noticed(data: bytes, mid: bool) -> None:
 
 
 @given(st.binary(max_size=400))
-def test_whatever_arrives_is_either_cut_or_refused(data: bytes) -> None:
+def test_any_bytes_are_either_cut_or_an_error(data: bytes) -> None:
     try:
         bodies = decoded(data)
     except FramingError:

@@ -166,7 +166,7 @@ def run_echo(**stdin: Any) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("kind", ["file", "null", "pipe"])
-def test_claimed_stdio_works_with_whatever_stdin_is_and_keeps_strays_off_stdout(kind: str, tmp_path: Path) -> None:
+def test_claimed_stdio_works_with_any_stdin_and_keeps_prints_off_stdout(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "input"
     file.write_bytes(MEGABYTE)
     if kind == "pipe":
@@ -182,7 +182,7 @@ def test_claimed_stdio_works_with_whatever_stdin_is_and_keeps_strays_off_stdout(
         assert stray in run.stderr
 
 
-def test_the_interpreter_ends_in_order_while_stdin_is_open_and_stdout_clogged() -> None:
+def test_the_interpreter_exits_while_stdin_is_open_and_stdout_full() -> None:
     script = """
 import asyncio
 from msp_bridge.jsonrpc.streams import StdioStream
@@ -202,7 +202,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
-def test_closed_stdio_is_refused(closed: str) -> None:
+def test_closed_stdio_is_an_error(closed: str) -> None:
     script = """
 import asyncio
 from msp_bridge.jsonrpc.streams import StdioStream
@@ -286,7 +286,7 @@ async def test_a_clogged_socket_is_closed_without_waiting_for_its_peer() -> None
         assert writer.transport.get_write_buffer_size() == 0
 
 
-async def test_a_reset_socket_is_the_end_for_the_reader_and_an_error_for_the_writer() -> None:
+async def test_a_reset_socket_ends_reads_and_fails_writes() -> None:
     async with sockets() as (stream, peer, _):
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # close() sends a reset
         peer.close()

@@ -13,7 +13,7 @@ from msp_bridge.testing import TreeState
 VERSION = {"version": "0.4.0"}
 
 
-async def test_configure_answers_the_exact_version_however_little_it_is_told(client: Client) -> None:
+async def test_configure_answers_the_exact_version_with_any_valid_params(client: Client) -> None:
     assert await client.request("configure", {}) == VERSION
     assert await client.request("configure") == VERSION
     assert await client.request("configure", {"configFilePath": None}) == VERSION
@@ -43,7 +43,7 @@ async def test_configure_may_come_again_with_another_file(project: ScriptedProje
     assert await mutators() == ["digit"]
 
 
-async def test_a_configuration_that_cant_be_used_is_refused_and_the_one_before_stays(
+async def test_an_unusable_configuration_is_an_error_and_the_last_one_stays(
     project: ScriptedProject, client: Client
 ) -> None:
     project.write("a.py", "1")
@@ -61,7 +61,7 @@ async def test_a_configuration_that_cant_be_used_is_refused_and_the_one_before_s
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
-async def test_discover_tells_every_mutant_of_the_whole_project_by_file(
+async def test_discover_lists_every_mutant_of_the_whole_project_by_file(
     project: ScriptedProject, client: Client
 ) -> None:
     project.write("a.py", "x = 1\ny = 11\n")
@@ -145,7 +145,7 @@ async def test_columns_count_utf16_code_units_and_lines_end_at_line_feeds(
     assert [mutant["location"] for _, mutant in client.take_results()] == found[:1]
 
 
-async def test_a_file_asked_for_by_name_is_answered_even_without_mutants(
+async def test_a_file_that_is_named_is_in_the_answer_even_without_mutants(
     project: ScriptedProject, client: Client
 ) -> None:
     project.write("empty.py", "nothing")
@@ -183,7 +183,7 @@ async def test_what_is_not_there_outside_or_not_mutable_is_ignored(project: Scri
     assert set((await client.request("discover", {"files": [*files, {"path": "a.py"}]}))["files"]) == {"a.py"}
 
 
-async def test_wrong_params_are_refused_with_every_fault_and_its_path(client: Client) -> None:
+async def test_wrong_params_are_an_error_with_every_fault_and_its_path(client: Client) -> None:
     files = [{"path": 7}, {"range": place(0, 1, 1, 2)}, "a.py"]
     with pytest.raises(Refused) as refused:
         await client.request("discover", {"files": files})
@@ -218,7 +218,7 @@ async def test_ids_are_echoed_with_their_type(client: Client) -> None:
         assert type(message["id"]) is type(id)
 
 
-async def test_an_error_of_the_tool_is_told_in_its_own_sentence(project: ScriptedProject, client: Client) -> None:
+async def test_an_error_of_the_tool_is_answered_in_its_own_sentence(project: ScriptedProject, client: Client) -> None:
     project.write("a.py", "1")
     sentence = "mutaturtle is too old: pip install 'mutaturtle>=2'"
     for kind in ("ToolError", "ConfigurationError"):
@@ -231,9 +231,7 @@ async def test_an_error_of_the_tool_is_told_in_its_own_sentence(project: Scripte
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
-async def test_a_bug_in_an_adapter_is_told_without_a_traceback_and_the_connection_goes_on(
-    project: ScriptedProject, client: Client
-) -> None:
+async def test_a_bug_in_an_adapter_is_an_error_without_a_traceback(project: ScriptedProject, client: Client) -> None:
     project.write("a.py", "1")
     for faults, method in (("discovery", "discover"), ("testing", "mutationTest")):
         script: dict[str, Any] = {faults: {"raises": ["RuntimeError", "/home/me/secret.py, line 3"]}}
@@ -248,7 +246,7 @@ async def test_a_bug_in_an_adapter_is_told_without_a_traceback_and_the_connectio
     assert len(client.take_results()) == 1
 
 
-async def test_a_project_in_which_no_tool_is_set_up_is_told_so(project: ScriptedProject, client: Client) -> None:
+async def test_a_project_without_a_tool_is_an_error_that_says_so(project: ScriptedProject, client: Client) -> None:
     (project.root / "scripted.json").unlink()
     for method in ("configure", "discover", "mutationTest"):
         with pytest.raises(Refused) as refused:

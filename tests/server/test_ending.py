@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -30,9 +32,7 @@ async def hanging_run(project: ScriptedProject, start: Started) -> AsyncIterator
 
 
 @both
-async def test_a_cancel_is_answered_when_the_tool_is_gone_and_the_next_request_is_served(
-    start: Started, project: ScriptedProject
-) -> None:
+async def test_a_cancel_is_answered_when_the_tool_is_gone(start: Started, project: ScriptedProject) -> None:
     async with hanging_run(project, start) as (client, server, id):
         await client.cancel(id)
         with pytest.raises(Refused) as refused:
@@ -58,7 +58,7 @@ async def test_a_cancel_is_answered_when_the_tool_is_gone_and_the_next_request_i
         (on_socket, "SIGINT"),
     ],
 )
-async def test_a_server_that_is_told_to_end_ends_everything_and_exits_with_0(
+async def test_a_signal_or_end_of_input_ends_everything_with_exit_code_0(
     start: Started, how: str, project: ScriptedProject
 ) -> None:
     async with hanging_run(project, start) as (client, server, _):
@@ -92,9 +92,7 @@ async def test_tools_end_even_when_the_server_is_killed(start: Started, project:
 
 
 @pytest.mark.parametrize("how", ["graceful", "abort"])
-async def test_a_client_that_leaves_takes_its_own_tools_with_it_and_no_others(
-    how: str, project: ScriptedProject
-) -> None:
+async def test_a_client_that_leaves_ends_its_own_tools_and_no_others(how: str, project: ScriptedProject) -> None:
     project.write("a.py", "1")
     project.script(tool="hang", lines=True)
     async with on_socket(project) as (client, server):
@@ -141,7 +139,7 @@ async def test_a_request_and_its_cancel_in_one_chunk_are_answered_once(
         assert await server.exited() == 0
 
 
-async def test_a_client_that_has_sent_its_last_word_still_gets_its_answers(project: ScriptedProject) -> None:
+async def test_a_client_that_has_closed_its_side_still_gets_its_answers(project: ScriptedProject) -> None:
     project.write("a.py", "1")
     async with on_stdio(project) as (client, server):
         requests = [framed({"jsonrpc": "2.0", "id": id, "method": "configure"}) for id in (1, 2)]
@@ -150,6 +148,37 @@ async def test_a_client_that_has_sent_its_last_word_still_gets_its_answers(proje
         assert (await client.answer(1))["result"] == (await client.answer(2))["result"] == {"version": "0.4.0"}
         assert await client.ended() == b""
         assert await server.exited() == 0
+
+
+SIGNALLED = """
+import os, signal, sys
+from msp_bridge.cli import main, serve
+
+def now():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+options, run, stdio = serve.Options.of, serve.asyncio.run, serve.serve_stdio
+
+async def signalled_stdio(*arguments):
+    now()
+    await stdio(*arguments)
+
+if sys.argv[1] == "reading the options":
+    serve.Options.of = lambda values: now() or options(values)
+elif sys.argv[1] == "starting the event loop":
+    serve.serve_stdio = signalled_stdio
+else:
+    serve.asyncio.run = lambda main: run(main) or now()
+sys.argv = ["msp-bridge", "serve", "stdio"]
+main()
+"""
+
+
+@pytest.mark.parametrize("during", ["reading the options", "starting the event loop", "the exit"])
+def test_a_signal_outside_of_serving_ends_in_order_too(during: str, project: ScriptedProject) -> None:
+    command = [sys.executable, "-c", SIGNALLED, during]
+    ended = subprocess.run(command, cwd=project.root, stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr
 
 
 async def test_a_second_signal_while_tools_end_changes_nothing(project: ScriptedProject) -> None:

@@ -25,7 +25,7 @@ MB = 1024 * 1024
 MANY = 20_000  # mutants; with 10 kB to say of each they are 200 MB, which must stay with the tool
 
 
-async def test_a_client_that_never_reads_stops_its_tool_and_nobody_else(project: ScriptedProject) -> None:
+async def test_a_client_that_never_reads_stops_its_own_tool_alone(project: ScriptedProject) -> None:
     project.write("a.py", "g 1 1")
     project.write("many.py", "x\n" * MANY)
     project.script({"mutator": "gated", "find": "g", "replacement": "", "after": "gate"}, DIGIT)
@@ -75,7 +75,7 @@ async def test_a_clogged_client_whose_run_is_cancelled_by_leaving_frees_its_tool
         assert project.alive() == []
 
 
-async def test_a_hundred_thousand_mutants_are_discovered_and_nobody_waits_for_that(project: ScriptedProject) -> None:
+async def test_discovering_a_hundred_thousand_mutants_delays_no_other_client(project: ScriptedProject) -> None:
     project.script({"mutator": "x", "find": "x", "replacement": "y"})
     for number in range(20):
         project.write(f"big{number}.py", "x\n" * 5_000)
@@ -97,7 +97,7 @@ async def test_a_hundred_thousand_mutants_are_discovered_and_nobody_waits_for_th
 async def test_malformed_messages_are_answered_and_the_connection_goes_on(project: ScriptedProject) -> None:
     async with on_stdio(project) as (client, server):
 
-        async def told(message: bytes) -> tuple[object, int]:
+        async def error_of(message: bytes) -> tuple[object, int]:
             await client.send(message)
             answer = await client.receive()
             assert answer["error"]["message"]
@@ -105,13 +105,13 @@ async def test_malformed_messages_are_answered_and_the_connection_goes_on(projec
             return answer["id"], answer["error"]["code"]
 
         for body in (b"{", b"", b'{"jsonrpc": "2.0", "method": "\xff"}', b"[" * 100_000, b"NaN", b"'one'"):
-            assert await told(framed(body)) == (None, -32700), body[:40]
+            assert await error_of(framed(body)) == (None, -32700), body[:40]
         for value in ([], 7, "x", None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": 7}, [{"id": 1}]):
-            assert await told(framed(value)) == (None, -32600), value
-        assert await told(framed({"id": 5, "method": "configure"})) == (5, -32600)
-        assert await told(framed({"jsonrpc": "2.0", "id": None, "method": "configure"})) == (None, -32600)
-        assert await told(framed({"jsonrpc": "2.0", "id": "x", "method": "initialize"})) == ("x", -32601)
-        assert await told(framed({"jsonrpc": "2.0", "id": 1, "method": "configure", "params": 7})) == (1, -32602)
+            assert await error_of(framed(value)) == (None, -32600), value
+        assert await error_of(framed({"id": 5, "method": "configure"})) == (5, -32600)
+        assert await error_of(framed({"jsonrpc": "2.0", "id": None, "method": "configure"})) == (None, -32600)
+        assert await error_of(framed({"jsonrpc": "2.0", "id": "x", "method": "initialize"})) == ("x", -32601)
+        assert await error_of(framed({"jsonrpc": "2.0", "id": 1, "method": "configure", "params": 7})) == (1, -32602)
         await client.send({"method": "unknown", "params": {}}, {"id": 9, "result": {}}, {"method": "$/cancelRequest"})
         body = json.dumps({"jsonrpc": "2.0", "id": "loose", "method": "configure"}).encode()
         await client.send(b"X-Other: 1\ncontent-length:%d\n\n" % len(body) + body)
@@ -127,7 +127,7 @@ async def test_malformed_messages_are_answered_and_the_connection_goes_on(projec
     "garbage",
     [b"GET / HTTP/1.1\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 9000],
 )
-async def test_a_header_that_hides_the_next_boundary_is_answered_and_ends_the_connection(
+async def test_a_header_that_hides_the_next_boundary_ends_the_connection(
     garbage: bytes, project: ScriptedProject
 ) -> None:
     async with on_stdio(project) as (client, server):
@@ -196,7 +196,7 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ("serve socket", "serve socket needs --port; 0 picks a free one"),
         ("serve stdio --port 5", "--port and --address are for `serve socket`"),
@@ -209,15 +209,15 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
         ("serve stdio --root no/such", "--root: there is no directory"),
     ],
 )
-def test_a_wrong_command_line_is_told_on_stderr_alone(
-    arguments: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_command_line_is_an_error_on_stderr_alone(
+    arguments: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["msp-bridge", *arguments.split()])
     with pytest.raises(SystemExit) as exit_:
         main()
     out, err = capsys.readouterr()
     assert (exit_.value.code, out) == (2, "")
-    assert told in " ".join(err.split())
+    assert expected in " ".join(err.split())
     assert len(err.splitlines()) == 1 or err.startswith("Usage: ")
 
 
@@ -246,7 +246,7 @@ async def test_the_bridges_options_may_stand_before_and_after_the_dashes(
         assert await server.exited() == 0
 
 
-async def test_a_configuration_file_of_the_command_line_holds_until_a_client_names_another(
+async def test_the_configuration_of_the_command_line_holds_until_a_client_names_one(
     project: ScriptedProject,
 ) -> None:
     project.write("a.py", "1 x")
@@ -261,7 +261,7 @@ async def test_a_configuration_file_of_the_command_line_holds_until_a_client_nam
         assert await server.exited() == 0
 
 
-async def test_a_server_in_a_directory_without_a_tool_starts_and_says_what_is_missing(project: ScriptedProject) -> None:
+async def test_a_server_in_a_directory_without_a_tool_names_what_is_missing(project: ScriptedProject) -> None:
     (project.root / "scripted.json").unlink()
     project.write(".venv/pyvenv.cfg", "")  # an environment that has no tool, as the one of these tests may
     project.write(".venv/bin/python", "")
@@ -279,7 +279,7 @@ async def test_a_server_in_a_directory_without_a_tool_starts_and_says_what_is_mi
         assert await server.exited() == 0
 
 
-def test_a_server_without_stdin_is_told_so(tmp_path: Path) -> None:
+def test_a_server_without_stdin_ends_with_an_error(tmp_path: Path) -> None:
     command = 'exec "$0" -m msp_bridge serve stdio 0<&-'
     server = subprocess.run(["sh", "-c", command, sys.executable], cwd=tmp_path, capture_output=True, timeout=60)
     assert (server.returncode, server.stdout) == (1, b"")

@@ -86,12 +86,12 @@ steps = st.one_of(
 
 @define
 class Party:
-    """A client, what it has asked, and the task that serves it."""
+    """A client, what it has sent, and the task that serves it."""
 
     client: Client
     wire: MemoryStream
     serving: asyncio.Task[None]
-    asked: dict[int, Ask] = field(factory=dict)
+    sent: dict[int, Ask] = field(factory=dict)
     cancelled: set[int] = field(factory=set)
 
 
@@ -128,11 +128,11 @@ class World:
             case Ask(number, method, selection):
                 party = self._parties[number]
                 params = {"mutants": self._known} if selection == "mutants" else SELECTIONS[selection]
-                party.asked[await party.client.ask(method, params if method != "configure" else {})] = step
+                party.sent[await party.client.ask(method, params if method != "configure" else {})] = step
             case Cancel(number, which):
                 party = self._parties[number]
-                if party.asked:
-                    id = list(party.asked)[which % len(party.asked)]
+                if party.sent:
+                    id = list(party.sent)[which % len(party.sent)]
                     party.cancelled.add(id)
                     await party.client.cancel(id)
             case Leave(number, politely):
@@ -150,14 +150,14 @@ class World:
         """Everything that waits goes on; all answers that are due have come, and they are right."""
         self._project.open("gate")
         for party in self._parties:
-            answers = {id: await party.client.answer(id) for id in party.asked}
+            answers = {id: await party.client.answer(id) for id in party.sent}
             await party.client.request("configure", {})  # whatever came twice would be before this answer
             self._check(party, answers)
 
     def _check(self, party: Party, answers: dict[int, dict[str, Any]]) -> None:
         least: Counter[tuple[str, str]] = Counter()
         most: Counter[tuple[str, str]] = Counter()
-        for id, ask in party.asked.items():
+        for id, ask in party.sent.items():
             answer = answers[id]
             if "error" in answer:
                 assert answer["error"]["code"] == -32800, answer
@@ -216,6 +216,6 @@ async def played(directory: Path, script: list[Any]) -> None:
 
 @given(st.lists(steps, max_size=25))
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_whatever_clients_do_each_request_is_answered_once_and_each_mutant_reported_once(script: list[Any]) -> None:
+def test_in_any_order_each_request_gets_one_answer_and_each_mutant_one_result(script: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(played(Path(directory), script))

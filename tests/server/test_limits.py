@@ -1,17 +1,19 @@
-"""What one client, or many, can take from a server has a limit, and whoever meets it is told."""
+"""What one client, or many, can take from a server has a limit, and an error says which."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from support.msp_client import Refused, framed
-from support.reception import reception, the_token
-from support.servers import ScriptedProject, over_memory, until
+from support.msp_client import Client, ReaderWriter, Refused, framed
+from support.servers import ScriptedProject, Server, on_socket, on_stdio, over_memory, until
+from support.socket_servers import TOKEN, SocketServer, socket_server, the_token
 
-from msp_bridge.access import crowd, door
+from msp_bridge.access import gate
 from msp_bridge.jsonrpc import connection
 from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
 from msp_bridge.jsonrpc.streams import KEEPALIVE, SocketStream
@@ -19,11 +21,11 @@ from msp_bridge.jsonrpc.streams import KEEPALIVE, SocketStream
 VERSION = {"version": "0.4.0"}
 
 
-async def test_a_client_too_many_is_told_and_has_a_place_when_another_leaves(
+async def test_one_client_too_many_is_rejected_until_another_leaves(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowd, "MAX_CLIENTS", 2)
-    async with reception(project) as server:
+    monkeypatch.setattr(gate, "MAX_CLIENTS", 2)
+    async with socket_server(project) as server:
         clients = [await server.connect() for _ in range(2)]
         for client in clients:
             assert await client.request("configure") == VERSION
@@ -46,11 +48,36 @@ async def test_a_client_too_many_is_told_and_has_a_place_when_another_leaves(
         assert await again.request("configure") == VERSION
 
 
+async def burst(server: SocketServer, count: int, message: bytes) -> list[Client]:
+    """Clients that have all connected, and sent `message`, before the server could accept one of them."""
+    sockets = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(count)]
+    for each in sockets:
+        each.sendall(message)
+    return [Client(ReaderWriter(*await asyncio.open_connection(sock=each))) for each in sockets]
+
+
+async def test_each_connection_of_a_burst_is_served_or_gets_the_reason(project: ScriptedProject) -> None:
+    configure = framed({"jsonrpc": "2.0", "id": 1, "method": "configure"})
+    async with socket_server(project) as server:
+        answers = [await client.receive() for client in await burst(server, gate.MAX_CLIENTS + 8, configure)]
+    assert [answer["result"] for answer in answers if "result" in answer] == [VERSION] * gate.MAX_CLIENTS
+    assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32000] * 8
+
+
+async def test_a_burst_of_clients_with_the_token_is_served(project: ScriptedProject, tmp_path: Path) -> None:
+    messages = [{"id": 1, "method": "authenticate", "params": {"token": TOKEN}}, {"id": 2, "method": "configure"}]
+    both = b"".join(framed({"jsonrpc": "2.0", **message}) for message in messages)
+    async with socket_server(project, token=the_token(tmp_path)) as server:
+        for client in await burst(server, gate.MAX_CLIENTS, both):
+            assert (await client.answer(1))["result"] == {}
+            assert (await client.answer(2))["result"] == VERSION
+
+
 async def test_clients_are_counted_with_a_token_too(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(crowd, "MAX_CLIENTS", 1)
-    async with reception(project, token=the_token(tmp_path)) as server:
+    monkeypatch.setattr(gate, "MAX_CLIENTS", 1)
+    async with socket_server(project, token=the_token(tmp_path)) as server:
         first = await server.authenticated()
         second = await server.authenticated()
         assert (await second.receive())["error"]["code"] == -32000
@@ -58,19 +85,22 @@ async def test_clients_are_counted_with_a_token_too(
         assert await first.request("configure") == VERSION
 
 
-async def test_a_request_too_many_is_refused_and_the_others_go_on(
+async def test_one_request_too_many_is_an_error_and_the_others_go_on(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "MAX_IN_FLIGHT", 3)
+    monkeypatch.setattr(connection, "MAX_OPEN", 3)
     project.write("a.py", "1")
     project.script(discovery={"after": "gate"})
-    async with reception(project) as server:
+    async with socket_server(project) as server:
         client, other = await server.connect(), await server.connect()
         waiting = [await client.ask("discover") for _ in range(3)]
         with pytest.raises(Refused) as refused:
             await client.request("configure")
         assert refused.value.code == -32803
-        assert refused.value.message == "3 requests are running already; wait for one of them, or cancel it"
+        assert refused.value.message == (
+            "3 requests are running already, or have answers that are not read yet; read those, wait for one of the "
+            "requests, or cancel it"
+        )
         assert await other.request("configure") == VERSION, "the limit is each client's own"
         project.open("gate")
         for id in waiting:
@@ -78,23 +108,57 @@ async def test_a_request_too_many_is_refused_and_the_others_go_on(
         assert await client.request("configure") == VERSION
 
 
+@pytest.mark.parametrize("channel", ["stdio", "tcp"])
+async def test_a_client_that_sends_and_never_reads_costs_no_memory(channel: str, project: ScriptedProject) -> None:
+    flood = b"".join(framed(b'{"jsonrpc":"2.0","id":%d,"method":"x"}' % number) for number in range(250_000))
+    async with (on_stdio if channel == "stdio" else on_socket)(project) as (client, server):
+        assert await client.request("configure") == VERSION
+        process = psutil.Process(server.process.pid)
+        before = process.memory_info().rss
+        wire = client.wire if channel == "stdio" else await narrow_connection(server)
+        assert isinstance(wire, ReaderWriter)
+        sending = asyncio.create_task(wire.write(flood))
+        unsent = -1
+        while unsent != (unsent := wire.unsent):
+            await asyncio.sleep(2)
+        assert process.memory_info().rss - before < 50 * 1024**2
+        assert not sending.done(), "the server reads no further"
+        if channel == "tcp":
+            assert await client.request("configure") == VERSION
+        server.process.terminate()
+        assert await server.exited() == 0
+        sending.cancel()
+        await asyncio.wait([sending])
+        if channel == "tcp":
+            wire.abort()
+
+
+async def narrow_connection(server: Server) -> ReaderWriter:
+    """A connection for which the operating system keeps little of what the client doesn't read."""
+    host, port = await server.address()
+    narrow = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    narrow.connect((host, port))
+    return ReaderWriter(*await asyncio.open_connection(sock=narrow, limit=4096))
+
+
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "expected"),
     [
         (b"x" * (MAX_HEADER + 5), f"the header is longer than {MAX_HEADER} bytes"),
         (b"Content-Length: %d\r\n\r\n" % (MAX_BODY + 1), f"is over the limit of {MAX_BODY}"),
         (b"Content-Length: " + b"9" * 4000 + b"\r\n\r\n", f"is over the limit of {MAX_BODY}"),
     ],
 )
-async def test_a_message_that_is_too_big_is_told_and_ends_its_own_connection_only(
-    sent: bytes, told: str, project: ScriptedProject
+async def test_a_message_that_is_too_big_ends_its_own_connection_only(
+    sent: bytes, expected: str, project: ScriptedProject
 ) -> None:
-    async with reception(project) as server:
+    async with socket_server(project) as server:
         client, other = await server.connect(), await server.connect()
         await client.send(sent)
         answer = await client.receive()
         assert answer["error"]["code"] == -32600
-        assert told in answer["error"]["message"]
+        assert expected in answer["error"]["message"]
         assert await client.ended() == b""
         assert await other.request("configure") == VERSION
 
@@ -103,8 +167,8 @@ async def test_a_message_that_is_too_big_is_told_and_ends_its_own_connection_onl
 async def test_a_message_that_is_never_finished_ends_its_connection(
     half: bytes, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "SILENCE", 0.05)
-    async with reception(project) as server:
+    monkeypatch.setattr(gate, "MESSAGE_TIMEOUT_S", 0.05)
+    async with socket_server(project) as server:
         client = await server.connect()
         assert await client.request("configure") == VERSION
         await client.send(half)
@@ -117,9 +181,9 @@ async def test_a_message_that_is_never_finished_ends_its_connection(
 async def test_a_client_may_be_silent_before_its_first_message_and_after_it(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "SILENCE", 0.05)
-    monkeypatch.setattr(door, "HANDSHAKE", 0.05)
-    async with reception(project) as server:
+    monkeypatch.setattr(gate, "MESSAGE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(gate, "HANDSHAKE_TIMEOUT_S", 0.05)
+    async with socket_server(project) as server:
         client = await server.connect()
         for _ in range(2):
             await asyncio.sleep(0.15)
@@ -130,7 +194,7 @@ async def test_an_editor_on_stdio_may_stop_in_the_middle_of_a_message(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A debugger holds it, perhaps; there is nobody else to protect."""
-    monkeypatch.setattr(door, "SILENCE", 0.01)
+    monkeypatch.setattr(gate, "MESSAGE_TIMEOUT_S", 0.01)
     message = framed({"jsonrpc": "2.0", "id": 1, "method": "configure"})
     async with over_memory(project) as client:
         await client.send(message[:40])
@@ -155,11 +219,11 @@ async def test_a_client_whose_machine_has_gone_is_noticed(project: ScriptedProje
     assert KEEPALIVE["TCP_KEEPIDLE"] + KEEPALIVE["TCP_KEEPINTVL"] * KEEPALIVE["TCP_KEEPCNT"] <= 120
 
 
-async def test_a_server_that_runs_out_of_descriptors_goes_on_when_there_are_some_again(
+async def test_a_server_that_runs_out_of_descriptors_waits_for_some(
     project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("msp_bridge.socket_server.RETRY", 0.01)
-    async with reception(project) as server:
+    monkeypatch.setattr("msp_bridge.socket_server.RETRY_S", 0.01)
+    async with socket_server(project) as server:
         loop = asyncio.get_running_loop()
         accept, full = loop.sock_accept, [True]
 

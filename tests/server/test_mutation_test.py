@@ -210,7 +210,7 @@ async def test_results_before_a_failure_are_kept_and_the_failure_is_the_answer(
     assert [mutant["mutatorName"] for _, mutant in client.take_results()] == ["digit"]
 
 
-async def test_a_tool_that_is_used_while_mutants_are_tested_has_ended_with_the_answer(
+async def test_a_tool_that_runs_during_a_test_has_ended_with_the_answer(
     project: ScriptedProject, client: Client
 ) -> None:
     project.script(tool="daemon")

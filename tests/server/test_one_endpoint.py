@@ -45,7 +45,7 @@ async def test_a_file_of_a_nested_project_by_its_absolute_path(folders: Scripted
     assert (path, result["id"], result["status"]) == ("web/a.py", mutant["id"], "Survived")
 
 
-async def test_who_names_the_broken_project_is_told_and_nobody_else(folders: ScriptedProject, client: Client) -> None:
+async def test_only_requests_that_name_the_broken_project_fail(folders: ScriptedProject, client: Client) -> None:
     for method in ("discover", "mutationTest"):
         for path in ("svc/", "svc/a.py"):
             with pytest.raises(Refused, match="no such thing; install it"):

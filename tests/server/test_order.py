@@ -158,7 +158,7 @@ async def test_a_configure_behind_a_request_does_not_overtake_it(project: Script
         await client.result(configured)
 
 
-async def test_a_request_behind_a_configure_can_be_cancelled_and_the_configure_is_answered_in_any_case(
+async def test_a_request_behind_a_configure_can_be_cancelled_the_configure_not(
     project: ScriptedProject,
 ) -> None:
     async with on_socket(project) as (client, server):

@@ -1,17 +1,19 @@
-"""docs/security.md names a test for each claim: they are there, and the limits that it tells are those of the code."""
+"""docs/security.md names a test for each claim: they exist, and the limits that it names are those of the code."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from msp_bridge.access import authentication, crowd, door
+from msp_bridge.access import gate
 from msp_bridge.jsonrpc import connection, framing
 from msp_bridge.workspace import configuration
 
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "security.md").read_text("utf-8")
-TESTS = "".join(file.read_text("utf-8") for file in HERE.glob("test_*.py"))
+TESTS = "".join(
+    file.read_text("utf-8") for folder in (HERE, HERE.parent / "jsonrpc") for file in folder.glob("test_*.py")
+)
 
 
 def rows() -> list[list[str]]:
@@ -29,19 +31,24 @@ def test_every_claim_names_a_test_that_is_there() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    told = {row[0]: row[1] for row in rows() if len(row) == 3}
-    assert told["clients at once"] == f"{crowd.MAX_CLIENTS}"
-    assert told["connections that haven't shown their token, or finished their TLS handshake"].startswith(
-        f"{crowd.MAX_STRANGERS};"
+    limits = {row[0]: row[1] for row in rows() if len(row) == 3}
+    assert limits["clients at once"] == f"{gate.MAX_CLIENTS}"
+    assert limits["connections that have not sent the token, or not finished their TLS handshake"].startswith(
+        f"{gate.MAX_UNAUTHENTICATED};"
     )
-    assert told["time for the TLS handshake, and for `authenticate`"] == f"{door.HANDSHAKE:g} s each"
-    assert authentication.PATIENCE == door.HANDSHAKE
-    small = authentication.LIMITS
-    assert told["header and body of a message before that"] == f"{small.header // 1024} KiB, {small.body // 1024} KiB"
+    assert limits["time for the TLS handshake, and for `authenticate`"] == f"{gate.HANDSHAKE_TIMEOUT_S:g} s each"
+    assert gate.AUTHENTICATION_TIMEOUT_S == gate.HANDSHAKE_TIMEOUT_S
+    small = gate.AUTHENTICATION_LIMITS
+    assert limits["header and body of a message before that"] == f"{small.header // 1024} KiB, {small.body // 1024} KiB"
     big = framing.Limits()
-    assert told["header and body of a message"] == f"{big.header // 1024} KiB, {big.body // 1024**2} MiB"
-    assert told["silence in the middle of a message"] == f"{door.SILENCE:g} s, on a socket"
-    assert told["requests of one client that run at once"] == f"{connection.MAX_IN_FLIGHT}"
-    assert told["size of a configuration file that a client names"] == f"{configuration.MAX_SIZE // 1024**2} MiB"
+    assert limits["header and body of a message"] == f"{big.header // 1024} KiB, {big.body // 1024**2} MiB"
+    assert limits["silence in the middle of a message"] == f"{gate.MESSAGE_TIMEOUT_S:g} s, on a socket"
+    assert limits["requests of one client that run, or have an answer that the client has not read"] == (
+        f"{connection.MAX_OPEN}; one more is answered by an error, and a client that does not read that within "
+        f"{connection.REJECTION_TIMEOUT_S:g} s is disconnected"
+    )
+    unread = limits["bytes of answers that a client has not read"]
+    assert unread.startswith(f"{connection.MAX_UNREAD // 1024**2} MiB; ")
+    assert limits["size of a configuration file that a client names"] == f"{configuration.MAX_SIZE // 1024**2} MiB"
     assert "after half a second" in TEXT
-    assert authentication.DELAY == 0.5
+    assert gate.WRONG_TOKEN_DELAY_S == 0.5

@@ -89,7 +89,7 @@ async def test_a_file_outside_is_ignored_however_it_is_named(
     assert await client.request("mutationTest", files) == {"files": {}}
     assert await client.request("mutationTest", {"mutants": {path: {"mutants": [MUTANT]}}}) == {"files": {}}
     assert client.progress == []
-    assert project.log == [], "no tool has been asked for anything"
+    assert project.log == [], "no tool was called"
 
 
 async def test_links_out_of_the_project_are_left_out_of_the_whole_of_it(
@@ -106,7 +106,7 @@ async def test_links_out_of_the_project_are_left_out_of_the_whole_of_it(
 @pytest.mark.parametrize(
     "way", [way.replace("secret.py", "script.json") for way in WAYS_OUT if "secret.py" in way] + ["linked.json"]
 )
-async def test_a_configuration_file_outside_is_refused_however_it_is_named(
+async def test_a_configuration_file_outside_is_an_error_however_it_is_named(
     way: str, project: ScriptedProject, client: Client, outside: Path
 ) -> None:
     path = way.format(outside=outside, root=project.root)
@@ -121,7 +121,7 @@ async def test_a_configuration_file_outside_is_refused_however_it_is_named(
     assert {mutant["mutatorName"] for _, mutant in mutants_of(await client.request("discover"))} == {"digit"}
 
 
-async def test_a_link_that_is_made_later_is_refused_too(
+async def test_a_link_that_is_made_later_is_an_error_too(
     project: ScriptedProject, client: Client, outside: Path
 ) -> None:
     named = project.script(name="other.json")
@@ -134,7 +134,7 @@ async def test_a_link_that_is_made_later_is_refused_too(
 
 
 @pytest.mark.parametrize("way", ["{outside}/{name}", "../outside/{name}", "linked/{name}", "sub/up/outside/{name}"])
-async def test_an_answer_does_not_tell_whether_a_file_outside_exists(
+async def test_an_answer_does_not_show_whether_a_file_outside_exists(
     way: str, client: Client, outside: Path, project: ScriptedProject
 ) -> None:
     answers = []
@@ -202,9 +202,7 @@ async def test_a_configuration_file_of_a_dependency_is_not_the_projects_own(
     assert await client.request("configure", {"configFilePath": "configurations/script.json"}) == {"version": "0.4.0"}
 
 
-async def test_a_file_that_is_too_big_to_be_a_configuration_is_refused(
-    project: ScriptedProject, client: Client
-) -> None:
+async def test_a_file_that_is_too_big_for_a_configuration_is_an_error(project: ScriptedProject, client: Client) -> None:
     with (project.root / "big.json").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(Refused) as refused:
@@ -247,7 +245,7 @@ async def test_a_tool_gets_only_its_own_mutants_and_paths_in_the_project(
     assert [scope.paths for scope in scopes] == [frozenset({"a.py", "$(touch pwned).py"})]
 
 
-async def test_whatever_a_client_says_no_process_is_started_and_nothing_is_written(
+async def test_no_message_starts_a_process_or_writes_a_file(
     project: ScriptedProject, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def never(*_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""TLS: nobody is spoken to in the clear, and a client can tell the server from an impostor."""
+"""TLS: nothing is sent unencrypted, and a client can recognize the server."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 from support.msp_client import Client, ReaderWriter
-from support.reception import TOKEN, reception, the_token, token_file
 from support.servers import ScriptedProject, launched, mutants_of, until
+from support.socket_servers import TOKEN, socket_server, the_token, token_file
 
-from msp_bridge.access import door
-from msp_bridge.access.encryption import encryption
+from msp_bridge.access import gate
+from msp_bridge.access.credentials import server_tls
 from msp_bridge.errors import ConfigurationError
 
 
@@ -70,7 +70,7 @@ async def test_a_server_for_other_machines_speaks_tls(
 async def test_the_certificate_is_the_one_that_was_given(
     project: ScriptedProject, files: tuple[Path, Path], trusting: ssl.SSLContext
 ) -> None:
-    async with reception(project, tls=encryption(*files)) as server:
+    async with socket_server(project, tls=server_tls(*files)) as server:
         client = await server.connect(trusting)
         assert await client.request("configure") == {"version": "0.4.0"}
         await client.wire.aclose()
@@ -78,10 +78,10 @@ async def test_the_certificate_is_the_one_that_was_given(
             await server.connect(ssl.create_default_context())
 
 
-async def test_a_client_that_speaks_no_tls_is_told_nothing(
+async def test_a_client_without_tls_gets_no_message(
     project: ScriptedProject, files: tuple[Path, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with reception(project, tls=encryption(*files), token=the_token(tmp_path)) as server:
+    async with socket_server(project, tls=server_tls(*files), token=the_token(tmp_path)) as server:
         client = await server.connect()
         await client.send({"id": 1, "method": "authenticate", "params": {"token": TOKEN}})
         said = await client.ended()
@@ -93,25 +93,25 @@ async def test_a_client_that_speaks_no_tls_is_told_nothing(
 async def test_a_handshake_that_does_not_end_is_ended(
     project: ScriptedProject, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "HANDSHAKE", 0.1)
-    async with reception(project, tls=encryption(*files)) as server:
+    monkeypatch.setattr(gate, "HANDSHAKE_TIMEOUT_S", 0.1)
+    async with socket_server(project, tls=server_tls(*files)) as server:
         client = await server.connect()
         assert await client.ended() == b""
 
 
-async def test_half_made_handshakes_keep_nobody_out(
+async def test_unfinished_handshakes_keep_no_client_out(
     project: ScriptedProject, files: tuple[Path, Path], trusting: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.access.crowd.MAX_STRANGERS", 3)
-    async with reception(project, tls=encryption(*files)) as server:
-        strangers = [await server.connect() for _ in range(3)]
+    monkeypatch.setattr("msp_bridge.access.gate.MAX_UNAUTHENTICATED", 3)
+    async with socket_server(project, tls=server_tls(*files)) as server:
+        unfinished = [await server.connect() for _ in range(3)]
         client = await server.connect(trusting)
         assert await client.request("configure") == {"version": "0.4.0"}
-        assert await strangers[0].ended() == b""
+        assert await unfinished[0].ended() == b""
 
 
 def test_old_versions_of_tls_are_not_spoken(files: tuple[Path, Path]) -> None:
-    assert encryption(*files).minimum_version >= ssl.TLSVersion.TLSv1_2
+    assert server_tls(*files).minimum_version >= ssl.TLSVersion.TLSv1_2
 
 
 def swapped(chain: Path, key: Path) -> tuple[Path, Path]:
@@ -129,27 +129,25 @@ def open_to_all(chain: Path, key: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "expected"),
     [
         (swapped, "they must be a certificate in PEM and its key, without a passphrase"),
         (missing, "they must be a certificate in PEM and its key, without a passphrase"),
         (open_to_all, "every user of this machine may open .*: chmod 600 "),
     ],
 )
-def test_files_that_are_no_good_are_refused(
-    wrong: Callable[[Path, Path], tuple[Path, Path]], told: str, files: tuple[Path, Path]
+def test_unusable_certificates_and_keys_are_errors(
+    wrong: Callable[[Path, Path], tuple[Path, Path]], expected: str, files: tuple[Path, Path]
 ) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        encryption(*wrong(*files))
+    with pytest.raises(ConfigurationError, match=expected):
+        server_tls(*wrong(*files))
 
 
-def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(
-    files: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_key_with_a_passphrase_is_an_error_without_a_prompt(files: tuple[Path, Path], tmp_path: Path) -> None:
     locked = tmp_path / "locked.pem"
     plain = load_pem_private_key(files[1].read_bytes(), None)
     how = BestAvailableEncryption(b"secret")
     locked.write_bytes(plain.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, how))
     locked.chmod(0o600)
     with pytest.raises(ConfigurationError, match="without a passphrase"):
-        encryption(files[0], locked)
+        server_tls(files[0], locked)

@@ -12,50 +12,52 @@ from typing import Any
 import psutil
 import pytest
 from support.msp_client import Client, Refused, framed
-from support.reception import TOKEN, Reception, reception, the_token, token_file
 from support.servers import ScriptedProject, launched, mutants_of, on_stdio, until
+from support.socket_servers import TOKEN, SocketServer, socket_server, the_token, token_file
 
-from msp_bridge.access import authentication, crowd, token
+from msp_bridge.access import credentials, gate
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.authentication import LIMITS
-from msp_bridge.access.token import Token
+from msp_bridge.access.credentials import Token
+from msp_bridge.access.gate import AUTHENTICATION_LIMITS
 from msp_bridge.cli import main
 from msp_bridge.errors import BridgeError, ConfigurationError
 
-REFUSED = -32000
-WANTED = "this server wants a token: the first message must be the request `authenticate`"
+REJECTED = -32000
+TOKEN_NEEDED = "this server needs a token: the first message must be the request `authenticate`"
 
 
 @pytest.fixture
-async def server(project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Reception]:
+async def server(
+    project: ScriptedProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[SocketServer]:
     """It listens on loopback, and has a token all the same."""
-    monkeypatch.setattr(authentication, "DELAY", 0.01)
+    monkeypatch.setattr(gate, "WRONG_TOKEN_DELAY_S", 0.01)
     project.write("a.py", "1")
-    async with reception(project, token=the_token(tmp_path)) as server:
+    async with socket_server(project, token=the_token(tmp_path)) as server:
         yield server
 
 
-async def refusal(client: Client) -> dict[str, Any]:
-    """The one answer that a refused client gets before the server closes its side."""
+async def rejection(client: Client) -> dict[str, Any]:
+    """The one answer that a rejected client gets before the server closes its side."""
     answer = await client.receive()
-    assert answer["error"]["code"] == REFUSED
+    assert answer["error"]["code"] == REJECTED
     assert answer["error"]["message"].endswith("; closing the connection")
     assert await client.ended() == b""
     return answer
 
 
-async def test_a_client_that_shows_the_token_is_served(server: Reception) -> None:
+async def test_a_client_that_shows_the_token_is_served(server: SocketServer) -> None:
     client = await server.authenticated()
     assert await client.request("configure") == {"version": "0.4.0"}
     assert await client.request("mutationTest") == {"files": {}}
     assert len(client.take_results()) == 1
 
 
-async def test_what_follows_the_token_in_the_same_chunk_is_served(server: Reception) -> None:
+async def test_what_follows_the_token_in_the_same_chunk_is_served(server: SocketServer) -> None:
     client = await server.connect()
     await client.send(
         {"id": 1, "method": "authenticate", "params": {"token": TOKEN}},
-        {"id": 2, "method": "configure", "params": {"fromALaterProtocol": "x" * 2 * LIMITS.body}},
+        {"id": 2, "method": "configure", "params": {"fromALaterProtocol": "x" * 2 * AUTHENTICATION_LIMITS.body}},
     )
     assert (await client.answer(1))["result"] == {}
     assert (await client.answer(2))["result"] == {"version": "0.4.0"}
@@ -82,30 +84,30 @@ async def test_what_follows_the_token_in_the_same_chunk_is_served(server: Recept
     ],
 )
 async def test_anything_else_comes_first_and_the_connection_is_closed(
-    message: Any, id: Any, server: Reception, project: ScriptedProject
+    message: Any, id: Any, server: SocketServer, project: ScriptedProject
 ) -> None:
     client = await server.connect()
     await client.send(message, {"id": "next", "method": "discover"})
-    answer = await refusal(client)
+    answer = await rejection(client)
     assert answer["id"] == id
-    assert answer["error"]["message"].startswith(WANTED)
-    assert project.log == [], "no tool has been asked for anything"
+    assert answer["error"]["message"].startswith(TOKEN_NEEDED)
+    assert project.log == [], "no tool was called"
 
 
 @pytest.mark.parametrize("wrong", ["", "x", TOKEN[:-1], TOKEN + " ", TOKEN.upper(), "\ud800", "é" * 32])
-async def test_a_wrong_token_is_refused(wrong: str, server: Reception, project: ScriptedProject) -> None:
+async def test_a_wrong_token_is_rejected(wrong: str, server: SocketServer, project: ScriptedProject) -> None:
     client = await server.connect()
     await client.send(
         {"id": 1, "method": "authenticate", "params": {"token": wrong}}, {"id": 2, "method": "mutationTest"}
     )
-    answer = await refusal(client)
+    answer = await rejection(client)
     assert answer["id"] == 1
     assert answer["error"]["message"].startswith("this is not the server's token; ")
     assert project.log == []
 
 
-async def test_a_wrong_token_is_not_answered_at_once(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "DELAY", 3600)
+async def test_a_wrong_token_is_not_answered_at_once(server: SocketServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "WRONG_TOKEN_DELAY_S", 3600)
     client = await server.connect()
     await client.send({"id": 1, "method": "authenticate", "params": {"token": "wrong"}})
     answer = asyncio.create_task(client.receive())
@@ -122,27 +124,29 @@ def test_tokens_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytes
         compared.append((len(one), len(other)))
         return one == other
 
-    monkeypatch.setattr(token.hmac, "compare_digest", compare_digest)
+    monkeypatch.setattr(credentials.hmac, "compare_digest", compare_digest)
     known = the_token(tmp_path)
     assert [known.matches(shown) for shown in (TOKEN, "", "x" * 5000)] == [True, False, False]
     assert compared == [(32, 32)] * 3, "digests: not even its length makes a difference"
 
 
 @pytest.mark.parametrize("said", [b"", b"Content-Length: 80\r\n\r\n{", b"Content-"])
-async def test_a_stranger_who_says_nothing_or_half_of_it_is_closed_soon(
-    said: bytes, server: Reception, monkeypatch: pytest.MonkeyPatch
+async def test_an_unauthenticated_connection_that_sends_too_little_is_closed(
+    said: bytes, server: SocketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authentication, "PATIENCE", 0.05)
+    monkeypatch.setattr(gate, "AUTHENTICATION_TIMEOUT_S", 0.05)
     client = await server.connect()
     if said:
         await client.send(said)
-    answer = await refusal(client)
-    assert answer["error"]["message"].startswith(WANTED)
+    answer = await rejection(client)
+    assert answer["error"]["message"].startswith(TOKEN_NEEDED)
     assert ", within 0.05 s" in answer["error"]["message"]
 
 
-async def test_a_stranger_who_drips_gains_no_time(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "PATIENCE", 0.2)
+async def test_sending_the_token_byte_by_byte_gains_no_time(
+    server: SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "AUTHENTICATION_TIMEOUT_S", 0.2)
     client = await server.connect()
 
     async def drip() -> None:
@@ -151,14 +155,14 @@ async def test_a_stranger_who_drips_gains_no_time(server: Reception, monkeypatch
             await asyncio.sleep(0.02)
 
     dripping = asyncio.create_task(drip())
-    await refusal(client)
+    await rejection(client)
     dripping.cancel()
     await asyncio.wait([dripping])
 
 
-async def test_a_client_with_the_token_may_be_silent(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "PATIENCE", 0.05)
-    monkeypatch.setattr("msp_bridge.access.door.SILENCE", 0.05)
+async def test_a_client_with_the_token_may_be_silent(server: SocketServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "AUTHENTICATION_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("msp_bridge.access.gate.MESSAGE_TIMEOUT_S", 0.05)
     client = await server.authenticated()
     await asyncio.sleep(0.2)
     assert await client.request("configure") == {"version": "0.4.0"}
@@ -167,46 +171,50 @@ async def test_a_client_with_the_token_may_be_silent(server: Reception, monkeypa
 @pytest.mark.parametrize(
     "big",
     [
-        b"Content-Length: %d\r\n\r\n" % (LIMITS.body + 1),
-        b"X: %b\r\nContent-Length: 2\r\n\r\n{}" % (b"x" * LIMITS.header),
-        b"x" * (LIMITS.header + 100),
+        b"Content-Length: %d\r\n\r\n" % (AUTHENTICATION_LIMITS.body + 1),
+        b"X: %b\r\nContent-Length: 2\r\n\r\n{}" % (b"x" * AUTHENTICATION_LIMITS.header),
+        b"x" * (AUTHENTICATION_LIMITS.header + 100),
     ],
 )
-async def test_a_stranger_may_send_only_a_small_message(big: bytes, server: Reception) -> None:
+async def test_an_unauthenticated_connection_may_send_only_a_small_message(big: bytes, server: SocketServer) -> None:
     client = await server.connect()
     await client.send(big)
-    told = (await refusal(client))["error"]["message"]
-    assert told.startswith(WANTED)
-    assert "within" not in told, "it was refused for what it sent, not for what it didn't"
+    expected = (await rejection(client))["error"]["message"]
+    assert expected.startswith(TOKEN_NEEDED)
+    assert "within" not in expected, "it was rejected for what it sent, not for what it didn't"
 
 
-async def test_idle_strangers_keep_nobody_out(server: Reception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowd, "MAX_STRANGERS", 3)
-    strangers = [await server.connect() for _ in range(3)]
+async def test_idle_unauthenticated_connections_keep_no_client_out(
+    server: SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "MAX_UNAUTHENTICATED", 3)
+    idle = [await server.connect() for _ in range(3)]
     client = await server.authenticated()
-    assert await strangers[0].ended() == b"", "the one that had waited longest has given way"
+    expected = "more than 3 connections have not authenticated, and this is the oldest; closing the connection"
+    assert (await rejection(idle[0]))["error"]["message"] == expected
     more = [await server.connect() for _ in range(3)]
-    assert await strangers[1].ended() == await strangers[2].ended() == b""
+    for other in idle[1:]:
+        await rejection(other)
     assert await client.request("configure") == {"version": "0.4.0"}
     assert await more[2].request("authenticate", {"token": TOKEN}) == {}
 
 
-async def test_a_stranger_who_leaves_is_no_fault_of_ours(
-    server: Reception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_an_unauthenticated_connection_that_leaves_is_no_error(
+    server: SocketServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     await (await server.connect()).wire.aclose()
-    await until(lambda: "it left without a word" in caplog.text)
+    await until(lambda: "it left without a message" in caplog.text)
 
     async def broken(*_: Any) -> None:
         raise ConnectionResetError
 
-    monkeypatch.setattr("msp_bridge.access.door.authenticate", broken)
+    monkeypatch.setattr("msp_bridge.access.gate.authenticate", broken)
     await (await server.connect()).ended()
     await until(lambda: "it left before it was answered" in caplog.text)
     assert "Traceback" not in caplog.text
 
 
-async def test_a_second_authenticate_is_no_method(server: Reception) -> None:
+async def test_a_second_authenticate_is_no_method(server: SocketServer) -> None:
     client = await server.authenticated()
     with pytest.raises(Refused) as refused:
         await client.request("authenticate", {"token": "a guess"})
@@ -214,7 +222,7 @@ async def test_a_second_authenticate_is_no_method(server: Reception) -> None:
 
 
 async def test_the_token_is_in_no_log(
-    server: Reception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    server: SocketServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
     await (await server.authenticated()).request("configure")
@@ -227,9 +235,8 @@ async def test_the_token_is_in_no_log(
     ):
         client = await server.connect()
         await client.send(message)
-        await refusal(client)
-    refusals = [record.getMessage() for record in caplog.records if record.getMessage().startswith("refused")]
-    assert len(refusals) == 5
+        await rejection(client)
+    await until(lambda: caplog.text.count("rejected 127.0.0.1") == 5)
     assert TOKEN not in caplog.text
 
 
@@ -263,20 +270,20 @@ async def test_a_token_in_a_file_is_wanted_too(project: ScriptedProject, tmp_pat
     async with launched(project.root, *arguments) as server:
         client = await server.connect()
         await client.send({"id": 1, "method": "discover"})
-        await refusal(client)
+        await rejection(client)
         client = await server.connect()
         assert await client.request("authenticate", {"token": TOKEN}) == {}
         assert len(mutants_of(await client.request("discover"))) == 1
-        await until(lambda: any("refused 127.0.0.1" in line or "refused [::1]" in line for line in server.said))
+        await until(lambda: any("rejected 127.0.0.1" in line or "rejected [::1]" in line for line in server.said))
         await client.wire.aclose()
         server.process.terminate()
         assert await server.exited() == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "mode", "told"),
+    ("text", "mode", "expected"),
     [
-        ("", 0o600, "is empty, it needs 16 or more: `openssl rand -hex 32` makes a good one"),
+        ("", 0o600, "is empty, it needs 16 or more: make one with `openssl rand -hex 32`"),
         ("\n \n", 0o600, "is empty, it needs 16 or more"),
         ("0123456789abcde", 0o600, "is only 15 characters long, it needs 16 or more"),
         ("0123456789abcdef 0123456789abcdef", 0o600, "must be one word"),
@@ -284,17 +291,17 @@ async def test_a_token_in_a_file_is_wanted_too(project: ScriptedProject, tmp_pat
         (TOKEN, 0o602, "every user of this machine may open "),
     ],
 )
-def test_a_token_file_that_is_no_good_is_refused(text: str, mode: int, told: str, tmp_path: Path) -> None:
+def test_a_weak_or_open_token_file_is_an_error(text: str, mode: int, expected: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         Token.given(token_file(tmp_path, text, mode), None)
-    assert told in str(caught.value)
+    assert expected in str(caught.value)
     assert str(caught.value).startswith("--token-file: ")
     if mode != 0o600:
         assert str(caught.value).endswith(f": chmod 600 {tmp_path / 'token'}")
 
 
 @pytest.mark.parametrize("name", ["gone", ".", "binary"])
-def test_a_token_file_that_can_not_be_read_is_told(name: str, tmp_path: Path) -> None:
+def test_a_token_file_that_cannot_be_read_is_an_error(name: str, tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff" * 64)
     (tmp_path / "binary").chmod(0o600)
     with pytest.raises(ConfigurationError, match=r"--token-file: (can't read .*|.* is not a file)"):
@@ -302,7 +309,7 @@ def test_a_token_file_that_can_not_be_read_is_told(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("value", ["", "short", "two words that are long"])
-def test_a_token_in_the_environment_that_is_no_good_is_refused(value: str) -> None:
+def test_a_weak_token_in_the_environment_is_an_error(value: str) -> None:
     with pytest.raises(ConfigurationError, match=r"MSP_BRIDGE_TOKEN: the token (is|must be) "):
         Token.given(None, value)
 
@@ -315,7 +322,7 @@ def test_a_token_file_goes_before_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         ("--allow-remote", "--allow-remote needs a token: add --token-file FILE, or set MSP_BRIDGE_TOKEN"),
         ("--address 0.0.0.0 --allow-remote", "--allow-remote needs a token"),
@@ -330,7 +337,7 @@ def test_a_token_file_goes_before_the_environment(tmp_path: Path) -> None:
     ],
 )
 def test_other_machines_are_let_in_only_by_both_an_option_and_a_token(
-    arguments: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = arguments.format(token=token_file(tmp_path)).split()
     monkeypatch.setattr("sys.argv", ["msp-bridge", "serve", "socket", "--port", "0", "--root", str(tmp_path), *line])
@@ -338,7 +345,7 @@ def test_other_machines_are_let_in_only_by_both_an_option_and_a_token(
         main()
     out, err = capsys.readouterr()
     assert (exit_.value.code, out) == (2, "")
-    assert told in " ".join(err.split())
+    assert expected in " ".join(err.split())
 
 
 @pytest.mark.parametrize(
@@ -394,7 +401,7 @@ async def test_a_server_for_other_machines_listens_there_and_warns_without_tls(
         assert any("without --tls-cert and --tls-key, the token and your code cross" in line for line in server.said)
         client = await server.connect()
         await client.send({"id": 1, "method": "discover"})
-        await refusal(client)
+        await rejection(client)
         server.process.terminate()
         assert await server.exited() == 0
 
@@ -410,7 +417,7 @@ async def test_without_any_option_only_this_machine_is_listened_to(project: Scri
 
 
 async def test_a_server_without_a_token_has_no_such_method(project: ScriptedProject) -> None:
-    async with reception(project) as server:
+    async with socket_server(project) as server:
         client = await server.connect()
         with pytest.raises(Refused) as refused:
             await client.request("authenticate", {"token": TOKEN})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.reception import reception
 from support.servers import ScriptedProject
+from support.socket_servers import socket_server
 
 CALL = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "mutationTest"})
 FRAMED = f"Content-Length: {len(CALL)}\r\n\r\n{CALL}"
@@ -37,7 +37,7 @@ def post(body: str, *headers: str) -> bytes:
 )
 async def test_what_a_browser_can_be_made_to_send_is_no_request(sent: bytes, project: ScriptedProject) -> None:
     project.write("a.py", "1")
-    async with reception(project) as server:
+    async with socket_server(project) as server:
         client = await server.connect()
         await client.send(sent)
         answer = await client.receive()

@@ -1,4 +1,4 @@
-"""What a report of a bug needs: every message with its time, and the log; neither ever tells a token."""
+"""What a bug report needs: every message with its time, and the log; neither ever has a token."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from support.msp_client import Client, framed
-from support.reception import TOKEN, reception, the_token
 from support.servers import ScriptedProject, on_stdio, until
+from support.socket_servers import TOKEN, socket_server, the_token
 
 import msp_bridge
+from msp_bridge.access.credentials import redact_token
 from msp_bridge.cli import main
 from msp_bridge.jsonrpc.trace import Trace
 
@@ -32,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def client(project: ScriptedProject, file: Path) -> AsyncIterator[Client]:
     """The first client of a server that traces to `file`."""
-    async with reception(project, trace=Trace(file)) as server:
+    async with socket_server(project, trace=Trace(file, redact_token)) as server:
         yield await server.connect()
 
 
@@ -64,7 +65,7 @@ async def test_every_message_is_recorded_as_it_was_and_in_order(
 
 async def test_each_line_has_its_time_and_client(project: ScriptedProject, file: Path) -> None:
     before = datetime.now().astimezone()
-    async with reception(project, trace=Trace(file)) as server:
+    async with socket_server(project, trace=Trace(file, redact_token)) as server:
         for _ in range(2):
             client = await server.connect()
             assert await client.request("configure") == VERSION
@@ -76,7 +77,9 @@ async def test_each_line_has_its_time_and_client(project: ScriptedProject, file:
     assert times[-1] < datetime.now().astimezone() + timedelta(seconds=1)
     assert all(time.utcoffset() == timedelta(0) for time in times)
     assert [(line["client"], line.get("event"), line.get("direction")) for line in lines(file)] == [
-        (number, *what) for number in (1, 2) for what in (("come", None), (None, "in"), (None, "out"), ("left", None))
+        (number, *what)
+        for number in (1, 2)
+        for what in (("connected", None), (None, "in"), (None, "out"), ("disconnected", None))
     ]
 
 
@@ -92,7 +95,7 @@ async def test_what_is_no_json_is_recorded_as_its_text(client: Client, file: Pat
     ]
 
 
-async def test_what_is_no_message_at_all_is_recorded_before_the_connection_closes(client: Client, file: Path) -> None:
+async def test_malformed_bytes_are_recorded_before_the_connection_closes(client: Client, file: Path) -> None:
     await client.send(b"Content-Length: many\r\n\r\n{}")
     await client.ended()
     assert said(file, "direction", "malformed") == [("in", {"text": "{}"})]
@@ -108,14 +111,14 @@ async def test_half_a_message_is_recorded_when_its_sender_leaves(client: Client,
 
 async def test_a_token_is_recorded_nowhere(project: ScriptedProject, file: Path, tmp_path: Path) -> None:
     show = {"id": 1, "method": "authenticate", "params": {"token": TOKEN}}
-    async with reception(project, trace=Trace(file), token=the_token(tmp_path)) as server:
+    async with socket_server(project, trace=Trace(file, redact_token), token=the_token(tmp_path)) as server:
         client = await server.authenticated()
         await client.send(show)
         assert (await client.answer(1))["error"]["code"] == -32601
         for message in ({**show, "method": TOKEN}, framed(b'{"token": "' + TOKEN.encode()), TOKEN.encode() + b"\n\n"):
-            await (stranger := await server.connect()).send(message)
-            await stranger.ended()
-    async with reception(project, trace=Trace(file)) as server:  # one that has none, by mistake
+            await (other := await server.connect()).send(message)
+            await other.ended()
+    async with socket_server(project, trace=Trace(file, redact_token)) as server:  # one that has none, by mistake
         await (client := await server.connect()).send(show)
         assert (await client.answer(1))["error"]["code"] == -32601
         await client.send(framed(json.dumps({"jsonrpc": "2.0", **show}).encode()[:-1]))
@@ -128,17 +131,17 @@ async def test_a_token_is_recorded_nowhere(project: ScriptedProject, file: Path,
     assert TOKEN not in file.read_text()
     withheld = {"jsonrpc": "2.0", "id": 1, "method": "authenticate", "params": "withheld"}
     assert [message for direction, message in said(file) if direction == "in"] == [withheld, withheld, "withheld"]
-    assert [told for (told,) in said(file, "malformed")] == [
-        {"withheld": f"{length} bytes that may hold a token"} for length in (109, 107)
+    assert [recorded for (recorded,) in said(file, "malformed")] == [
+        {"withheld": f"{length} bytes that may hold a secret"} for length in (109, 107)
     ]
     assert [event for (event,) in said(file, "event")] == [
-        "come",
-        "refused",
-        "refused",
-        "refused",
-        "left",
-        "come",
-        "left",
+        "connected",
+        "rejected",
+        "rejected",
+        "rejected",
+        "disconnected",
+        "connected",
+        "disconnected",
     ]
 
 
@@ -161,10 +164,10 @@ async def test_whatever_comes_can_be_recorded(client: Client, file: Path) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no disk that is always full")
-async def test_a_trace_that_can_not_be_written_costs_no_request(
+async def test_a_trace_that_cannot_be_written_fails_no_request(
     project: ScriptedProject, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with reception(project, trace=Trace(Path("/dev/full"))) as server:
+    async with socket_server(project, trace=Trace(Path("/dev/full"), redact_token)) as server:
         client = await server.connect()
         for _ in range(3):
             assert await client.request("configure") == VERSION
@@ -179,14 +182,22 @@ async def test_a_server_on_stdio_records_what_it_is(project: ScriptedProject, fi
             assert await client.request("configure") == VERSION
             await client.wire.aclose()
             assert await server.exited() == 0
-    started, asked, answered = lines(file)[:3]
+    started, request, answer = lines(file)[:3]
     assert (started["event"], started["version"]) == ("started", msp_bridge.__version__)
-    assert (asked["message"]["method"], answered["message"]["result"]) == ("configure", VERSION)
+    assert (request["message"]["method"], answer["message"]["result"]) == ("configure", VERSION)
     assert len(lines(file)) == 6
     assert stat.S_IMODE(file.stat().st_mode) == 0o600, "it holds your code"
 
 
-async def test_nothing_is_traced_unless_it_is_asked_for(project: ScriptedProject, tmp_path: Path) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="files have no such modes there")
+def test_a_trace_file_that_exists_is_made_private(file: Path) -> None:
+    file.write_text("")
+    file.chmod(0o666)
+    Trace(file, redact_token).close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_nothing_is_traced_without_the_option(project: ScriptedProject, tmp_path: Path) -> None:
     before = set(tmp_path.rglob("*"))
     async with on_stdio(project) as (client, server):
         assert await client.request("configure") == VERSION
@@ -216,7 +227,7 @@ def test_a_file_in_the_project_is_not_written_to(
 
 
 @pytest.mark.parametrize("option", ["--trace", "--log-file"])
-def test_a_file_that_can_not_be_written_is_told(
+def test_a_file_that_cannot_be_written_is_an_error(
     option: str, project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = str(project.root.parent / "no" / "such")
@@ -268,14 +279,14 @@ def logged_by(project: ScriptedProject, variable: str | None, *options: str) -> 
     return {line.split(": ")[1] for line in done.stderr.splitlines()}
 
 
-def test_the_environment_says_what_is_logged_and_the_command_line_goes_before_it(project: ScriptedProject) -> None:
+def test_the_log_level_of_the_command_line_wins_over_the_environment(project: ScriptedProject) -> None:
     assert logged_by(project, None) == {"WARNING", "ERROR"}
     assert logged_by(project, "") == {"WARNING", "ERROR"}
     assert logged_by(project, "debug") == {"DEBUG", "INFO", "WARNING", "ERROR"}
     assert logged_by(project, "ERROR") == {"ERROR"}
     assert logged_by(project, "debug", "--log-level", "info") == {"INFO", "WARNING", "ERROR"}
-    (told,) = logged_by(project, "loud")
-    assert "Invalid value for '--log-level' (env var: 'MSP_BRIDGE_LOG'): 'loud' is not one of 'debug', " in told
+    (line,) = logged_by(project, "loud")
+    assert "Invalid value for '--log-level' (env var: 'MSP_BRIDGE_LOG'): 'loud' is not one of 'debug', " in line
 
 
 def test_a_log_file_has_what_is_of_interest_though_stderr_is_quieter(project: ScriptedProject, tmp_path: Path) -> None:

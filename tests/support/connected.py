@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 from attrs import frozen
 
 from msp_bridge.jsonrpc.connection import Connection, Method
-from msp_bridge.jsonrpc.message_stream import MessageStream
+from msp_bridge.jsonrpc.streams import MessageStream
 from support.memory_stream import ROOM, MemoryStream
 from support.msp_client import LONG, Client
+
+Run = Callable[[Any], Awaitable[Any]]
 
 
 @frozen
@@ -33,10 +36,11 @@ class Connected:
 
 
 @contextlib.asynccontextmanager
-async def connected(methods: Mapping[str, Method] | None = None, room: int = ROOM) -> AsyncIterator[Connected]:
+async def connected(methods: Mapping[str, Method | Run] | None = None, room: int = ROOM) -> AsyncIterator[Connected]:
     """Leaves when the connection has ended, without a fault."""
     ours, theirs = MemoryStream.pair(room)
-    connection = Connection(MessageStream(ours), methods or {})
+    served = {name: run if isinstance(run, Method) else Method(run) for name, run in (methods or {}).items()}
+    connection = Connection(MessageStream(ours), served)
     serving = asyncio.create_task(connection.serve())
     both = Connected(Client(theirs), connection, serving, theirs, ours)
     try:

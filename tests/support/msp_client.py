@@ -35,6 +35,11 @@ class ReaderWriter:
         self._writer.write(data)
         await self._writer.drain()
 
+    @property
+    def unsent(self) -> int:
+        """Bytes that the operating system has not taken yet."""
+        return self._writer.transport.get_write_buffer_size()
+
     async def aclose(self) -> None:
         self._writer.close()
 
@@ -58,7 +63,7 @@ def framed(message: Any) -> bytes:
 
 
 class Client:
-    """Sends messages and reads answers; reads only while it is asked to."""
+    """Sends messages and reads answers; reads only on demand."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

@@ -55,12 +55,12 @@ class ScriptedProject:
 
     @property
     def log(self) -> list[str]:
-        """What the tool has told so far."""
+        """What the tool has logged so far."""
         file = self.events / "log"
         return file.read_text().splitlines() if file.exists() else []
 
     async def logged(self, line: str) -> None:
-        """Returns when the tool has told `line`."""
+        """Returns when the tool has logged `line`."""
         await until(lambda: line in self.log)
 
     def pids(self, name: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""A server on a socket in this process, so that a test can shorten its patience and lower its limits."""
+"""A server on a socket in this process, so that a test can shorten its time limits and lower its other limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.door import Door
-from msp_bridge.access.token import Token
+from msp_bridge.access.credentials import Token
+from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
@@ -26,38 +26,38 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 @frozen
-class Reception:
+class SocketServer:
     """The server's address, and its task."""
 
     port: int
     serving: asyncio.Task[None]
 
     async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
-        """A client that has said nothing yet."""
+        """A client that has sent nothing yet."""
         return Client(ReaderWriter(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
 
     async def authenticated(self) -> Client:
-        """A client that has shown the token."""
+        """A client that has sent the token."""
         client = await self.connect()
         assert await client.request("authenticate", {"token": TOKEN}) == {}
         return client
 
 
 @contextlib.asynccontextmanager
-async def reception(
+async def socket_server(
     project: ScriptedProject,
     *,
     token: Token | None = None,
     tls: ssl.SSLContext | None = None,
     trace: Trace | None = None,
-) -> AsyncIterator[Reception]:
+) -> AsyncIterator[SocketServer]:
     """Ends in order."""
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
     addresses = Listening(Addresses.resolve("127.0.0.1", 0))
-    serving = asyncio.create_task(serve_socket(workspaces, addresses, Door(token, tls), trace))  # type: ignore[arg-type]
+    serving = asyncio.create_task(serve_socket(workspaces, addresses, ConnectionGate(token, tls), trace))  # type: ignore[arg-type]
     try:
         await until(lambda: bool(addresses.ports) or serving.done())
-        yield Reception(addresses.ports[0], serving)
+        yield SocketServer(addresses.ports[0], serving)
     finally:
         async with asyncio.timeout(LONG):
             await cancel_all([serving])
@@ -65,7 +65,7 @@ async def reception(
 
 
 class Listening:
-    """Addresses that tell which port they took."""
+    """Addresses that record which port they took."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses

@@ -1,4 +1,4 @@
-"""Reception: where `serve socket` listens and whom it lets in, by its options."""
+"""SocketOptions: where `serve socket` listens and which clients it accepts, by its options."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any, Self
 import click
 from attrs import frozen
 
-from msp_bridge.access import VARIABLE
+from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.access.addresses import Addresses
-from msp_bridge.access.door import Door
-from msp_bridge.access.encryption import encryption
-from msp_bridge.access.token import Token
+from msp_bridge.access.credentials import Token, server_tls
+from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -24,11 +23,11 @@ log = logging.getLogger(__name__)
 
 
 @frozen
-class Reception:
-    """The addresses, and what is asked of those who come."""
+class SocketOptions:
+    """The addresses to listen on, and what is required of clients."""
 
     addresses: Addresses
-    door: Door
+    gate: ConnectionGate
 
     @classmethod
     def of(cls, values: Mapping[str, Any], variable: str | None) -> Self:
@@ -36,23 +35,23 @@ class Reception:
         addresses = Addresses.resolve(values["address"] or "localhost", values["port"] or 0)
         token = Token.given(_file(values["token_file"]), variable)
         if values["allow_remote"] and token is None:
-            raise click.UsageError(f"--allow-remote needs a token: add --token-file FILE, or set {VARIABLE}")
+            raise click.UsageError(
+                f"--allow-remote needs a token: add --token-file FILE, or set {ENVIRONMENT_VARIABLE}"
+            )
         if addresses.remote and not values["allow_remote"]:
             raise click.UsageError(
                 f"other machines can reach {addresses.name}: leave --address out, and use ssh -L on the other machine; "
-                f"or add --allow-remote, and a token by --token-file FILE or {VARIABLE}"
+                f"or add --allow-remote, and a token by --token-file FILE or {ENVIRONMENT_VARIABLE}"
             )
         certificate, key = _file(values["tls_cert"]), _file(values["tls_key"])
-        return cls(addresses, Door(token, encryption(certificate, key) if certificate and key else None))
+        return cls(addresses, ConnectionGate(token, server_tls(certificate, key) if certificate and key else None))
 
     async def serve(self, workspaces: OpenWorkspaces, trace: Trace | None) -> None:
         """See `serve_socket`."""
-        if self.addresses.remote and not self.door.encrypted:
-            log.warning(
-                "without --tls-cert and --tls-key, the token and your code cross the network for everybody to read"
-            )
-        await serve_socket(workspaces, self.addresses, self.door, trace)
+        if self.addresses.remote and not self.gate.encrypted:
+            log.warning("without --tls-cert and --tls-key, the token and your code cross the network unencrypted")
+        await serve_socket(workspaces, self.addresses, self.gate, trace)
 
 
-def _file(named: str | None) -> Path | None:
-    return None if named is None else Path(os.path.abspath(named))
+def _file(path: str | None) -> Path | None:
+    return None if path is None else Path(os.path.abspath(path))

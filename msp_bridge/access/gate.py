@@ -1,0 +1,179 @@
+"""ConnectionGate: what makes a connection a client: TLS, the token, and a free place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from msp_bridge.access.credentials import AUTHENTICATE, Token
+from msp_bridge.jsonrpc.framing import FramingError, Limits, frame
+from msp_bridge.jsonrpc.json_text import NotJson, parse
+from msp_bridge.jsonrpc.messages import Call, ErrorCode, Id, RpcError, call_of, error_response, id_of, response
+from msp_bridge.jsonrpc.streams import MessageStream, SocketStream
+from msp_bridge.jsonrpc.trace import PeerTrace
+
+log = logging.getLogger(__name__)
+
+MAX_CLIENTS = 32
+MAX_UNAUTHENTICATED = 64  # more than MAX_CLIENTS: as many clients may connect at once and still all be served
+HANDSHAKE_TIMEOUT_S = 10.0
+AUTHENTICATION_TIMEOUT_S = 10.0  # for the whole message
+AUTHENTICATION_LIMITS = Limits(header=1024, body=4 * 1024)
+WRONG_TOKEN_DELAY_S = 0.5  # before the answer
+MESSAGE_TIMEOUT_S = 30.0  # for the rest of a message; between messages a client may be silent for ever
+REJECTION_TIMEOUT_S = 1.0  # for the client to read why
+TOKEN_NEEDED = (
+    f'this server needs a token: the first message must be the request `{AUTHENTICATE}` with params {{"token": "…"}}'
+)
+
+
+class ClientRejected(Exception):
+    """A connection does not become a client. `reason` is one sentence for its peer; `id` is of the request, if any."""
+
+    def __init__(self, reason: str, id: Id | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.id = reason, id
+
+
+class ConnectionLimits:
+    """How many clients there may be at once, and how many connections that have not authenticated yet."""
+
+    def __init__(self) -> None:
+        self._clients = 0
+        self._unauthenticated: dict[asyncio.Timeout, None] = {}  # in the order in which they came
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[None]:
+        """Count one client. Raises ClientRejected when there are too many."""
+        if self._clients >= MAX_CLIENTS:
+            raise ClientRejected(
+                f"{MAX_CLIENTS} clients are connected already; close one of them, or start another server"
+            )
+        self._clients += 1
+        try:
+            yield
+        finally:
+            self._clients -= 1
+
+    @contextlib.asynccontextmanager
+    async def unauthenticated(self) -> AsyncIterator[None]:
+        """Count one connection that has yet to authenticate.
+
+        When there are too many, the oldest is interrupted, and leaves this context by ClientRejected. To reject the
+        newcomer instead would let a few idle connections keep everybody out.
+        """
+        place = asyncio.timeout(None)
+        try:
+            async with place:
+                self._unauthenticated[place] = None
+                if len(self._unauthenticated) > MAX_UNAUTHENTICATED:
+                    oldest = next(iter(self._unauthenticated))
+                    del self._unauthenticated[oldest]
+                    oldest.reschedule(asyncio.get_running_loop().time())
+                yield
+        except TimeoutError:
+            if not place.expired():
+                raise
+            reason = f"more than {MAX_UNAUTHENTICATED} connections have not authenticated, and this is the oldest"
+            raise ClientRejected(reason) from None
+        finally:
+            self._unauthenticated.pop(place, None)
+
+
+class ConnectionGate:
+    """What a server on a socket requires of its clients; without `token` and `tls`, only that they aren't too many."""
+
+    def __init__(self, token: Token | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self._token, self._tls = token, tls
+        self._limits = ConnectionLimits()
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether clients must speak TLS."""
+        return self._tls is not None
+
+    @contextlib.asynccontextmanager
+    async def client(self, connection: socket.socket, trace: PeerTrace | None = None) -> AsyncIterator[MessageStream]:
+        """The messages of the client that `connection` has become; the connection is closed on leaving.
+
+        `trace` records them from then on: what comes before may hold the token. Raises ClientRejected, after the peer
+        has been sent the reason.
+        """
+        stream: SocketStream | None = None
+        try:
+            if self._token is None and self._tls is None:
+                stream = await self._accept(connection)
+                messages = MessageStream(stream, MESSAGE_TIMEOUT_S)
+            else:
+                async with self._limits.unauthenticated():
+                    stream = await self._accept(connection)
+                    messages = MessageStream(stream, MESSAGE_TIMEOUT_S)
+                    await self._authenticate(messages)
+            with self._limits.client():
+                messages.trace = trace
+                yield messages
+        except ClientRejected as rejected:
+            if stream is not None:  # without a TLS handshake there is no way to say anything
+                await _send_reason(stream, rejected)
+            raise
+        finally:
+            if stream is not None:
+                await stream.aclose()
+
+    async def _authenticate(self, messages: MessageStream) -> None:
+        if self._token is not None:
+            try:
+                await authenticate(messages, self._token)
+            except ConnectionError:
+                raise ClientRejected("it left before it was answered") from None
+
+    async def _accept(self, connection: socket.socket) -> SocketStream:
+        try:
+            return await SocketStream.accepted(connection, self._tls, HANDSHAKE_TIMEOUT_S)
+        except OSError as error:
+            raise ClientRejected(f"no TLS handshake: {error}") from None
+
+
+async def authenticate(messages: MessageStream, token: Token) -> None:
+    """Returns when the peer has sent the token, and has been answered. Raises ClientRejected and ConnectionError."""
+    messages.limit(AUTHENTICATION_LIMITS)
+    call = await _first_call(messages)
+    candidate = call.params.get("token") if isinstance(call.params, dict) else None
+    if call.method != AUTHENTICATE or call.id is None or not isinstance(candidate, str):
+        raise ClientRejected(TOKEN_NEEDED, call.id)
+    if not token.matches(candidate):
+        await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+        raise ClientRejected(
+            "this is not the server's token; compare it with the server's --token-file, or its MSP_BRIDGE_TOKEN",
+            call.id,
+        )
+    await messages.send(response(call.id, {}))
+    messages.limit(Limits())
+
+
+async def _first_call(messages: MessageStream) -> Call:
+    message: Any = None
+    try:
+        async with asyncio.timeout(AUTHENTICATION_TIMEOUT_S):
+            body = await messages.receive()
+        if body is None:
+            raise ClientRejected("it left without a message")
+        message = parse(body)
+        return call_of(message)
+    except TimeoutError:
+        raise ClientRejected(f"{TOKEN_NEEDED}, within {AUTHENTICATION_TIMEOUT_S:g} s") from None
+    except (FramingError, NotJson, RpcError) as error:
+        raise ClientRejected(TOKEN_NEEDED, id_of(message)) from error
+
+
+async def _send_reason(stream: SocketStream, rejected: ClientRejected) -> None:
+    error = RpcError(ErrorCode.REJECTED, f"{rejected.reason}; closing the connection")
+    with contextlib.suppress(OSError):  # it has left, or reads too slowly
+        async with asyncio.timeout(REJECTION_TIMEOUT_S):
+            await stream.write(frame(error_response(rejected.id, error)))
+            await stream.finish()
