@@ -2,15 +2,16 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# What some tests drive, and are skipped without: in CI they are installed, elsewhere that is yours to say.
+# What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
 PROGRAMS := chromium emacs-nox fish neovim vim zsh
 LOCKS := core8 core9 core10 yarn pnpm  # of StrykerJS and what it runs with, in tests/npm
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test docker-test lint bench fuzz soak lock clean
+.PHONY: help demo check test docker-test lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
+	@echo "make check  lint, types, and the tests that need no tool (under a minute)"
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
 	@echo "make lint   ruff and mypy"
@@ -23,10 +24,22 @@ help:
 demo: $(VENV)/.demo
 	$(BIN)/msp-bridge run --root examples/shop
 
+check: $(VENV)/.core
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet
+
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-docker-test: $(VENV)/.test
+docker-check: $(VENV)/.core
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet
+
+test: $(VENV)/.test
 	$(BIN)/python -m pytest docker
 
 lint: $(VENV)/.lint
@@ -65,6 +78,10 @@ $(BIN)/python:
 
 $(VENV)/.demo: $(BIN)/python pyproject.toml constraints.txt
 	$(INSTALL) --editable . mutmut pytest
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.demo
+	$(INSTALL) --group test --group lint
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lock.json tests/npm/pnp/yarn.lock tests/npm/*/pnpm-lock.yaml)

@@ -84,4 +84,5 @@ def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:
     """
     for test, output in failing.items():
         record = {"failing_test": (test, output)}
-        log.warning("%s fails without any mutant, and is left out: %s", test, output, extra=record)
+        line = output.strip().partition("\n")[0]
+        log.warning("%s fails without any mutant, and is left out: %s", test, line, extra=record)

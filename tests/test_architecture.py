@@ -41,6 +41,22 @@ MAY = {  # what each room may import of ours, besides itself
     "server": {"concurrency", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "jsonrpc", "server", "workspace"},
     "adapters": API,
+    "cli": {
+        "access",
+        "adapter",
+        "counts",
+        "dialects.msp",
+        "errors",
+        "ignored",
+        "jsonrpc",
+        "model",
+        "processes",
+        "reports",
+        "server",
+        "socket_server",
+        "toolkit.install",
+        "workspace",
+    },
 }
 
 
@@ -95,7 +111,7 @@ def test_a_file_imports_only_what_its_room_may(file: Path) -> None:
 
 
 def test_every_room_has_its_rule() -> None:
-    rooms = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__", "cli"}
+    rooms = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__"}
     assert rooms == MAY.keys()
 
 

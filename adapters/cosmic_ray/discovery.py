@@ -11,6 +11,7 @@ from typing import Any
 
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, ToolError
 from msp_bridge.toolkit import identity
+from msp_bridge.toolkit.install import python_install
 
 from .configuration import Configuration
 from .module import Module
@@ -117,7 +118,7 @@ class Discovery:
                 await script.end()
                 raise ToolError(
                     f"cosmic-ray can't be used by {self.python} ({fault}): "
-                    f"run `{self.python} -m pip install '{REQUIREMENT}'`"
+                    f"run `{python_install(self.python, REQUIREMENT)}`"
                 )
             self._script, self._greeting = script, greeting
         return self._script

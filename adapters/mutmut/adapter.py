@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.toolkit.install import python_install
 
 from .diagnosis import diagnose
 from .discovery import Discovery
-from .installation import REQUIREMENT, Installation, is_installed
+from .installation import REQUIREMENTS, Installation, is_installed
 from .settings import NAMES, config_file_of, environment_of, is_configured, place_of_options
 from .testing import Testing
 
@@ -52,7 +53,7 @@ class Mutmut:
             text = f"installed, but there are no Python files in {project.root}, nor in the folders right below it"
             place = place_of_options(project.root, None)
             return Finding(False, "mutmut", text, f"if they lie deeper, set source_paths in {place}")
-        return Finding(False, "mutmut", "not installed", f"{python} -m pip install {REQUIREMENT}")
+        return Finding(False, "mutmut", "not installed", python_install(Path(python), *REQUIREMENTS, root=project.root))
 
     def claims(self, path: str) -> bool:
         """Python files; which of them mutmut mutates, its configuration says."""

@@ -14,12 +14,13 @@ from attrs import frozen
 
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
+from msp_bridge.toolkit.install import python_install
 
 from .channel import GREETING, MARK, TARGET
 
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
-REQUIREMENT = "'mutmut>=3.8.1,<4' 'pytest>=9.2'"
+REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
 
 
 @frozen
@@ -58,7 +59,7 @@ class Installation:
     @property
     def remedy(self) -> str:
         """The command that installs what is needed."""
-        return f"{self.executable} -m pip install {REQUIREMENT}"
+        return python_install(self.executable, *REQUIREMENTS)
 
     @property
     def fault(self) -> str | None:

@@ -1,55 +1,105 @@
-"""The command line. Each command is a file of its own, imported only when it is called: `serve` must start fast."""
+"""The command line. Each command is in a module that is imported only when it is called: `serve` must start fast.
+
+Exit codes are those of `Exit`. An error that a user can fix is a line on stderr, with its remedy; so is an unexpected
+one, whose traceback is in the log (`--log-level debug`). No text of a project reaches the terminal with control
+characters in it, and standard output takes every text, whatever its encoding.
+"""
 
 from __future__ import annotations
 
+import difflib
+import enum
+import errno
 import importlib
-from typing import TYPE_CHECKING
+import io
+import logging
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from msp_bridge import __version__
-from msp_bridge.errors import BridgeError, CommandLineError, SeveralErrors
+from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, SeveralErrors, ToolError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+    from typing_extensions import Buffer
 
-FAILED, WRONG_COMMAND_LINE = 1, 2  # exit codes; 2 is also click's own
-COMMANDS = {
-    "serve": "Serve MSP to editors, on stdio or a socket.",
-    "run": "Test mutants and show what the tests miss.",
-    "merge": "Make one report of several, as of the shards of a CI job.",
-    "discover": "List mutants without testing them.",
-    "doctor": "Say what was found, what is wrong, and how to mend it.",
-    "editors": "Print what an editor needs: its settings, or a plugin.",
-    "completion": "Print the script that makes a shell complete the command line.",
+log = logging.getLogger(__name__)
+
+COMMANDS = {  # name: module and object, and what it does
+    "serve": ("serve:command", "Serve MSP to editors, on stdio or a socket."),
+    "run": ("run:run", "Test mutants and show what the tests miss."),
+    "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
+    "discover": ("run:discover", "List mutants without testing them."),
+    "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it."),
+    "editors": ("editors:command", "Print what an editor needs: its settings, or a plugin."),
+    "cache": ("cache:command", "Show what is cached for each project, or clear it."),
+    "completion": ("editors:completion", "Print the script that makes a shell complete the command line."),
 }
+MAX_NAMED = 10  # failing tests that are listed
+MAX_FAILURE_LINES = 20  # of the first failure: from its beginning and its end
+
+
+class Exit(enum.IntEnum):
+    """What a command's exit code says."""
+
+    FINE = 0
+    BELOW_THRESHOLD = 1  # of `doctor`: something is wrong; of `serve`: it can't serve
+    USAGE = 2  # the command line or the configuration is wrong, or a file can't be read or written; also click's
+    NO_VERDICTS = 3  # the tests fail without any mutant, or the tool can't run
+    INTERRUPTED = 130  # as shells have it for SIGINT
+    BROKEN_PIPE = 141  # as shells have it for SIGPIPE
+
+    @classmethod
+    def of(cls, error: BridgeError) -> Exit:
+        """The exit code of a command that ends with `error`."""
+        if isinstance(error, StdoutFailed):
+            return error.code
+        if isinstance(error, SeveralErrors):
+            return cls.USAGE if all(isinstance(each, ConfigurationError) for each in error.errors) else cls.NO_VERDICTS
+        if isinstance(error, ConfigurationError):
+            return cls.USAGE
+        return cls.NO_VERDICTS if isinstance(error, ToolError) else cls.BELOW_THRESHOLD
 
 
 class Commands(click.Group):
-    """Imports a command when it is asked for."""
+    """Imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of a reader's interest."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of the module `msp_bridge.cli.<name>`."""
+        """The object that `COMMANDS` names."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"msp_bridge.cli.{cmd_name}").command
+        module, name = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(f"msp_bridge.cli.{module}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but a typing error gets a suggestion."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Without importing the commands."""
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        names = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -62,11 +112,98 @@ def msp_bridge() -> None:
     """
 
 
-def main() -> None:
-    """The console script. Each thing that the user can mend is a line on stderr; there is one exit code."""
+def main() -> NoReturn:
+    """The console script. Every way in which a command can end leads to one exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = _text(_Stdout(sys.stdout.fileno(), "w", closefd=False), sys.stdout)
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    code = _run()
     try:
-        msp_bridge()
+        sys.stdout.flush()
+    except StdoutFailed as error:
+        show([error])
+        code = code or error.code
+    raise SystemExit(code)
+
+
+def _run() -> int:
+    try:
+        return msp_bridge.main(standalone_mode=False) or Exit.FINE
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("msp-bridge: interrupted", err=True)
+        return Exit.INTERRUPTED
     except BridgeError as error:
-        for each in error.errors if isinstance(error, SeveralErrors) else (error,):
-            click.echo(f"msp-bridge: {each}", err=True)
-        raise SystemExit(WRONG_COMMAND_LINE if isinstance(error, CommandLineError) else FAILED) from None
+        show(error.errors if isinstance(error, SeveralErrors) else (error,))
+        return Exit.of(error)
+    except Exception as error:
+        log.debug("unexpected", exc_info=True)
+        remedy = "this is a fault of the bridge or an adapter; please report it, with the output of --log-level debug"
+        show([BridgeError(f"{type(error).__name__}: {error}", remedy)])
+        return Exit.NO_VERDICTS
+
+
+class StdoutFailed(ConfigurationError):
+    """Standard output can't be written to: it is full, or its reader has ended."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"can't write to standard output: {error.strerror}")
+        self.hung_up = error.errno == errno.EPIPE  # as of `| head`
+
+    @property
+    def code(self) -> Exit:
+        """The exit code of a command that ends with it."""
+        return Exit.BROKEN_PIPE if self.hung_up else Exit.USAGE
+
+
+class _Stdout(io.FileIO):
+    """Standard output, whose errors differ from those of files. What comes after the first error is dropped."""
+
+    _failed = False
+
+    def write(self, data: Buffer, /) -> int:
+        size = memoryview(data).nbytes
+        if self._failed:
+            return size
+        try:
+            return super().write(data) or 0
+        except OSError as error:
+            self._failed = True
+            raise StdoutFailed(error) from None
+
+
+def _text(raw: io.FileIO, like: io.TextIOWrapper) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), like.encoding, "backslashreplace", newline=None, line_buffering=like.line_buffering
+    )
+
+
+def show(errors: Sequence[BridgeError]) -> None:
+    """A line on stderr for each error; of a red baseline also the failing tests and the first failure."""
+    from msp_bridge.reports.text import one_line
+
+    for error in errors:
+        if isinstance(error, StdoutFailed) and error.hung_up:
+            continue
+        click.echo(f"msp-bridge: {one_line(str(error))}", err=True)
+        if isinstance(error, BaselineError):
+            show_failing_tests(error.failing, error.first_failure)
+
+
+def show_failing_tests(names: Sequence[str], first_failure: str) -> None:
+    """On stderr: the names of the tests that fail without any mutant, and what the first of them prints."""
+    from msp_bridge.reports.text import one_line, visible
+
+    for name in names[:MAX_NAMED]:
+        click.echo(f"    {one_line(name)}", err=True)
+    if len(names) > MAX_NAMED:
+        click.echo(f"    … {len(names) - MAX_NAMED} more", err=True)
+    lines = visible(first_failure).strip().splitlines()
+    if len(lines) > MAX_FAILURE_LINES:
+        half = MAX_FAILURE_LINES // 2
+        lines[half:-half] = [f"… {len(lines) - 2 * half} more lines"]
+    for line in lines:
+        click.echo(f"    | {line}", err=True)

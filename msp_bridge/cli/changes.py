@@ -15,7 +15,7 @@ from msp_bridge.model import Mutant
 from msp_bridge.processes import ProcessTree
 
 DIFF = [
-    *("-c", "diff.autoRefreshIndex=false"),  # else it writes what it has learnt into the repository
+    *("-c", "diff.autoRefreshIndex=false"),  # else it writes its index anew into the repository
     *("diff", "--unified=0", "--inter-hunk-context=0", "--relative", "--find-renames", "--ignore-submodules"),
     *("--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"),
 ]
@@ -34,7 +34,7 @@ class Changes:
 
     @classmethod
     async def since(cls, root: Path, revision: str) -> Changes:
-        """What has changed since `HEAD` and `revision` parted: committed or not, and files that git doesn't know yet.
+        """What has changed since `HEAD` and `revision` parted: committed or not, and files that are not tracked yet.
 
         So what others have done on `revision` since doesn't count. Raises ConfigurationError.
         """
@@ -94,14 +94,14 @@ async def _merge_base(root: Path, revision: str) -> str:
         commit = await _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except GitFailed:
         raise ConfigurationError(
-            f"--since: git knows no revision {revision!r} in {root}; if it is a remote branch, fetch it first"
+            f"--since: git has no revision {revision!r} in {root}", "if it is a remote branch, fetch it first"
         ) from None
     try:
         base = await _git(root, "merge-base", os.fsdecode(commit.split()[-1]), "HEAD")
     except GitFailed:
         raise ConfigurationError(
-            f"--since: {revision} and HEAD have no common ancestor here; if the clone is shallow, as in CI, "
-            "fetch the whole history first: git fetch --unshallow"
+            f"--since: {revision} and HEAD have no common ancestor here",
+            "if the clone is shallow, as in CI, fetch the whole history first: git fetch --unshallow",
         ) from None
     return os.fsdecode(base.strip())
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from msp_bridge.adapter import Finding
 from msp_bridge.cli.options import Options, bridge_options
+from msp_bridge.reports.text import visible
 from msp_bridge.workspace.diagnosis import diagnose
 
 
@@ -27,7 +28,7 @@ def command(context: click.Context, /, *, as_json: bool, **values: Any) -> None:
 
     Exit codes: 0 all is well; 1 something is wrong; 2 the command line is wrong, or names what isn't there.
     """
-    options = Options.of(values)
+    options = Options.of(values, search=True)
     options.check()
     options.start_logging("error")
     console = Console(highlight=False)
@@ -54,9 +55,9 @@ async def _shown(findings: AsyncGenerator[Finding, None], console: Console | Non
 def _line(finding: Finding) -> Text:
     text = Text("ok     " if finding.good else "wrong  ", style="green" if finding.good else "bold red")
     text.append(f"{finding.subject:<15} ", style="bold")
-    text.append(finding.text, style="default")
+    text.append(visible(finding.text), style="default")
     if finding.remedy is not None:
         indent = " " * 23
-        for number, line in enumerate(finding.remedy.splitlines()):
+        for number, line in enumerate(visible(finding.remedy).splitlines()):
             text.append(f"\n{indent}{'-> ' if number == 0 else '   '}{line}", style="cyan")
     return text

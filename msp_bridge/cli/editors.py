@@ -1,4 +1,4 @@
-"""`msp-bridge editors`: what an editor needs to speak with the bridge, with the paths of this machine and project."""
+"""What editors and shells need: `msp-bridge editors`, with this machine's paths, and `msp-bridge completion`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from typing import Any
 import click
 from attrs import evolve
 from click.core import ParameterSource
+from click.shell_completion import get_completion_class
 
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.workspace import Workspace
 
+COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name
 VSCODE = "vscode"
 SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where nothing is set: the next may be another
 SETTINGS = Path(".vscode", "settings.json")
@@ -44,8 +47,7 @@ TEXTS = {"neovim": "neovim.lua", "vim": "vim.vim", "emacs": "emacs.el", "helix":
 def command(context: click.Context, /, editor: str | None, write: bool, **values: Any) -> None:
     """Print what an editor needs to speak with the bridge: its settings, or a plugin.
 
-    Without an editor, list those that it knows. What is printed names this very bridge, and hands on the options
-    given here:
+    Without an editor, list all. What is printed names this very bridge, and contains the options given here:
 
     \b
         msp-bridge editors vscode --write
@@ -56,11 +58,11 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     """
     if write and editor != VSCODE:
         raise click.UsageError(f"--write is for `editors {VSCODE}`; send what others need to the file that it names")
-    options = Options.of(values)
+    options = Options.of(values, search=True)
     options.check()
     options.start_logging("warning")
     if context.get_parameter_source("log_level") is not ParameterSource.COMMANDLINE:
-        options = evolve(options, log_level=None)  # what the environment says here says nothing of the editor
+        options = evolve(options, log_level=None)  # this terminal's environment isn't the editor's
     if editor is None:
         click.echo(_list(context.make_formatter()), nl=False)
     elif editor == VSCODE:
@@ -71,6 +73,25 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
             click.echo(merged("", settings), nl=False)
     else:
         click.echo(plugin(TEXTS[editor], [str(executable()), "serve", "stdio", *_handed_on(options)]), nl=False)
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that makes SHELL complete commands, options, adapters and paths.
+
+    \b
+        bash  msp-bridge completion bash > ~/.local/share/bash-completion/completions/msp-bridge
+        zsh   msp-bridge completion zsh > ~/.zfunc/_msp-bridge       # with ~/.zfunc in fpath, before compinit
+        fish  msp-bridge completion fish > ~/.config/fish/completions/msp-bridge.fish
+
+    bash must be 4.4 or newer.
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise ConfigurationError(f"this version of click has no completion for {shell}", own_install("click>=8.1"))
+    click.echo(found(context.find_root().command, {}, "msp-bridge", COMPLETE_VARIABLE).source())
 
 
 def vscode_settings(options: Options) -> dict[str, Any]:
@@ -104,7 +125,7 @@ def executable() -> Path:
     for candidate in (Path(sys.argv[0]), beside):
         if candidate.stem == "msp-bridge" and candidate.is_file():
             return Path(os.path.abspath(candidate))
-    raise ConfigurationError(f"there is no command msp-bridge beside {sys.executable}: install it with pip or pipx")
+    raise ConfigurationError(f"there is no command msp-bridge beside {sys.executable}", own_install("msp-bridge"))
 
 
 def _handed_on(options: Options) -> list[str]:
@@ -137,7 +158,7 @@ def _endings(options: Options) -> set[str]:
 
 
 def _tools(options: Options) -> list[MountedAdapter]:
-    """Those that are at work; of a folder whose tools can't be had it is only told why."""
+    """Those that are available; of a folder whose tools are not, the reason goes to stderr."""
     tools = []
     for tool in Workspace.open(options.root, options.configuration, options.named).tools:
         if isinstance(tool.adapter, UnavailableAdapter):

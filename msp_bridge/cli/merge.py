@@ -9,17 +9,15 @@ from typing import Any
 import click
 from rich.console import Console
 
+from msp_bridge.cli import Exit, show
 from msp_bridge.cli.outputs import Outputs, output_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.json_text import NotJson, parse
 from msp_bridge.model import Status
-from msp_bridge.reports.entries import entries
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
-from msp_bridge.reports.score import Score
+from msp_bridge.reports.results import Score
+from msp_bridge.reports.standard import entries, invalid
 from msp_bridge.reports.terminal import summary
-from msp_bridge.reports.validation import invalid
-
-BELOW_THRESHOLD = 1
 
 
 @click.command("merge", context_settings={"show_default": True})
@@ -33,8 +31,8 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     that several of them have counts once: noticed, if one of them noticed it. When the report of a shard is missing,
     nothing is written.
 
-    Exit codes: 0 done; 1 the merged mutation score is below the threshold, or the reports can't be merged, with the
-    reason on stderr; 2 the command line is wrong, or names what isn't there.
+    Exit codes: 0 done; 1 the merged mutation score is below the threshold; 2 the command line is wrong, or the reports
+    can't be read, merged or written: stderr has the reason.
     """
     outputs = Outputs.of(values)
     try:
@@ -42,17 +40,20 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     except Unmergeable as error:
         raise ConfigurationError(f"can't merge these reports: {error}") from None
     score = Score.of(entry.result for entry in entries(report))
-    Console(highlight=False, markup=False).print(summary(score))
-    outputs.write(Path.cwd(), report)
+    Console(highlight=False, markup=False, stderr=outputs.uses_stdout).print(summary(score))
+    unwritten = outputs.write(report)
+    show(unwritten)
     if pending := score.counts[Status.PENDING]:
         are, their = ("mutant is", "its") if pending == 1 else ("mutants are", "their")
         click.echo(f"msp-bridge: {pending} {are} Pending: a run was interrupted before {their} turn", err=True)
+    code = Exit.USAGE if unwritten else Exit.FINE
     if not outputs.reached(score):
-        context.exit(BELOW_THRESHOLD)
+        code = code or Exit.BELOW_THRESHOLD
+    context.exit(code)
 
 
 def _read(files: Sequence[Path]) -> list[NamedReport]:
-    """The reports in `files`. Raises CommandLineError for one that isn't there, ConfigurationError for what is none."""
+    """The reports in `files`. Raises CommandLineError for a missing one, ConfigurationError for what is no report."""
     values = []
     for file in files:
         try:

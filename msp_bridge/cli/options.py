@@ -13,6 +13,7 @@ import click
 from attrs import frozen
 
 from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.reports.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
 from msp_bridge.workspace.interpreter import interpreter_of
@@ -28,7 +29,9 @@ def _adapters(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
 
 OPTIONS: list[click.Parameter] = [
     click.Option(
-        ["--root"], type=click.Path(file_okay=False), help="The project's directory.  [default: where you are]"
+        ["--root"],
+        type=click.Path(file_okay=False),
+        help="The project's directory.  [default: the current one, or the nearest above it that has a project]",
     ),
     click.Option(
         ["--adapter"],
@@ -46,8 +49,10 @@ OPTIONS: list[click.Parameter] = [
         help="The project's interpreter or virtual environment.  [default: found]",
     ),
     click.Option(
-        ["--jobs"], type=click.IntRange(1), metavar="N", help="Mutants to test at once.  [default: one per core]"
+        ["-j", "--jobs"], type=click.IntRange(1), metavar="N", help="Mutants to test at once.  [default: one per core]"
     ),
+    click.Option(["-v", "--verbose"], count=True, help="Log more on stderr: as --log-level info, and -vv as debug."),
+    click.Option(["-q", "--quiet"], is_flag=True, help="Show only the summary, and log only errors."),
     click.Option(
         ["--log-level"],
         type=click.Choice(LEVELS, case_sensitive=False),
@@ -68,47 +73,83 @@ class Options:
     configuration: Configuration
     log_level: str | None
     log_file: Path | None
+    quiet: bool = False
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Options:
-        """From click's values by name. Raises CommandLineError."""
+    def of(cls, values: Mapping[str, Any], *, search: bool = False) -> Options:
+        """From click's values by name. Raises CommandLineError.
+
+        Without a root it is the current directory, or the enclosing project's if that is to be searched for.
+        """
         root = Path(os.path.abspath(values["root"] or "."))
         if not root.is_dir():
             raise CommandLineError(f"--root: there is no directory {root}")
+        named = values["config"] and os.path.abspath(values["config"])
+        configuration = Configuration(
+            adapters=_adapter(values["adapter"]),
+            python=Path(os.path.abspath(Path(values["python"]).expanduser())) if values["python"] else None,
+            jobs=values["jobs"],
+        )
+        if search and not values["root"]:
+            from msp_bridge.workspace.detection import project_root  # here, for an editor waits for `serve stdio`
+
+            root = project_root(root, configuration, named)
+        quiet, verbose = values.get("quiet", False), values.get("verbose", 0)
+        level = {0: "error" if quiet else None, 1: "info"}.get(verbose, "debug")
         return cls(
             root=root,
-            named=values["config"] and os.path.abspath(values["config"]),
-            configuration=Configuration(
-                adapters=_adapter(values["adapter"]),
-                python=Path(os.path.abspath(Path(values["python"]).expanduser())) if values["python"] else None,
-                jobs=values["jobs"],
-            ),
-            log_level=values["log_level"],
+            named=named,
+            configuration=configuration,
+            log_level=values["log_level"] or level,
             log_file=outside(root, values["log_file"], "--log-file"),
+            quiet=quiet,
         )
 
     def check(self) -> None:
         """Raises CommandLineError when the configuration file or the interpreter that was named is not there.
 
-        `serve` doesn't ask: its clients are told, and what is missing may come.
+        `serve` doesn't check: it answers requests with the error, and what is missing may be created meanwhile.
         """
         if self.named is not None and not os.path.isfile(self.named):
             raise CommandLineError(f"--config: there is no file {self.named}")
         if self.configuration.python is not None and interpreter_of(self.configuration.python) is None:
             raise CommandLineError(f"--python: there is no interpreter {self.configuration.python}")
 
-    def start_logging(self, usual: str) -> None:
+    def start_logging(self, usual: str, *more: logging.Handler) -> None:
         """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.
 
-        The log file has at least what is of interest (info). Raises CommandLineError.
+        The log file has at least what is of interest (info). `more` are further handlers. Raises CommandLineError.
         """
         stderr = logging.StreamHandler(sys.stderr)
         stderr.setLevel((self.log_level or usual).upper())
-        stderr.setFormatter(logging.Formatter("msp-bridge: %(levelname)s: %(message)s"))
-        handlers: list[logging.Handler] = [stderr]
+        stderr.setFormatter(_VisibleFormatter("msp-bridge: %(levelname)s: %(message)s"))
+        if any(isinstance(handler, FailingTests) for handler in more):
+            stderr.addFilter(lambda record: not hasattr(record, "failing_test"))  # shown at the end
+        handlers: list[logging.Handler] = [stderr, *more]
         if self.log_file is not None:
             handlers.append(_file_handler(self.log_file, (self.log_level or "info").upper()))
         logging.basicConfig(level=min(handler.level for handler in handlers), handlers=handlers, force=True)
+
+
+class FailingTests(logging.Handler):
+    """Collects the tests that fail without any mutant (`errors.log_failing_tests`), instead of stderr's log lines."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: dict[str, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        match vars(record).get("failing_test"):
+            case (str(test), str(output)):
+                self.found[test] = output
+
+
+class _VisibleFormatter(logging.Formatter):
+    """For a terminal: without the control characters of a project's or a tool's text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record))
 
 
 def _adapter(name: str | None) -> tuple[str, ...] | None:
@@ -143,7 +184,10 @@ def outside(root: Path, file: str | None, option: str) -> Path | None:
     path = Path(os.path.abspath(file))
     if path.resolve().is_relative_to(root.resolve()):
         elsewhere = Path.home() / path.name
-        raise CommandLineError(f"{option}: {path} lies in the project, where we never write; take {elsewhere}, perhaps")
+        raise CommandLineError(
+            f"{option}: {path} lies in the project, which is never written to",
+            f"name a file outside, such as {elsewhere}",
+        )
     return path
 
 

@@ -1,40 +1,72 @@
-"""The options of the commands that end in a report: where it goes, in which forms, and which score is enough."""
+"""Where the results of a command go: files in several forms, GitHub's job, a live page; and which score is enough.
+
+Each form is written for itself: one that can't be written keeps no other from being written.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+import sys
+import webbrowser
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import frozen
+from attrs import evolve, field, frozen
 
-from msp_bridge.cli.options import with_options
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.cli import StdoutFailed
+from msp_bridge.cli.options import Options, with_options
+from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.json_text import dump
-from msp_bridge.reports import github, html, junit
-from msp_bridge.reports.score import Score
-from msp_bridge.reports.viewer import PACKAGE, Viewer
+from msp_bridge.reports import forges, html, junit
+from msp_bridge.reports.results import Score
+from msp_bridge.reports.standard import Report
+from msp_bridge.toolkit.install import own_install
+from msp_bridge.workspace.adapters import installed
+from msp_bridge.workspace.configuration import load_configuration
 
-FILE = click.Path(dir_okay=False, path_type=Path)
-Report = Mapping[str, Any]
-NEEDS_NETWORK = f"needs the network for its viewer; to have it in the page: npm install --global {PACKAGE}"
+if TYPE_CHECKING:
+    from msp_bridge.reports.live import LivePage
 
+FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
+STDOUT = Path("-")
+
+
+@frozen
+class Form:
+    """How a report is written. `make` takes the report and the path from the repository's root to the project's."""
+
+    make: Callable[[Report, str], bytes]
+    help: str
+    repository: str = "GITHUB_WORKSPACE"  # the variable of a CI job with the repository's root
+
+
+def _page(report: Report, _: str) -> bytes:
+    return html.page(dump(report), f"Mutation report of {_project(report).name}")
+
+
+FORMS: Mapping[str, Form] = {  # by option
+    "html": Form(_page, "Write a page that shows the report in a browser, also offline."),
+    "json": Form(
+        lambda report, _: dump(report), "Write a report in the standard format (mutation-testing-report-schema)."
+    ),
+    "junit": Form(lambda report, _: junit.document(report), "Write JUnit XML, where a missed mutant is a failed test."),
+    "sarif": Form(forges.sarif, "Write SARIF, for GitHub's code scanning and others."),
+    "gitlab": Form(
+        forges.code_quality, "Write a Code Quality report, for GitLab's merge requests.", repository="CI_PROJECT_DIR"
+    ),
+}
 OPTIONS: list[click.Parameter] = [
     click.Option(
-        ["--threshold"], type=click.FloatRange(0, 100), metavar="PERCENT", help="Fail below this mutation score."
+        ["--threshold"],
+        type=click.FloatRange(0, 100),
+        metavar="PERCENT",
+        help="Fail below this mutation score.  [default: the configuration's]",
     ),
-    click.Option(["--html"], type=FILE, metavar="FILE", help="Write a page that shows the report in a browser."),
-    click.Option(
-        ["--json"],
-        type=FILE,
-        metavar="FILE",
-        help="Write a report in the standard format (mutation-testing-report-schema).",
-    ),
-    click.Option(
-        ["--junit"], type=FILE, metavar="FILE", help="Write JUnit XML, where a missed mutant is a failed test."
-    ),
+    *(click.Option([f"--{name}"], type=FILE, metavar="FILE", help=form.help) for name, form in FORMS.items()),
     click.Option(
         ["--github"],
         is_flag=True,
@@ -48,32 +80,52 @@ class Outputs:
     """The values of these options."""
 
     threshold: float | None
-    html: Path | None
-    json: Path | None
-    junit: Path | None
     github: bool
+    files: Mapping[str, Path] = field(factory=dict)  # by the name of the form; `-` is standard output
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Outputs:
-        """From click's values by name. Raises BadParameter when a file could not be written at the end."""
-        for name in ("html", "json", "junit"):
-            file = values[name]
-            if file is not None and not file.absolute().parent.is_dir():
+        """From click's values by name. Raises UsageError when a file could not be written at the end."""
+        files = {name: values[name] for name in FORMS if values[name] is not None}
+        for name, file in files.items():
+            if file != STDOUT and not file.absolute().parent.is_dir():
                 raise click.BadParameter(f"there is no directory {file.absolute().parent}", param_hint=f"--{name}")
-        return cls(*(values[name] for name in ("threshold", "html", "json", "junit", "github")))
+        if list(files.values()).count(STDOUT) + (STDOUT in files.values() and values["github"]) > 1:
+            raise click.UsageError("only one report can go to standard output")
+        return cls(values["threshold"], values["github"], files)
 
-    def write(self, root: Path, report: Report) -> None:
-        """Every form of `report` that was asked for; the viewer is looked for at `root`. Raises ConfigurationError."""
-        project = Path(report.get("projectRoot", root))
-        _write(self.json, lambda: dump(report))
-        if self.html is not None:
-            viewer = Viewer.find(root)
-            _write(self.html, lambda: html.page(dump(report), viewer, f"Mutation report of {project.name}"))
-            if viewer.needs_network:
-                click.echo(f"msp-bridge: {self.html} {NEEDS_NETWORK}", err=True)
-        _write(self.junit, lambda: junit.document(report))
+    def with_defaults(self, options: Options) -> Outputs:
+        """With the threshold of the project's configuration, unless one was given. Raises ConfigurationError."""
+        if self.threshold is not None:
+            return self
+        return evolve(self, threshold=load_configuration(options.root, options.named, installed()).threshold)
+
+    @property
+    def uses_stdout(self) -> bool:
+        """Whether a report goes to standard output, where nothing else may be then."""
+        return STDOUT in self.files.values()
+
+    def write(self, report: Report) -> list[BridgeError]:
+        """Every form of `report` that was asked for; returns why some could not be written."""
+        project = _project(report)
+        errors: list[BridgeError] = []
+        for name, file in self.files.items():
+            form = FORMS[name]
+            with _collected(errors, file):
+                data = form.make(report, _prefix(project, os.environ.get(form.repository)))
+                if file == STDOUT:
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.buffer.flush()
+                else:
+                    file.write_bytes(data)
         if self.github:
-            _to_github(project, report)
+            with _collected(errors, Path("the annotations")):
+                for line in forges.warnings(report, _prefix(project, os.environ.get("GITHUB_WORKSPACE"))):
+                    click.echo(line)
+            if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+                with _collected(errors, Path(summary)), open(summary, "ab") as opened:  # other steps write there too
+                    opened.write(forges.summary(report).encode("utf-8", "backslashreplace"))
+        return errors
 
     def reached(self, score: Score) -> bool:
         """Whether `score` is enough; if not, says so on stderr."""
@@ -89,29 +141,59 @@ class Outputs:
 output_options = with_options(OPTIONS)
 
 
-def _write(file: Path | None, content: Callable[[], bytes], mode: str = "wb") -> None:
-    if file is not None:
-        data = content()
-        try:
-            with file.open(mode) as opened:
-                opened.write(data)
-        except OSError as error:
-            raise ConfigurationError(f"can't write {file}: {error.strerror}") from None
+@contextlib.asynccontextmanager
+async def live_page(root: Path, report: Report) -> AsyncIterator[LivePage]:
+    """A page that shows `report`, on a loopback port while the block runs. Its URL is on stderr.
+
+    A browser opens it where somebody can see that.
+    """
+    page = html.page(dump(report), f"Mutation report of {root.name}", live=True)
+    async with _live_class()(page) as live:
+        click.echo(f"msp-bridge: the report fills at {live.url}", err=True)
+        if _has_screen():
+            live.awaited = await asyncio.to_thread(webbrowser.open, live.url)
+        yield live
 
 
-def _to_github(project: Path, report: Report) -> None:
-    """Annotations are lines of the job's log; the summary goes to the file that the job's environment names."""
-    for line in github.warnings(report, _prefix(project)):
-        click.echo(line.encode("utf-8", "backslashreplace"))
-    if file := os.environ.get("GITHUB_STEP_SUMMARY"):
-        text = github.summary(report).encode("utf-8", "backslashreplace")
-        _write(Path(file), lambda: text, "ab")  # other steps write there too
+def check_live() -> None:
+    """Raises ConfigurationError when what `--live` needs is not installed."""
+    _live_class()
 
 
-def _prefix(project: Path) -> str:
-    """The way from the repository's root, to which annotations are relative, to the project's."""
-    repository = os.environ.get("GITHUB_WORKSPACE")
+def _live_class() -> type[LivePage]:
+    try:
+        from msp_bridge.reports.live import LivePage
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"--live needs a web server, and {error.name} is not installed", own_install("msp-bridge[live]")
+        ) from None
+    return LivePage
+
+
+def _has_screen() -> bool:
+    """In a terminal, with a screen: a browser without one would take the terminal itself."""
+    if not sys.stderr.isatty():
+        return False
+    return sys.platform in ("win32", "darwin") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
+
+
+def _project(report: Report) -> Path:
+    return Path(report.get("projectRoot") or Path.cwd())
+
+
+@contextlib.contextmanager
+def _collected(errors: list[BridgeError], file: Path) -> Iterator[None]:
+    try:
+        yield
+    except StdoutFailed as error:
+        errors.append(error)
+    except OSError as error:
+        errors.append(ConfigurationError(f"can't write {file}: {error.strerror}"))
+
+
+def _prefix(project: Path, repository: str | None) -> str:
+    """The path from the repository's root, to which places are relative in a CI job, to the project's."""
     if not repository or not project.is_relative_to(repository):
         return ""
-    way = project.relative_to(repository).as_posix()
-    return "" if way == "." else f"{way}/"
+    path = project.relative_to(repository).as_posix()
+    return "" if path == "." else f"{path}/"

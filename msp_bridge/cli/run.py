@@ -1,11 +1,13 @@
-"""`msp-bridge run`: tests mutants and shows what the tests miss, without an editor."""
+"""`msp-bridge run` and `msp-bridge discover`: test or list mutants without an editor."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,24 +15,23 @@ from attrs import define, field, frozen
 from rich.console import Console
 from rich.text import Text
 
-from msp_bridge.cli.browser import check_installed, live_page
+from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.changes import Changes
-from msp_bridge.cli.options import Options, bridge_options
-from msp_bridge.cli.outputs import Outputs, Report, output_options
-from msp_bridge.cli.targets import selection_of
-from msp_bridge.counts import counted_mutants
+from msp_bridge.cli.options import FailingTests, Options, bridge_options
+from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
+from msp_bridge.cli.targets import Selected, select
+from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.reports.schema import outcome, report
-from msp_bridge.reports.score import Score
-from msp_bridge.reports.shard import Shard
-from msp_bridge.reports.terminal import TerminalReport
+from msp_bridge.reports.merging import Shard
+from msp_bridge.reports.results import Score
+from msp_bridge.reports.standard import Report, outcome, report
+from msp_bridge.reports.terminal import TerminalReport, is_terminal, mutant_table
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 from msp_bridge.workspace.workspace import Workspace
 
-BELOW_THRESHOLD = 1
-INTERRUPTED = 130  # as shells say of SIGINT
 PENDING = "not tested: the run ended before"
+UNBOUNDED = 10_000  # columns of a file or pipe, whose reader wants all of a path
 
 
 def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | None:
@@ -53,40 +54,111 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
 @output_options
 @bridge_options
 @click.pass_context
-def command(
+def run(
     context: click.Context, /, paths: tuple[str, ...], since: str | None, shard: Shard | None, live: bool, **values: Any
 ) -> None:
     """Test mutants and show what the tests miss.
 
-    PATHS are files, directories, or lines of files (`cart.py:12`, `cart.py:10-20`); without any, the whole project.
-    Each mutant that survives is shown as a diff, as soon as it is known.
+    PATHS are files, directories, lines of files (`cart.py:12`, `cart.py:10-20`), or single mutants (`cart.py:12:5`);
+    without any, the whole project. Each mutant that survives is shown as a diff, as soon as it is known.
 
     With --since main, only what you have changed since you left main is tested: your commits, what is not yet
     committed, and new files.
 
-    Exit codes: 0 done; 1 the mutation score is below the threshold, or something could not be tested, as when git
-    doesn't know the REVISION, with the reason on stderr; 2 the command line is wrong, or names a file, directory,
-    interpreter or adapter that isn't there; 130 interrupted. A report of a run that was interrupted has the mutants
+    Exit codes: 0 done; 1 the mutation score is below the threshold; 2 the command line or the configuration is wrong,
+    or a report can't be written; 3 there are no verdicts, or not of every test, because tests fail without any mutant
+    or a tool can't run; 130 interrupted. stderr has the reason. A report of a run that was interrupted has the mutants
     that were not tested as Pending.
     """
-    options, outputs = Options.of(values), Outputs.of(values)
+    options, outputs = Options.of(values, search=True), Outputs.of(values)
     options.check()
-    options.start_logging("warning")
+    failing = FailingTests()
+    options.start_logging("warning", failing)
     if live:
-        check_installed()
-    named = ", ".join(map(click.format_filename, paths))
-    run = Run(options, Wanted(selection_of(options.root, paths), since, shard, named), live)
+        check_live()
+    outputs = outputs.with_defaults(options)
+    config = RunConfig(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
+    session = Run(options, config, live)
+    console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
+    code, errors = Exit.FINE, []
     try:
-        asyncio.run(run.run(Console(highlight=False, markup=False)))
+        asyncio.run(session.run(console))
     except KeyboardInterrupt:
         click.echo("msp-bridge: interrupted; every process has been ended", err=True)
-        context.exit(INTERRUPTED)
+        code = Exit.INTERRUPTED
+    except BridgeError as error:
+        code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
-        if run.discovered:
-            outputs.write(options.root, run.report)
-    if not outputs.reached(Score.of(run.results.values())):
-        context.exit(BELOW_THRESHOLD)
+        unwritten = outputs.write(session.report) if session.discovered else []
+    show([*errors, *unwritten])
+    if failing.found:
+        tests = counted(len(failing.found), "test")
+        click.echo(f"msp-bridge: {tests} failed without any mutant, and had no part: fix the tests first", err=True)
+        show_failing_tests(list(failing.found), next(iter(failing.found.values())))
+        code = code or Exit.NO_VERDICTS
+    if unwritten:
+        code = code or Exit.USAGE
+    if not outputs.reached(Score.of(session.results.values())):
+        code = code or Exit.BELOW_THRESHOLD
+    context.exit(code)
+
+
+@click.command("discover", context_settings={"show_default": True})
+@click.argument("paths", nargs=-1, type=click.Path(), metavar="[PATHS]…")
+@click.option("--json", "as_json", is_flag=True, help="Print what MSP's `discover` answers instead of a table.")
+@bridge_options
+def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
+    """List mutants without testing them.
+
+    PATHS are files, directories, lines of files (`cart.py:12`, `cart.py:10-20`), or single mutants (`cart.py:12:5`);
+    without any, the whole project.
+    """
+    options = Options.of(values, search=True)
+    options.check()
+    options.start_logging("warning")
+    selected = select(options.root, paths)
+    mutants: list[Mutant] = []
+    failure: PartlyFailed | None = None
+    try:
+        asyncio.run(_discover(options, selected, mutants))
+    except PartlyFailed as error:
+        failure = error
+    mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
+    if as_json:
+        from msp_bridge.dialects.msp import Msp
+
+        dialect = Msp()
+        answer = dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in mutants)
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+    else:
+        console = _console()
+        if not console.is_terminal:
+            console.width = UNBOUNDED
+        if mutants and not options.quiet:
+            console.print(mutant_table(options.root, mutants))
+        console.print(counted_mutants(mutants))
+    if failure is not None:
+        raise failure
+
+
+async def _discover(options: Options, selected: Selected, found: list[Mutant]) -> None:
+    """Appends to `found`, so that a broken project doesn't hide what the others have."""
+    async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+        await _collect(workspace, selected.selection, selected.takes, found)
+
+
+async def _collect(
+    workspace: Workspace, selection: Selection, takes: Callable[[Mutant], bool], found: list[Mutant]
+) -> None:
+    async with contextlib.aclosing(workspace.discover(selection)) as mutants:
+        async for mutant in mutants:
+            if takes(mutant):
+                found.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(highlight=False, markup=False, stderr=stderr)
 
 
 def _terminated(*_: object) -> None:
@@ -97,10 +169,10 @@ def _terminated(*_: object) -> None:
 
 
 @frozen
-class Wanted:
+class RunConfig:
     """Which mutants to test."""
 
-    selection: Selection
+    selected: Selected
     since: str | None
     shard: Shard | None
     paths: str  # as the user wrote them
@@ -113,36 +185,42 @@ class Wanted:
             where += f" on lines that have changed since {self.since}"
         if self.paths:
             where += f" in {self.paths}"
-        return f"no mutants{where}" if where else "no mutants; `msp-bridge doctor` says where they were looked for"
+        return f"no mutants{where}" if where else "no mutants; `msp-bridge doctor` shows where they were looked for"
 
 
 @define
 class Run:
-    """One run. It knows what has come of each mutant so far, for an interrupted run has a report too."""
+    """One run, with the result of each mutant so far: an interrupted run has a report too."""
 
     options: Options
-    wanted: Wanted
+    config: RunConfig
     live: bool
     discovered: bool = False
     results: dict[Mutant, Result] = field(factory=dict)
     _failures: list[BridgeError] = field(factory=list)
-    _config: dict[str, Any] = field(factory=dict)
+    _fields: dict[str, Any] = field(factory=dict)  # of the report's `config`
 
     @property
     def report(self) -> Report:
         """In the standard format."""
-        return report(self.options.root, tuple(self.results.values()), self._config)
+        return report(self.options.root, tuple(self.results.values()), self._fields)
 
     async def run(self, console: Console) -> None:
         """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
-        options = self.options
+        options, config = self.options, self.config
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-            changes = await self._changes()
+            changes = None if config.since is None else await Changes.since(options.root, config.since)
             selection = self._selection(changes)
             tools = ", ".join(tool.label for tool in workspace.tools_for(selection) or workspace.tools)
-            with console.status(Text(f"{tools}: looking for mutants")):
+            if options.root in Path.cwd().parents:
+                tools = f"{tools} (project: {options.root})"
+            with (
+                console.status(Text(f"{tools}: looking for mutants"))
+                if is_terminal(console)
+                else contextlib.nullcontext()
+            ):
                 mutants = await self._mutants(workspace, selection, changes)
-            console.print(f"{tools}: {counted_mutants(mutants) if mutants else self.wanted.nothing}", soft_wrap=True)
+            console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
             if mutants:
@@ -150,35 +228,36 @@ class Run:
         if self._failures:
             raise SeveralErrors(self._failures)
 
-    async def _changes(self) -> Changes | None:
-        return None if self.wanted.since is None else await Changes.since(self.options.root, self.wanted.since)
-
     def _selection(self, changes: Changes | None) -> Selection:
-        if changes is None or self.wanted.selection.targets is not None:
-            return self.wanted.selection
+        selection = self.config.selected.selection
+        if changes is None or selection.targets is not None:
+            return selection
         return Selection(targets=tuple(Target(path) for path in changes.lines))
 
     async def _mutants(self, workspace: Workspace, selection: Selection, changes: Changes | None) -> list[Mutant]:
-        wanted = self.wanted
-        mutants = []
-        with self._kept():
-            async with contextlib.aclosing(workspace.discover(selection)) as discovered:
-                async for mutant in discovered:
-                    if changes is None or changes.touch(mutant):
-                        mutants.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
-        if wanted.shard is None:
+        mutants: list[Mutant] = []
+        takes, shard = self.config.selected.takes, self.config.shard
+        with self._collected():
+            await _collect(
+                workspace,
+                selection,
+                lambda mutant: takes(mutant) and (changes is None or changes.touch(mutant)),
+                mutants,
+            )
+        if shard is None:
             return mutants
-        self._config = wanted.shard.config(mutants)
-        part = wanted.shard.take(mutants)
+        self._fields = shard.config(mutants)
+        part = shard.take(mutants)
         return [mutant for mutant in mutants if mutant in part]
 
     async def _test(self, workspace: Workspace, console: Console) -> None:
+        root, quiet = self.options.root, self.options.quiet
         async with contextlib.AsyncExitStack() as stack:
-            page = await stack.enter_async_context(live_page(self.options.root, self.report)) if self.live else None
-            terminal = stack.enter_context(TerminalReport(self.options.root, console, len(self.results)))
+            page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
+            terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
             stack.callback(terminal.summary)
             selection = Selection(mutants=tuple(_known(self.results)))
-            stack.enter_context(self._kept())
+            stack.enter_context(self._collected())
             tested = await stack.enter_async_context(contextlib.aclosing(workspace.test(selection)))
             async for result in tested:
                 self.results[result.mutant] = result
@@ -187,8 +266,8 @@ class Run:
                     page.show(outcome(result))
 
     @contextlib.contextmanager
-    def _kept(self) -> Iterator[None]:
-        """What failed in one project of several is told at the end: the others do their part."""
+    def _collected(self) -> Iterator[None]:
+        """The failure of one project of several is raised at the end, when the others have done their part."""
         try:
             yield
         except BridgeError as error:

@@ -1,7 +1,7 @@
 """VS Code's settings.json: JSON with comments, which comes out of a change as it went in but for what is changed."""
 
 # The libraries that read such files (json5, json-five, pyjson5) either can't write one back as it was, or are slow and
-# little used. This needs no parser of its own: tokens tell where a value begins and ends, and `json` reads the rest.
+# little used. This needs no parser of its own: tokens show where a value begins and ends, and `json` reads the rest.
 
 from __future__ import annotations
 

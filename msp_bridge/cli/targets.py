@@ -1,35 +1,88 @@
-"""PATHS of the command line: files, directories, and lines of files."""
+"""What the PATHS of a command line select.
+
+PATHS are relative to the current directory, or, where nothing is there, to the project's root:
+so whatever is printed is accepted back.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
+from attrs import frozen
 
-from msp_bridge.model import Location, Position
+from msp_bridge.model import Location, Mutant, Position
 from msp_bridge.workspace.selection import Selection, Target, relative_path
 
-LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
+LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
 
 
-def selection_of(root: Path, paths: Sequence[str]) -> Selection:
-    """What `paths` select; everything when there are none. A typo is an error here, unlike a client's stale path."""
-    return Selection(targets=tuple(_target(root, path) for path in paths)) if paths else Selection()
+@frozen
+class Selected:
+    """What PATHS select: `selection` is what to discover, and `takes` what to keep of that."""
+
+    selection: Selection
+    _rest: Selection  # what is selected otherwise than by LINE:COL
+    _starts: frozenset[tuple[str, Position]]
+
+    def takes(self, mutant: Mutant) -> bool:
+        """Whether `mutant`, of the selection, is wanted."""
+        if not self._starts or (mutant.path, mutant.location.start) in self._starts:
+            return True
+        return not self._rest.empty and self._rest.scope.covers(mutant.path) and self._rest.takes(mutant)
 
 
-def _target(root: Path, path: str) -> Target:
-    lines = None if Path(path).exists() else LINES.match(path)
+def select(root: Path, paths: Sequence[str]) -> Selected:
+    """What `paths` select; everything when there are none. A typing error is an error here, as a client's is not."""
+    targets, files, starts = [], [], set()
+    for path in paths:
+        target, start = _target(root, path)
+        if start is None:
+            targets.append(target)
+        else:
+            files.append(target)
+            starts.add((str(relative_path(root, target.path)), start))
+    whole = Selection(targets=(*targets, *files)) if paths else Selection()
+    return Selected(whole, Selection(targets=tuple(targets)).within(root), frozenset(starts))
+
+
+def _target(root: Path, path: str) -> tuple[Target, Position | None]:
+    """The target, and the position of LINE:COL."""
+    if not path.strip():
+        raise click.BadParameter("a path is empty", param_hint="PATHS")
+    found = _existing(root, path)
+    lines = None if found else LINES.match(path)
     name = lines["path"] if lines else path
-    if not Path(name).exists():
-        raise click.BadParameter(f"there is no file or directory {name}", param_hint="PATHS")
-    absolute = str(Path(name).absolute())
+    absolute = found or _existing(root, name)
+    if absolute is None:
+        raise click.BadParameter(f"there is no file or directory {name}{_nearest(name)}", param_hint="PATHS")
     if relative_path(root, absolute) is None:
         raise click.BadParameter(f"{name} lies outside the project {root}; see --root", param_hint="PATHS")
     if not lines:
-        return Target(absolute)
-    first, last = int(lines["first"]), int(lines["last"] or lines["first"])
-    if not 1 <= first <= last:
+        return Target(absolute), None
+    first, column = int(lines["first"]), int(lines["column"] or 1)
+    last = int(lines["last"] or first)
+    if not 1 <= first <= last or column < 1:
         raise click.BadParameter(f"{path}: lines count from 1, the first before the last", param_hint="PATHS")
-    return Target(absolute, Location(Position(first, 1), Position(last + 1, 1)))
+    if lines["column"]:
+        return Target(absolute), Position(first, column)
+    return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
+
+
+def _existing(root: Path, name: str) -> str | None:
+    """The absolute path of what the name leads to from here, else from the root."""
+    return next((os.path.abspath(path) for path in (Path(name), root / name) if path.exists()), None)
+
+
+def _nearest(name: str) -> str:
+    """A suggestion for a typing error in the last part of a path."""
+    directory = Path(name).parent
+    with contextlib.suppress(OSError):
+        if close := difflib.get_close_matches(Path(name).name, os.listdir(directory), 1):
+            return f"; did you mean {directory / close[0]}?"
+    return ""

@@ -1,11 +1,18 @@
-"""HTML: one page that holds a report and the standard viewer, complete in itself, or filled as results come."""
+"""HTML: one self-contained page that holds a report and the standard viewer, complete, or filled as results come.
+
+The viewer is the npm package `mutation-testing-elements` 3.9.0 (Apache-2.0), unchanged, in `viewer/`: the page needs no
+network. https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/elements
+"""
 
 from __future__ import annotations
 
+import base64
 import html
+from functools import cache
+from importlib.resources import files
 from string import Template
 
-from msp_bridge.reports.viewer import URL, Viewer
+from msp_bridge.reports.text import encodable
 
 PAGE = Template("""\
 <!DOCTYPE html>
@@ -16,10 +23,10 @@ PAGE = Template("""\
 <title>$title</title>
 <link rel="icon" href="data:,">
 <style>body { margin: 0 } #missing { margin: 2em; font-family: sans-serif }</style>
-$viewer
+<script src="data:text/javascript;base64,$viewer"></script>
 </head>
 <body>
-<p id="missing">This page shows a mutation testing report. $missing</p>
+<p id="missing">This page shows a mutation testing report. It needs JavaScript.</p>
 <script type="application/json" id="report">$report</script>
 <script>
   if (customElements.get("mutation-test-report-app")) {
@@ -35,19 +42,24 @@ $viewer
 </body>
 </html>
 """)
+SCRIPT = "viewer/mutation-test-elements.js"  # defines the element `mutation-test-report-app`
 EVENTS = "events"  # where a page listens for results, relative to itself
-OFFLINE = f'It needs JavaScript, and the network: its viewer comes from <a href="{URL}">{URL}</a>.'
 
 
-def page(report: bytes, viewer: Viewer, title: str, live: bool = False) -> bytes:
+def page(report: bytes, title: str, live: bool = False) -> bytes:
     """A page with `report`, JSON in the standard format; a `live` one listens for results.
 
-    The report is set before the element listens: the viewer drops the results that come before its report.
+    The report is set before the element listens: the viewer drops the results that come before its report. No text can
+    end its element early: the viewer is in a data URL, and the report has no `<`.
     """
     return PAGE.substitute(
-        title=html.escape(title),
-        viewer=viewer.element,
-        missing=OFFLINE if viewer.needs_network else "It needs JavaScript.",
-        report=report.decode().replace("<", "\\u003c"),  # else a source with `</script` would end the element
+        title=html.escape(encodable(title)),
+        viewer=_viewer(),
+        report=report.decode().replace("<", "\\u003c"),
         events=f'app.sse = "{EVENTS}";' if live else "",
     ).encode()
+
+
+@cache
+def _viewer() -> str:
+    return base64.b64encode(files(__package__).joinpath(SCRIPT).read_bytes()).decode()

@@ -21,9 +21,9 @@ from msp_bridge.reports.html import EVENTS
 
 HOST = "127.0.0.1"
 CHUNK = 200  # events that go out in one write
-OPENING = 10.0  # s that a browser which was asked to open the page gets for it after a short run
-LEAVING = 5.0  # s that a page gets to take the last results
-INTERRUPTED = 1.0  # s, when the run was interrupted: somebody waits for their prompt
+OPENING_S = 10.0  # that a browser which was asked to open the page gets for it after a short run
+LEAVING_S = 5.0  # that a page gets to take the last results
+INTERRUPTED_S = 1.0  # after an interrupt, when somebody waits for the prompt
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",  # the URL is a secret
@@ -34,8 +34,8 @@ HEADERS = {
 class LivePage:
     """Use as an asynchronous context manager; call `show` with each mutant that has been tested.
 
-    Every page gets every event since the beginning, whenever it comes, at its own pace: nobody waits for a slow one.
-    Leaving the block tells each page that the run has finished, and waits a moment for those that listen, a shorter one
+    Every page gets every event since the beginning, whenever it is opened; the run does not wait for a slow page.
+    Leaving the block sends `finished` to each page, and waits a moment for those that listen, a shorter one
     when the block was cancelled.
 
     Only programs of the same user can read it: other sites can't, for the `Host` must be ours (DNS rebinding), and
@@ -43,7 +43,7 @@ class LivePage:
     """
 
     def __init__(
-        self, page: bytes, opening: float = OPENING, leaving: float = LEAVING, interrupted: float = INTERRUPTED
+        self, page: bytes, opening: float = OPENING_S, leaving: float = LEAVING_S, interrupted: float = INTERRUPTED_S
     ) -> None:
         self._page, self._opening, self._leaving, self._interrupted = page, opening, leaving, interrupted
         self._secret = secrets.token_urlsafe(16)
@@ -89,7 +89,7 @@ class LivePage:
             await self._runner.cleanup()
 
     def show(self, mutant: dict[str, Any]) -> None:
-        """Tell every page of a mutant that has been tested, by its fields in the standard format."""
+        """Send every page a mutant that has been tested, by its fields in the standard format."""
         self._add("mutant-tested", mutant)
 
     def _add(self, name: str, data: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ class LivePage:
         return web.Response(body=self._page, content_type="text/html", charset="utf-8", headers=HEADERS)
 
     async def _serve_events(self, request: web.Request) -> web.StreamResponse:
-        """A page that has lost its connection says which event it got last, and goes on from there."""
+        """A page that has lost its connection sends the number of its last event, and continues after that."""
         after = request.headers.get("Last-Event-ID", "")
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
         response.force_close()

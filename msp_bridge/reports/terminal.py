@@ -1,20 +1,24 @@
-"""Results in the terminal: a bar while they come, each surviving mutant as a small diff, and a summary."""
+"""Results in the terminal: a bar while they come, each surviving mutant as a small diff, and a summary.
+
+Names and messages of projects and tools are shown with `visible`: no control character reaches the terminal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.reports.diff import Diff
-from msp_bridge.reports.score import Score
+from msp_bridge.reports.results import Diff, Score
+from msp_bridge.reports.text import one_line, visible
 from msp_bridge.source import SourceText
 
 COLOURS = {
@@ -27,27 +31,38 @@ COLOURS = {
     Status.IGNORED: "dim",
     Status.PENDING: "dim",
 }
-REASON_LINES = 4  # of the message of an error: enough to know it again
+PREPARING = "preparing: the tests run without mutants"  # until the first result
+REASON_LINES = 4  # of the message of an error: enough to recognise it
+
+
+def is_terminal(console: Console) -> bool:
+    """Whether lines can be drawn over. FORCE_COLOR asks for colours also in a file: for those, but not for a bar."""
+    return console.is_terminal and console.file.isatty()
 
 
 class TerminalReport:
-    """Use as a context manager; call `show` with each result, then `summary`."""
+    """Use as a context manager; call `show` with each result, then `summary`. A `quiet` one shows no mutants.
 
-    def __init__(self, root: Path, console: Console, total: int) -> None:
-        self._root, self._console = root, console
+    Paths are shown relative to the current directory, as a terminal and an editor can open them.
+    """
+
+    def __init__(self, root: Path, console: Console, total: int, *, quiet: bool = False) -> None:
+        self._root, self._console, self._quiet = root, console, quiet
         self._score = Score()
         self._sources: dict[str, SourceText | None] = {}
         self._progress = Progress(
-            TextColumn("testing"),
+            TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[counts]}"),
+            TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=quiet or not is_terminal(console),
             transient=True,
         )
-        self._bar = self._progress.add_task("", total=total, counts="")
+        self._total = total
+        self._bar = self._progress.add_task(PREPARING, total=total, counts="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -60,9 +75,12 @@ class TerminalReport:
 
     def show(self, result: Result) -> None:
         """Count a result, and print it if the tests didn't kill its mutant."""
+        if not self._score.counts:  # what is left is estimated from what the mutants take, not from the preparation
+            self._progress.reset(self._bar, total=self._total, description="testing")
         self._score.add(result)
         self._progress.update(self._bar, advance=1, counts=self._counts())
-        if result.status not in (Status.KILLED, Status.TIMEOUT, Status.IGNORED, Status.COMPILE_ERROR):
+        hidden = (Status.KILLED, Status.TIMEOUT, Status.IGNORED, Status.COMPILE_ERROR)
+        if not self._quiet and result.status not in hidden:
             self._console.print(self._missed(result), soft_wrap=True)
 
     def summary(self) -> None:
@@ -75,16 +93,15 @@ class TerminalReport:
 
     def _missed(self, result: Result) -> Text:
         mutant, status = result.mutant, result.status
-        start = mutant.location.start
         text = Text()
         text.append(f"{status.value}", style=f"bold {COLOURS[status]}")
-        text.append(f"  {mutant.path}:{start.line}:{start.column}  ")
-        text.append(f"{mutant.mutator}\n", style="dim")
+        text.append(f"  {_place(self._root, mutant)}  ")
+        text.append(f"{one_line(mutant.mutator)}\n", style="dim")
         for sign, line in self._diff(mutant):
-            text.append(f"    {sign} {line}\n", style={"-": "red", "+": "green"}.get(sign, "dim"))
+            text.append(f"    {sign} {visible(line)}\n", style={"-": "red", "+": "green"}.get(sign, "dim"))
         if status is Status.RUNTIME_ERROR and result.status_reason:
             for line in result.status_reason.strip().splitlines()[-REASON_LINES:]:
-                text.append(f"    {line}\n", style="dim")
+                text.append(f"    {visible(line)}\n", style="dim")
         return text
 
     def _diff(self, mutant: Mutant) -> Sequence[tuple[str, str]]:
@@ -98,6 +115,20 @@ class TerminalReport:
             return [] if source is None else list(Diff.of(source, mutant).lines())
         except ValueError:  # edited during the run
             return []
+
+
+def mutant_table(root: Path, mutants: Iterable[Mutant]) -> Table:
+    """A line for each mutant."""
+    table = Table("Location", "Mutator", "Replacement", box=None, padding=(0, 2, 0, 0))
+    for mutant in mutants:
+        first, *more = mutant.replacement.splitlines() or [""]
+        table.add_row(_place(root, mutant), one_line(mutant.mutator), one_line(first.strip()) + (" …" if more else ""))
+    return table
+
+
+def _place(root: Path, mutant: Mutant) -> str:
+    start = mutant.location.start
+    return f"{one_line(os.path.relpath(root / mutant.path))}:{start.line}:{start.column}"
 
 
 def summary(score: Score) -> Table:

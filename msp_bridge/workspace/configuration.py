@@ -30,6 +30,7 @@ class Configuration:
     adapters: tuple[str, ...] | None = None
     python: Path | None = None  # the project's interpreter
     jobs: int | None = None  # mutants to test at once; None: one per core
+    threshold: float | None = None  # the mutation score below which `msp-bridge run` fails, in percent
     tool_file: Path | None = None  # the tool's own configuration file
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)  # an adapter's own table, by its name
     folders: Mapping[str, Configuration] = field(factory=dict)  # of folders below, relative, with a `/` at the end
@@ -41,6 +42,7 @@ class Configuration:
             adapters=other.adapters if self.adapters is None else self.adapters,
             python=self.python or other.python,
             jobs=self.jobs or other.jobs,
+            threshold=other.threshold if self.threshold is None else self.threshold,
             tool_file=self.tool_file or other.tool_file,
             settings={**other.settings, **self.settings},
             folders={**other.folders, **self.folders},
@@ -222,7 +224,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     """`python` is relative to `base`, where the file is; folders to `root`, the directory that it is about."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
-    own = {"adapter", "python", "jobs", "folders"}
+    own = {"adapter", "python", "jobs", "threshold", "folders"}
     for key in table:
         if key not in own and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}", _suggestion(key, [*own, *adapters]))
@@ -231,6 +233,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         adapters=_adapters(table, where, adapters),
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
         jobs=_jobs(table, where),
+        threshold=_threshold(table, where),
         settings={name: _table(table, name, where) for name in table if name in adapters},
         folders=_folders(table, where, root, adapters),
     )
@@ -279,6 +282,13 @@ def _jobs(table: Mapping[str, Any], where: str) -> int | None:
     if jobs is not None and (type(jobs) is not int or jobs < 1):
         raise ConfigurationError(f"{where}: jobs must be a whole number from 1 on, not {jobs!r}")
     return jobs
+
+
+def _threshold(table: Mapping[str, Any], where: str) -> float | None:
+    value = table.get("threshold")
+    if value is not None and (type(value) not in (int, float) or not 0 <= value <= 100):
+        raise ConfigurationError(f"{where}: threshold must be a number, not {value!r}", "a percentage from 0 to 100")
+    return value
 
 
 def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:

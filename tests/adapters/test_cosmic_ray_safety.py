@@ -15,6 +15,7 @@ import psutil
 import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
+from support.servers import until
 
 from msp_bridge.adapter import Result, Status
 
@@ -42,8 +43,7 @@ def endless(tmp_path: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
 
 
 async def begun(marker: Path) -> None:
-    while not marker.exists():
-        await asyncio.sleep(0.02)
+    await until(marker.exists)
 
 
 async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from attrs import define
 from msp_bridge.adapters.generic import Generic
 from support.generic_trees import Table, adapter_on, copied, discovered, results_of, settings
+from support.servers import until
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Status, ToolError
 from msp_bridge.source import SourceText
@@ -141,8 +142,7 @@ async def test_half_a_report_is_waited_for(scripted: Scripted) -> None:
     scripted.script("test", {"write": ["{0}", half]}, {"touch": "half"}, {"await": "gate"}, ending)
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         testing = asyncio.create_task(results_of(adapter, await discovered(adapter)))
-        while not (scripted.directory / "half").exists():
-            await asyncio.sleep(0.01)
+        await until((scripted.directory / "half").exists)
         await asyncio.sleep(0.4)  # so that the half is looked at; the result is the same if it isn't
         assert not testing.done()
         (scripted.directory / "gate").touch()
@@ -291,8 +291,7 @@ async def test_a_file_that_vanishes_while_others_are_looked_at_has_no_mutants(sc
     assert adapter is not None
     async with contextlib.aclosing(adapter):  # without a look at the tree, which changes here
         one = asyncio.create_task(discovered(adapter, "a.txt"))
-        while not (scripted.directory / "begun").exists():
-            await asyncio.sleep(0.01)
+        await until((scripted.directory / "begun").exists)
         (scripted.root / "b.txt").write_text("one two\n")
         other = asyncio.create_task(discovered(adapter, "b.txt"))
         await asyncio.sleep(0.1)  # so that it waits for the first; the result is the same if it doesn't yet

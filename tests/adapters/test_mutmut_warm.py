@@ -37,9 +37,10 @@ def with_word(word: str) -> list[int]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what must come; pytest-timeout ends a wait for what doesn't."""
-    while not condition():
-        await asyncio.sleep(0.02)
+    """Returns when `condition()` is true."""
+    async with asyncio.timeout(60):
+        while not condition():
+            await asyncio.sleep(0.02)
 
 
 def of(mutants: list[Mutant], *functions: str) -> list[Mutant]:

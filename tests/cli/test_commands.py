@@ -3,59 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
+from support.command_line import GATED, bridge, command, environment, is_waiting, make_project, script, wait_until
+from support.viewers import SCHEMA
 
 import msp_bridge
-
-TESTS = Path(__file__).parents[1]
-SCHEMA = json.loads((TESTS / "reports/mutation-testing-report-schema.json").read_text())
-SCRIPT: dict[str, Any] = {
-    "mutations": [
-        {"mutator": "plus", "find": "+", "replacement": "-", "status": "Killed", "details": {"duration": 1.5}},
-        {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"},
-    ]
-}
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "a.py").write_text("x = y + 1\nz = 1\n")
-    (root / "b.py").write_text("w = v + u\n")
-    return root
-
-
-def script(project: Path, **changes: Any) -> None:
-    (project / "scripted.json").write_text(json.dumps(SCRIPT | changes))
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "msp_bridge", *arguments]
-
-
-def environment(project: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(TESTS),
-        "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
-        "COLUMNS": "200",
-        "TERM": "dumb",
-    }
-
-
-def bridge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command with the scripted adapter, in the project."""
-    argv = command(*arguments, "--adapter", "scripted")
-    return subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    return make_project(tmp_path / "project")
 
 
 def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
@@ -104,7 +66,9 @@ def test_run_says_where_there_are_no_mutants(project: Path, arguments: list[str]
 
 def test_run_without_any_mutant_names_the_doctor(project: Path) -> None:
     script(project, mutations=[])
-    assert bridge(project, "run").stdout.endswith(": no mutants; `msp-bridge doctor` says where they were looked for\n")
+    assert bridge(project, "run").stdout.endswith(
+        ": no mutants; `msp-bridge doctor` shows where they were looked for\n"
+    )
 
 
 @pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
@@ -144,10 +108,10 @@ def test_run_says_what_is_wrong_with_its_arguments(project: Path, arguments: lis
 
 
 def test_a_failing_tool_is_one_line_on_stderr(project: Path) -> None:
-    script(project, testing={"raises": ["ToolError", "the tests fail: mend them"]})
+    script(project, testing={"raises": ["ToolError", "the tool is missing: install it"]})
     done = bridge(project, "run")
-    assert done.returncode == 1
-    assert done.stderr == "msp-bridge: the tests fail: mend them\n"
+    assert done.returncode == 3
+    assert done.stderr == "msp-bridge: the tool is missing: install it\n"
 
 
 @pytest.fixture
@@ -171,28 +135,28 @@ def test_run_names_the_tools_that_have_a_part(three: Path) -> None:
 
 def test_what_fails_in_several_projects_is_a_line_each(three: Path) -> None:
     done = bridge(three, "run")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr == "msp-bridge: scripted in mail/: x\nmsp-bridge: scripted in web/: y\n"
     assert "Killed          1" in done.stdout
 
 
-def test_what_can_not_be_looked_for_is_told_also_when_nothing_else_can_be_tested(three: Path) -> None:
+def test_failures_of_discovery_are_shown_also_when_no_test_runs(three: Path) -> None:
     script(three / "api", discovery={"raises": ["ToolError", "x"]})
     script(three / "mail", discovery={"raises": ["ToolError", "y"]})
     done = bridge(three, "run")
-    assert done.returncode == 1
-    told = "msp-bridge: scripted in api/: x\nmsp-bridge: scripted in mail/: y\nmsp-bridge: y\n"
-    assert done.stderr == told
+    assert done.returncode == 3
+    lines = "msp-bridge: scripted in api/: x\nmsp-bridge: scripted in mail/: y\nmsp-bridge: y\n"
+    assert done.stderr == lines
 
 
-def test_a_project_without_a_tool_is_told_what_to_do(project: Path) -> None:
+def test_without_a_tool_the_error_names_the_doctor(project: Path) -> None:
     done = bridge(project, "run")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("msp-bridge: scripted is not set up in ")
     assert "msp-bridge doctor" in done.stderr
 
 
-def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None:
+def test_an_unknown_adapter_gets_a_suggestion(project: Path) -> None:
     argv = command("run", "--adapter", "script")
     done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
@@ -201,21 +165,19 @@ def test_an_unknown_adapter_is_told_with_the_nearest_name(project: Path) -> None
 
 @pytest.mark.parametrize("name", ["run", "discover", "doctor", "editors"])
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "message"),
     [
         ("--root", "--root: there is no directory {}"),
         ("--config", "--config: there is no file {}"),
         ("--python", "--python: there is no interpreter {}"),
     ],
 )
-def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
-    project: Path, name: str, option: str, told: str
-) -> None:
+def test_an_option_that_names_nothing_is_a_usage_error(project: Path, name: str, option: str, message: str) -> None:
     script(project)
     editor = ["helix"] if name == "editors" else []
     done = bridge(project, name, *editor, option, "no/such")
     assert done.returncode == 2
-    assert done.stderr == f"msp-bridge: {told.format(project / 'no/such')}\n"
+    assert done.stderr == f"msp-bridge: {message.format(project / 'no/such')}\n"
     assert done.stdout == ""
 
 
@@ -228,26 +190,23 @@ def test_what_an_option_names_in_vain_is_one_line_and_a_wrong_command_line(
     ],
     ids=["a person", "a CI system", "a script that has it in the background"],
 )
-def test_an_interrupted_run_says_what_it_knows_and_leaves_no_process(
+def test_an_interrupted_run_sums_up_and_leaves_no_process(
     project: Path, tmp_path: Path, number: signal.Signals, shell: list[str]
 ) -> None:
     events = tmp_path / "events"
     events.mkdir()
-    gated = [SCRIPT["mutations"][0], SCRIPT["mutations"][1] | {"after": "never"}]
-    script(project, mutations=gated, events=str(events), tool="hang")
+    script(project, mutations=GATED, events=str(events), tool="hang")
     argv = [*shell, *command("run", "--adapter", "scripted", "--json", str(tmp_path / "report.json"))]
     running = subprocess.Popen(
         argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    log = events / "log"
-    while not (log.exists() and "waiting for never" in log.read_text()):
-        assert running.poll() is None
+    wait_until(lambda: is_waiting(events), running)
     running.send_signal(number)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted; every process has been ended" in err
     assert "Killed" in out
-    assert "adapter closed" in log.read_text()
+    assert "adapter closed" in (events / "log").read_text()
     jsonschema.validate(json.loads((tmp_path / "report.json").read_text()), SCHEMA)
 
 

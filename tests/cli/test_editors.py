@@ -124,10 +124,10 @@ def test_settings_hand_on_the_options(project: Path, elsewhere: Path) -> None:
     assert found["server.configFile"] == "other.json"
 
 
-def test_a_project_without_a_tool_is_told_what_to_do(project: Path, elsewhere: Path) -> None:
+def test_without_a_tool_there_are_no_settings(project: Path, elsewhere: Path) -> None:
     (project / "scripted.json").unlink()
     done = editors(project, elsewhere, "vscode")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "`msp-bridge doctor` says what" in done.stderr
 
 
@@ -144,7 +144,7 @@ def test_write_makes_the_file(project: Path, elsewhere: Path) -> None:
     assert "nothing to change" in editors(project, elsewhere, "vscode", "--write").stdout
 
 
-def test_write_keeps_what_is_there_and_tells_what_it_replaces(project: Path, elsewhere: Path) -> None:
+def test_write_keeps_what_is_there_and_names_what_it_replaces(project: Path, elsewhere: Path) -> None:
     file = project / ".vscode/settings.json"
     file.parent.mkdir()
     file.write_text(f'// ours\n{{\n    "a": [1, 2,], // why\n    "{PREFIX}.watchPattern": "**/*.js",\n}}\n')
@@ -172,7 +172,7 @@ def test_write_leaves_what_it_does_not_understand(project: Path, elsewhere: Path
     file.parent.mkdir()
     file.write_bytes(text)
     done = editors(project, elsewhere, "vscode", "--write")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "was left as it is" in done.stderr
     assert "`msp-bridge editors vscode` prints" in done.stderr
     assert file.read_bytes() == text
@@ -308,7 +308,7 @@ def test_neovim_shows_what_survives(project: Path, elsewhere: Path, tmp_path: Pa
 
 
 @installed("nvim")
-def test_neovim_tells_what_is_wrong(project: Path, elsewhere: Path, tmp_path: Path) -> None:
+def test_neovim_shows_what_is_wrong(project: Path, elsewhere: Path, tmp_path: Path) -> None:
     plugin, drive, found = tmp_path / "msp-bridge.lua", tmp_path / "drive.lua", tmp_path / "found"
     plugin.write_text(editors(project, elsewhere, "neovim").stdout)
     (project / "scripted.json").unlink()

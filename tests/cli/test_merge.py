@@ -9,7 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from test_commands import SCHEMA, command, environment
+from support.command_line import command, environment
+from support.viewers import SCHEMA
 
 MUTANT = {
     "mutatorName": "plus",
@@ -70,7 +71,7 @@ def test_it_fails_below_the_threshold_of_the_whole(reports: Path, threshold: str
     assert (reports / "all.json").exists()
 
 
-def test_mutants_that_were_not_tested_are_told(reports: Path) -> None:
+def test_mutants_that_were_not_tested_are_counted(reports: Path) -> None:
     (reports / "3.json").write_text(report("c.py", "Pending"))
     done = merge(reports, "1.json", "3.json")
     assert done.returncode == 0
@@ -96,7 +97,7 @@ def test_mutants_that_were_not_tested_are_told(reports: Path) -> None:
 def test_what_can_not_be_merged_is_one_line_and_nothing_is_written(reports: Path, text: str, says: str) -> None:
     (reports / "bad.json").write_text(text)
     done = merge(reports, "1.json", "bad.json", "--json", "all.json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("msp-bridge: ")
     assert done.stderr.count("\n") == 1
     assert says in done.stderr
@@ -110,7 +111,7 @@ def test_a_file_that_is_not_there_is_one_line(reports: Path) -> None:
 
 def test_a_file_that_can_not_be_read_is_one_line(reports: Path) -> None:
     done = merge(reports, "x" * 300)
-    assert (done.returncode, done.stderr) == (1, f"msp-bridge: can't read {'x' * 300}: File name too long\n")
+    assert (done.returncode, done.stderr) == (2, f"msp-bridge: can't read {'x' * 300}: File name too long\n")
 
 
 def test_without_a_report_the_command_line_is_wrong(reports: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_commands import SCRIPT, bridge, script
+from support.command_line import SCRIPT, bridge, script
 
 from msp_bridge.cli.changes import EVERY_LINE, Changes, changed_lines
 from msp_bridge.model import Location, Mutant, Position
@@ -172,9 +172,9 @@ def test_git_writes_nothing_into_the_repository(project: Path) -> None:
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x", "", "main:a.py"])
 def test_an_unknown_revision_is_one_sentence(project: Path, revision: str) -> None:
     done = bridge(project, "run", f"--since={revision}")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == (
-        f"msp-bridge: --since: git knows no revision {revision!r} in {project}; "
+        f"msp-bridge: --since: git has no revision {revision!r} in {project}: "
         "if it is a remote branch, fetch it first\n"
     )
     assert not (project / "x").exists()
@@ -184,8 +184,8 @@ def test_a_history_without_a_common_ancestor_is_one_sentence(project: Path) -> N
     git(project, "checkout", "--quiet", "--orphan", "other")
     commit(project, c=TEXT)
     done = bridge(project, "run", "--since", "main")
-    assert done.returncode == 1
-    assert "main and HEAD have no common ancestor here; if the clone is shallow" in done.stderr
+    assert done.returncode == 2
+    assert "main and HEAD have no common ancestor here: if the clone is shallow" in done.stderr
 
 
 def test_no_repository_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +194,7 @@ def test_no_repository_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     root.mkdir()
     script(root)
     done = bridge(root, "run", "--since", "main")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith(f"msp-bridge: --since needs a git repository around {root}: not a git repository")
     assert done.stderr.count("\n") == 1
 

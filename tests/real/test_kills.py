@@ -32,7 +32,7 @@ VICTIMS = ("bridge", "tool", "tests")
 SOON = 0.4  # s; the latest moment after the first result
 
 
-def victim_of(kind: str, server: Server) -> psutil.Process:
+def victim_of(kind: str, server: Server, chance: random.Random) -> psutil.Process:
     """The process to kill: the server, a process that a supervisor has started, or one that such a process has started."""
     bridge = psutil.Process(server.process.pid)
     if kind == "bridge":
@@ -40,16 +40,16 @@ def victim_of(kind: str, server: Server) -> psutil.Process:
     supervisors = [supervisor for guard in bridge.children() for supervisor in guard.children()]
     tools = [tool for supervisor in supervisors for tool in supervisor.children()]
     below = [process for tool in tools for process in tool.children(recursive=True)]
-    return random.choice(below if kind == "tests" and below else tools)
+    return chance.choice(below if kind == "tests" and below else tools)
 
 
-async def killed(kind: str, moment: float, server: Server, client: Client) -> None:
+async def killed(kind: str, chance: random.Random, server: Server, client: Client) -> None:
     """Start a whole run, and kill while it goes."""
     running = await client.ask("mutationTest", {})
     await client.some_progress()
-    await asyncio.sleep(moment)
+    await asyncio.sleep(chance.uniform(0, SOON))
     with contextlib.suppress(psutil.NoSuchProcess, IndexError):  # it ended of its own accord a moment ago
-        victim_of(kind, server).kill()
+        victim_of(kind, server, chance).kill()
     if kind == "bridge":
         await server.exited()
         return
@@ -71,7 +71,9 @@ async def test_a_kill_at_any_moment_changes_no_byte_and_leaves_no_process(adapte
         assert MODULES.is_dir(), f"{MODULES} is missing: `make test` installs it"
         (root / "node_modules").symlink_to(MODULES)  # a link is not followed: what is installed doesn't count
     tree = TreeState.of(root)
-    moments = random.Random(adapter)
+    seed = int(os.environ.get("MSP_BRIDGE_SEED") or random.randrange(2**32))
+    print(f"MSP_BRIDGE_SEED={seed}")  # pytest shows it when the test fails
+    chance = random.Random(seed)
     running = Running()
     for number in range(KILLS):
         kind = VICTIMS[number % len(VICTIMS)]
@@ -80,7 +82,7 @@ async def test_a_kill_at_any_moment_changes_no_byte_and_leaves_no_process(adapte
             assert server.process.stdout is not None
             client = Client(ReaderWriter(server.process.stdout, server.process.stdin))
             watching = asyncio.create_task(asyncio.to_thread(running.look))
-            await killed(kind, moments.uniform(0, SOON), server, client)
+            await killed(kind, chance, server, client)
             await watching
             running.look()
             server.process.stdin.close()

@@ -12,14 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 from support.chromium import needs_chromium, tab
-from support.viewers import killed, mutant, needs_npm, npm_install, reported, survived
+from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.jsonrpc.json_text import dump
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.html import EVENTS, page
 from msp_bridge.reports.live import LivePage
-from msp_bridge.reports.schema import outcome
-from msp_bridge.reports.viewer import Viewer
+from msp_bridge.reports.standard import outcome
 
 PAGE = b"<p>the page</p>"
 
@@ -194,13 +193,11 @@ async def test_a_run_that_fails_waits_for_no_browser() -> None:
 
 
 @needs_chromium
-@needs_npm
 async def test_a_browser_shows_the_results_as_they_come(tmp_path: Path) -> None:
-    viewer = Viewer.find(npm_install(tmp_path / "npm"))
     tested = [killed("src/cart.py"), survived("src/cart.py", 1, "*"), killed("src/cart.py", 1, "/")]
     pending = [Result(result.mutant, Status.PENDING) for result in tested]
     report = reported(tmp_path / "shop", *pending)
-    live = LivePage(page(dump(report), viewer, "Mutation report of shop", live=True))
+    live = LivePage(page(dump(report), "Mutation report of shop", live=True))
     async with tab(tmp_path) as browser:
         async with live:
             live.show(outcome(tested[0]))  # before the page is open

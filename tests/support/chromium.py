@@ -30,8 +30,8 @@ OPTIONS = [
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 ]
-LOOK = 0.05  # s between two looks at a page
-PATIENCE = 60.0  # s
+LOOK_S = 0.05  # s between two looks at a page
+PAGE_TIMEOUT_S = 60.0  # s
 
 needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="needs a browser: chromium is not installed")
 
@@ -41,36 +41,22 @@ class Tab:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket, self._numbers = socket, itertools.count(1)
-        self._network: dict[str, bytes] = {}
 
     async def call(self, method: str, **params: Any) -> Any:
         number = await self._send(method, params)
         while True:
             answer = await self._socket.receive_json()
-            if answer.get("method") == "Fetch.requestPaused":
-                await self._answer(answer["params"])
-            elif answer.get("id") == number:
+            if answer.get("id") == number:
                 assert "error" not in answer, answer
                 return answer["result"]
 
-    async def pretend(self, url: str, body: bytes) -> None:
-        """From now on the whole network is one script, at `url`."""
-        self._network[url] = body
-        await self.call("Fetch.enable", patterns=[{"urlPattern": "http*"}])
-
-    async def _answer(self, request: dict[str, Any]) -> None:
-        body = self._network.get(request["request"]["url"])
-        if body is None:
-            await self._send("Fetch.failRequest", {"requestId": request["requestId"], "errorReason": "Failed"})
-            return
-        headers = {"Content-Type": "text/javascript", "Access-Control-Allow-Origin": "*"}
-        response = {
-            "requestId": request["requestId"],
-            "responseCode": 200,
-            "responseHeaders": [{"name": name, "value": value} for name, value in headers.items()],
-            "body": base64.b64encode(body).decode(),
-        }
-        await self._send("Fetch.fulfillRequest", response)
+    async def no_network(self) -> None:
+        """From now on every request to a network fails."""
+        await self.call("Network.enable")
+        await self.call(
+            "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
+        )
+        await self.call("Network.setBlockedURLs", urls=["http://*", "https://*"])
 
     async def _send(self, method: str, params: dict[str, Any]) -> int:
         number = next(self._numbers)
@@ -95,9 +81,9 @@ class Tab:
         """The text, as soon as all `parts` are in it."""
         text = ""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PAGE_TIMEOUT_S):
                 while not text or not all(part in text for part in parts):
-                    await asyncio.sleep(LOOK)
+                    await asyncio.sleep(LOOK_S)
                     text = await self.text()
         except TimeoutError:
             raise AssertionError(f"the page never showed all of {parts}, but: {text}") from None
@@ -137,8 +123,9 @@ async def tab(directory: Path) -> AsyncIterator[Tab]:
 
 
 async def _port(file: Path, browser: ProcessTree) -> int:
-    while True:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            return int(file.read_text().splitlines()[0])
-        assert browser.returncode is None, browser.errors
-        await asyncio.sleep(LOOK)
+    async with asyncio.timeout(PAGE_TIMEOUT_S):
+        while True:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                return int(file.read_text().splitlines()[0])
+            assert browser.returncode is None, browser.errors
+            await asyncio.sleep(LOOK_S)

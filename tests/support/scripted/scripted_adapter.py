@@ -21,7 +21,8 @@ and a mutant is tested as the script said when it was discovered:
      "warm": "hang",                     and one that stays until the adapter is closed
      "lines": true}                      each result waits for a line of the tool, which is its status reason
 
-FAULTS are any of `after` (a gate), `say` (a text that is printed), `raises` ([kind, message]), `end_after` (a gate that cleaning
+FAULTS are any of `after` (a gate), `say` (a text that is printed), `failing` (tests that fail without any mutant, with what they
+print), `raises` ([kind, message]), `end_after` (a gate that cleaning
 up waits for), `invents` (true: a mutant or result that nobody asked for), `writes` (a file in the project), `columns` (a
 number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
 mutants are started at once).
@@ -33,6 +34,7 @@ import asyncio
 import contextlib
 import fnmatch
 import json
+import logging
 import os
 import sys
 import time
@@ -44,6 +46,7 @@ from attrs import evolve, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
+    BaselineError,
     ConfigurationError,
     Finding,
     Location,
@@ -54,14 +57,22 @@ from msp_bridge.adapter import (
     Scope,
     Status,
     ToolError,
+    log_failing_tests,
 )
 from msp_bridge.processes import ProcessTree
 from msp_bridge.source import SourceText
 
 SCRIPT = "scripted.json"
 LOOK = 0.005  # s between two looks at a gate
+log = logging.getLogger(__name__)
+
 TOOLS = Path(__file__).with_name("scripted_tools.py")
-ERRORS = {"ToolError": ToolError, "ConfigurationError": ConfigurationError, "RuntimeError": RuntimeError}
+ERRORS = {
+    "ToolError": ToolError,
+    "ConfigurationError": ConfigurationError,
+    "RuntimeError": RuntimeError,
+    "ValueError": ValueError,
+}
 
 
 @frozen
@@ -197,9 +208,13 @@ class Scripted:
             os.write(1, faults["say"].encode())
         if "writes" in faults:
             (self._project.root / faults["writes"]).write_text("written\n")
+        failing = faults.get("failing", {})
         if "raises" in faults:
             kind, text = faults["raises"]
+            if kind == "BaselineError":
+                raise BaselineError(text, "fix the tests first", list(failing), next(iter(failing.values()), ""))
             raise ERRORS[kind](text)
+        log_failing_tests(log, failing)
 
     @contextlib.asynccontextmanager
     async def _tool(self, script: dict[str, Any], faults: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:

@@ -1,18 +1,21 @@
-"""The JSON report validates against the published schema, and says what the results say."""
+"""A report validates against the published schema, and has what the results have; what is no report is named."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import orjson
 import pytest
+from support.viewers import SCHEMA, SCHEMA_FILE, killed, reported
 
 from msp_bridge.model import Location, Mutant, Position, Result, Status
-from msp_bridge.reports.schema import report
+from msp_bridge.reports.standard import invalid, report
 
-SCHEMA = json.loads((Path(__file__).parent / "mutation-testing-report-schema.json").read_text())
+PUBLISHED = "404575e9264686dbf85c399f6531fdb489bebc3146e7e1d793b8083bc6a041ae"  # of the file in the npm package
 
 
 def mutant(path: str = "src/shop.py", line: int = 1, replacement: str = "-") -> Mutant:
@@ -42,7 +45,7 @@ def test_every_status_is_valid(project: Path, status: Status) -> None:
     assert made["files"]["src/shop.py"]["mutants"][0]["status"] == status.value
 
 
-def test_a_full_result_keeps_all_that_it_tells(project: Path) -> None:
+def test_a_full_result_keeps_all_fields(project: Path) -> None:
     result = Result(
         mutant(),
         Status.KILLED,
@@ -93,3 +96,42 @@ def test_mutants_stand_in_the_order_of_their_places(project: Path) -> None:
     results = [Result(mutant(line=line), Status.SURVIVED) for line in (3, 1, 2)]
     made = valid_report(project, *results)
     assert [found["location"]["start"]["line"] for found in made["files"]["src/shop.py"]["mutants"]] == [1, 2, 3]
+
+
+def test_a_name_that_is_not_utf_8_makes_a_report_that_every_parser_reads(tmp_path: Path) -> None:
+    root = tmp_path / "caf\udce9"
+    root.mkdir()
+    made = report(root, [Result(mutant("\udcff.py"), Status.SURVIVED, status_reason="\ud800")])
+    parsed = orjson.loads(orjson.dumps(made))
+    assert parsed["projectRoot"].endswith("caf\\udce9")
+    assert list(parsed["files"]) == ["\\udcff.py"]
+    assert parsed["files"]["\\udcff.py"]["mutants"][0]["statusReason"] == "\\ud800"
+
+
+def test_the_schema_is_the_published_one() -> None:
+    assert hashlib.sha256(SCHEMA_FILE.read_bytes()).hexdigest() == PUBLISHED
+
+
+def test_our_own_reports_are_valid(tmp_path: Path) -> None:
+    report = reported(tmp_path, killed(killed_by=("t.py::test_a",)), shard={"number": 1})
+    assert invalid([report]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ([], "the report must be object"),
+        ({"files": {}}, "the report must contain ['schemaVersion', 'thresholds'] properties"),
+    ],
+)
+def test_what_is_no_report_at_all_is_named(value: Any, says: str) -> None:
+    assert invalid([value]) == [says]
+
+
+def test_the_place_of_a_fault_is_named(tmp_path: Path) -> None:
+    report = reported(tmp_path, killed())
+    odd = json.loads(json.dumps(report).replace('"Killed"', '"Dead"'))
+    good, bad = invalid([report, odd])
+    assert good is None
+    assert bad is not None
+    assert bad.startswith("files.shop.py.mutants[0].status must be one of ['Killed', ")

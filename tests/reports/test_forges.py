@@ -1,14 +1,15 @@
-"""GitHub's annotations and summary, which no text of a project can break out of."""
+"""What GitHub and GitLab read: each missed mutant on its lines, and no text of a project breaks out of its place."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from attrs import evolve
 from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Location, Position, Result, Status
-from msp_bridge.reports.github import MAX_FILES, summary, warnings
+from msp_bridge.reports.forges import MAX_FILES, code_quality, sarif, summary, warnings
 
 
 def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:
@@ -61,3 +62,35 @@ def test_the_summary_of_nothing_says_so(tmp_path: Path) -> None:
 def test_a_long_summary_is_cut_and_says_so(tmp_path: Path) -> None:
     results = [survived(f"{number}.py") for number in range(MAX_FILES + 5)]
     assert summary(reported(tmp_path, *results)).endswith("| … 5 more files | | |\n")
+
+
+def test_sarif_has_a_result_for_each_missed_mutant(tmp_path: Path) -> None:
+    missed = survived("a b.py")
+    log = json.loads(sarif(reported(tmp_path, missed, killed("c.py")), "packages/shop/"))
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    assert log["version"] == "2.1.0"
+    assert result["ruleId"] == "Survived"
+    assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert result["message"]["text"] == "plus: No test notices this change:\n- a = b + c\n+ a = b - c"
+    assert result["partialFingerprints"] == {"mutantId/v1": missed.mutant.id}
+    assert result["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {"uri": "packages/shop/a%20b.py"},
+                "region": {"startLine": 1, "startColumn": 7, "endLine": 1, "endColumn": 8},
+            }
+        }
+    ]
+
+
+def test_code_quality_has_an_issue_for_each_missed_mutant(tmp_path: Path) -> None:
+    uncovered = Result(mutant("b.py"), Status.NO_COVERAGE)
+    issues = json.loads(code_quality(reported(tmp_path, killed("a.py"), uncovered, survived()), "api/"))
+    assert [(issue["severity"], issue["location"]) for issue in issues] == [
+        ("info", {"path": "api/b.py", "lines": {"begin": 1, "end": 1}}),
+        ("minor", {"path": "api/shop.py", "lines": {"begin": 1, "end": 1}}),
+    ]
+    assert issues[0]["fingerprint"] == uncovered.mutant.id
+    assert issues[0]["check_name"] == "plus"
+    assert issues[0]["description"].startswith("NoCoverage: plus. No test reaches this line")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.cli.browser import live_page
-from msp_bridge.reports.schema import report
+from msp_bridge.cli.outputs import live_page
+from msp_bridge.reports.standard import report
 
 OPENING = 0.1  # s: nobody will come
 
@@ -43,7 +43,7 @@ async def test_in_a_terminal_with_a_screen_the_page_opens(
     assert capsys.readouterr().err == f"msp-bridge: the report fills at {url}\n"
 
 
-async def test_without_a_terminal_the_url_is_told_and_nothing_opens(
+async def test_without_a_terminal_the_url_is_printed_and_nothing_opens(
     tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = await shown(tmp_path)

@@ -1,15 +1,48 @@
-"""Diff: the lines that a mutant changes, before and after."""
+"""What every report says of results: the mutation score, and the lines that a mutant changes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from msp_bridge.model import Mutant
+from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.source import SourceText
 
-MAX_LINES = 12  # of each side: a whole function removed is told well enough by its beginning
+MAX_LINES = 12  # of each side: the beginning of a long replacement is enough to recognise it
+
+
+@define
+class Score:
+    """Counts results as they come (mutation-testing-elements, "Mutant states and metrics")."""
+
+    counts: Counter[Status] = field(factory=Counter)
+
+    @classmethod
+    def of(cls, results: Iterable[Result]) -> Score:
+        """The score of `results`."""
+        return cls(Counter(result.status for result in results))
+
+    def add(self, result: Result) -> None:
+        """Count one more."""
+        self.counts[result.status] += 1
+
+    @property
+    def detected(self) -> int:
+        """Mutants that the tests noticed."""
+        return sum(count for status, count in self.counts.items() if status.detected)
+
+    @property
+    def undetected(self) -> int:
+        """Mutants that the tests missed."""
+        return sum(count for status, count in self.counts.items() if status.undetected)
+
+    @property
+    def percent(self) -> float | None:
+        """Detected of detected and undetected; None when there are neither. Errors and ignored mutants don't count."""
+        tested = self.detected + self.undetected
+        return 100 * self.detected / tested if tested else None
 
 
 @frozen

@@ -1,0 +1,71 @@
+"""`msp-bridge cache`: what the bridge keeps for each project outside of it, and its removal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.reports.text import one_line
+from msp_bridge.workspace.tree import cache_home
+
+
+@click.command("cache")
+@click.argument("action", type=click.Choice(["show", "clear"]), default="show")
+def command(action: str) -> None:
+    """Show what is cached for each project, or clear it: private copies, what was measured, and generated mutants.
+
+    The cache is in your user cache directory, or in $MSP_BRIDGE_CACHE. Clearing it loses nothing but time; don't clear
+    it while the bridge runs.
+    """
+    home = cache_home()
+    entries = [(entry, _size(entry)) for entry in sorted(_entries(home))]
+    if action == "clear":
+        for entry, _ in entries:
+            _remove(entry)
+    else:
+        table = Table("Project", "Size", "Last used", box=None, padding=(0, 2, 0, 0))
+        for entry, size in entries:
+            used = time.strftime("%Y-%m-%d", time.localtime(entry.stat().st_mtime))
+            table.add_row(one_line(entry.name), decimal(size), used)
+        if entries:
+            Console(highlight=False, markup=False).print(table)
+    total = decimal(sum(size for _, size in entries))
+    click.echo(f"{total} {'cleared from' if action == 'clear' else 'in'} {home}")
+
+
+def _entries(home: Path) -> Iterator[Path]:
+    try:
+        yield from (entry for entry in home.iterdir() if entry.is_dir() and not entry.is_symlink())
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise ConfigurationError(f"can't read {home}: {error.strerror}") from None
+
+
+def _size(directory: Path) -> int:
+    """Bytes of the files below it, a file with several links once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except OSError:  # gone meanwhile
+                continue
+            sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
+
+
+def _remove(entry: Path) -> None:
+    try:
+        shutil.rmtree(entry)
+    except OSError as error:
+        raise ConfigurationError(f"can't remove {error.filename or entry}: {error.strerror}") from None

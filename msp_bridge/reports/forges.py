@@ -1,0 +1,151 @@
+"""GitHub and GitLab: annotations, a job summary, SARIF, and Code Quality; each shows missed mutants on their lines.
+
+- Workflow commands: https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
+- SARIF 2.1.0, also of other code scanners: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+- Code Quality: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+
+`prefix` leads from the repository's root to the report's, "" or with a `/` at its end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+from urllib.parse import quote
+
+import msp_bridge
+from msp_bridge.model import Status
+from msp_bridge.reports.results import Score
+from msp_bridge.reports.standard import Entry, Report, entries
+
+MESSAGES = {
+    Status.SURVIVED: "No test notices this change",
+    Status.NO_COVERAGE: "No test reaches this line; none would notice this change",
+}
+SEVERITIES = {Status.SURVIVED: "minor", Status.NO_COVERAGE: "info"}
+MAX_FILES = 100  # rows of the summary: GitHub rejects one of more than 1 MiB
+SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+
+def warnings(report: Report, prefix: str = "") -> Iterator[str]:
+    """A workflow command of GitHub Actions for each missed mutant: a warning on its lines."""
+    for entry in _missed(report):
+        yield _warning(entry, prefix)
+
+
+def summary(report: Report) -> str:
+    """Markdown: the score, the count of each status, and the files in which most is missed."""
+    by_file = [
+        (path, Score.of(entry.result for entry in found))
+        for path, found in groupby(entries(report), key=lambda entry: entry.result.mutant.path)
+    ]
+    total = Score()
+    for _, score in by_file:
+        total.counts.update(score.counts)
+    counts = ", ".join(f"{total.counts[status]} {status.value}" for status in Status if total.counts[status])
+    lines = [f"### Mutation score: {_percent(total)}", "", counts or "There are no mutants.", ""]
+    return "\n".join([*lines, *_table([row for row in by_file if row[1].undetected])]) + "\n"
+
+
+def sarif(report: Report, prefix: str = "") -> bytes:
+    """SARIF 2.1.0: a result for each missed mutant, by which GitHub's code scanning recognises it the next time."""
+    rules = [
+        {"id": status.value, "shortDescription": {"text": text}, "defaultConfiguration": {"level": "warning"}}
+        for status, text in MESSAGES.items()
+    ]
+    driver = {"name": "msp-bridge", "version": msp_bridge.__version__, "rules": rules}
+    results = [_sarif_result(entry, prefix) for entry in _missed(report)]
+    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
+    return _json({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def code_quality(report: Report, prefix: str = "") -> bytes:
+    """GitLab's Code Quality report: an issue for each missed mutant."""
+    return _json(
+        [
+            {
+                "description": f"{_title(entry)}. {_message(entry)}",
+                "check_name": entry.result.mutant.mutator,
+                "fingerprint": entry.result.mutant.id,
+                "severity": SEVERITIES[entry.result.status],
+                "location": {"path": prefix + entry.result.mutant.path, "lines": _lines(entry)},
+            }
+            for entry in _missed(report)
+        ]
+    )
+
+
+def _missed(report: Report) -> Iterator[Entry]:
+    return (entry for entry in entries(report) if entry.result.status in MESSAGES)
+
+
+def _title(entry: Entry) -> str:
+    return f"{entry.result.status.value}: {entry.result.mutant.mutator}"
+
+
+def _message(entry: Entry) -> str:
+    message = MESSAGES[entry.result.status]
+    return f"{message}:\n{entry.diff_text}" if entry.diff else f"{message}."
+
+
+def _warning(entry: Entry, prefix: str) -> str:
+    mutant = entry.result.mutant
+    start, end = mutant.location.start, mutant.location.end
+    places = {"file": prefix + mutant.path, "line": start.line, "endLine": end.line}
+    if start.line == end.line:  # GitHub takes columns only within a line
+        places |= {"col": start.column, "endColumn": end.column}
+    places["title"] = _title(entry)
+    properties = ",".join(f"{name}={_property(str(value))}" for name, value in places.items())
+    return f"::warning {properties}::{_data(_message(entry))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
+    if not rows:
+        return
+    yield from ("| file | score | missed |", "|---|---|---|")
+    worst = sorted(rows, key=lambda row: -row[1].undetected)
+    for path, score in worst[:MAX_FILES]:
+        yield f"| {_cell(path)} | {_percent(score)} | {score.undetected} |"
+    if len(rows) > MAX_FILES:
+        yield f"| … {len(rows) - MAX_FILES} more files | | |"
+
+
+def _percent(score: Score) -> str:
+    return "-" if score.percent is None else f"{score.percent:.1f} %"
+
+
+def _cell(text: str) -> str:
+    special = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " ", "\r": " "})
+    return text.translate(special)
+
+
+def _sarif_result(entry: Entry, prefix: str) -> Mapping[str, Any]:
+    mutant = entry.result.mutant
+    start, end = mutant.location.start, mutant.location.end
+    region = {"startLine": start.line, "startColumn": start.column, "endLine": end.line, "endColumn": end.column}
+    place = {"artifactLocation": {"uri": quote(prefix + mutant.path)}, "region": region}
+    return {
+        "ruleId": entry.result.status.value,
+        "message": {"text": f"{mutant.mutator}: {_message(entry)}"},
+        "locations": [{"physicalLocation": place}],
+        "partialFingerprints": {"mutantId/v1": mutant.id},
+    }
+
+
+def _lines(entry: Entry) -> Mapping[str, int]:
+    location = entry.result.mutant.location
+    return {"begin": location.start.line, "end": location.end.line}
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"

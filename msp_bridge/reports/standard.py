@@ -1,0 +1,194 @@
+"""The standard format of mutation testing reports, version 2: written, read back, and checked by its schema.
+
+The standard HTML viewer and dashboards read it. `mutation-testing-report-schema.json` is the schema of the npm package
+`mutation-testing-report-schema` 3.8.4 (Apache-2.0), unchanged.
+https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/report-schema
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from attrs import frozen
+
+import msp_bridge
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.reports.results import Diff
+from msp_bridge.reports.text import encodable
+from msp_bridge.source import SourceText
+
+SCHEMA = "mutation-testing-report-schema.json"
+Report = Mapping[str, Any]  # a valid report, as json.loads gives it
+THRESHOLDS = {"high": 80, "low": 60}  # the colours of the viewer; StrykerJS's defaults
+LANGUAGES = {  # as Prism names them; the others are named by their suffix
+    **dict.fromkeys((".py", ".pyi"), "python"),
+    **dict.fromkeys((".js", ".cjs", ".mjs"), "javascript"),
+    **dict.fromkeys((".ts", ".cts", ".mts"), "typescript"),
+    ".cs": "cs",
+    ".rs": "rust",
+}
+
+
+def report(root: Path, results: Sequence[Result], config: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The report of `results` on the project at `root`, whose sources are read now; `config` says how it was run."""
+    by_path: dict[str, list[Result]] = {}
+    for result in sorted(results, key=lambda result: (result.mutant.path, result.mutant.location.start)):
+        by_path.setdefault(result.mutant.path, []).append(result)
+    made = {
+        "schemaVersion": "2",
+        "thresholds": THRESHOLDS,
+        "projectRoot": str(root),
+        "framework": {"name": "msp-bridge", "version": msp_bridge.__version__},
+        "files": {path: _file(root / path, of_file) for path, of_file in by_path.items()},
+        "testFiles": _test_files(results),
+        **({"config": dict(config)} if config else {}),
+    }
+    return cast("dict[str, Any]", _encodable(made))
+
+
+def outcome(result: Result) -> dict[str, Any]:
+    """What a result adds to its mutant, in the fields of the format, with the mutant's id."""
+    fields = {
+        "id": result.mutant.id,
+        "status": result.status.value,
+        "statusReason": result.status_reason,
+        "static": result.static,
+        "duration": result.duration,
+        "coveredBy": result.covered_by,
+        "killedBy": result.killed_by,
+        "testsCompleted": result.tests_completed,
+    }
+    return {name: _encodable(value) for name, value in fields.items() if value is not None}
+
+
+@frozen
+class Entry:
+    """One mutant: its result, and what it changes, as far as the report has the source."""
+
+    result: Result
+    diff: tuple[tuple[str, str], ...]  # pairs of sign and line, as of Diff.lines
+
+    @property
+    def diff_text(self) -> str:
+        """The diff, a line each."""
+        return "\n".join(f"{sign} {line}" for sign, line in self.diff)
+
+
+def entries(report: Mapping[str, Any]) -> Iterator[Entry]:
+    """Every mutant of a valid report, file by file."""
+    for path, file in report["files"].items():
+        source = SourceText(file["source"])
+        for fields in file["mutants"]:
+            result = _result_of(path, fields)
+            yield Entry(result, _diff(source, result.mutant) if "replacement" in fields else ())
+
+
+def location(fields: Mapping[str, Any]) -> Location:
+    """A location of the format."""
+    start, end = fields["start"], fields["end"]
+    return Location(Position(start["line"], start["column"]), Position(end["line"], end["column"]))
+
+
+def invalid(values: list[Any]) -> list[str | None]:
+    """Of each value: what is wrong with it, or None."""
+    import fastjsonschema  # only `merge` validates
+
+    validate = fastjsonschema.compile(json.loads(files(__package__).joinpath(SCHEMA).read_bytes()), use_default=False)
+    return [_wrong(validate, value) for value in values]
+
+
+def _encodable(value: Any) -> Any:
+    """Without lone surrogates, which names that are not UTF-8 have: many JSON parsers refuse them."""
+    match value:
+        case str():
+            return encodable(value)
+        case dict():
+            return {encodable(key): _encodable(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_encodable(item) for item in value]
+    return value
+
+
+def _file(file: Path, results: Iterable[Result]) -> dict[str, Any]:
+    try:
+        source = SourceText.read(file).text
+    except (OSError, UnicodeDecodeError) as error:
+        source = f"(the source could not be read: {error})"
+    return {
+        "language": LANGUAGES.get(file.suffix, file.suffix.removeprefix(".")),
+        "source": source,
+        "mutants": [_mutant(result) for result in results],
+    }
+
+
+def _mutant(result: Result) -> dict[str, Any]:
+    mutant = result.mutant
+    description = {} if mutant.description is None else {"description": mutant.description}
+    return {
+        "mutatorName": mutant.mutator,
+        "location": _location(mutant.location),
+        "replacement": mutant.replacement,
+        **description,
+        **outcome(result),
+    }
+
+
+def _location(location: Location) -> dict[str, Any]:
+    start, end = location.start, location.end
+    return {"start": {"line": start.line, "column": start.column}, "end": {"line": end.line, "column": end.column}}
+
+
+def _test_files(results: Iterable[Result]) -> dict[str, Any]:
+    """The tests that the results name, by the file that pytest's node ids begin with."""
+    names = {name for result in results for name in (*(result.covered_by or ()), *(result.killed_by or ()))}
+    files: dict[str, Any] = {}
+    for name in sorted(names):
+        file, separator, test = name.partition("::")
+        path = PurePosixPath(file).as_posix() if separator else ""
+        files.setdefault(path, {"tests": []})["tests"].append({"id": name, "name": test or name})
+    return files
+
+
+def _result_of(path: str, fields: Mapping[str, Any]) -> Result:
+    mutant = Mutant(
+        path,
+        fields["mutatorName"],
+        location(fields["location"]),
+        fields.get("replacement", ""),
+        fields.get("description"),
+    )
+    return Result(
+        mutant,
+        Status(fields["status"]),
+        duration=fields.get("duration"),
+        covered_by=_names(fields.get("coveredBy")),
+        killed_by=_names(fields.get("killedBy")),
+        static=fields.get("static"),
+        status_reason=fields.get("statusReason"),
+        tests_completed=fields.get("testsCompleted"),
+    )
+
+
+def _names(names: list[str] | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+def _diff(source: SourceText, mutant: Mutant) -> tuple[tuple[str, str], ...]:
+    try:
+        return tuple(Diff.of(source, mutant).lines())
+    except ValueError:  # the source is another one than the mutant's: edited during the run
+        return ()
+
+
+def _wrong(validate: Any, value: Any) -> str | None:
+    from fastjsonschema import JsonSchemaValueException
+
+    try:
+        validate(value)
+    except JsonSchemaValueException as error:
+        return str(error.message).replace("data", "the report", 1).replace("the report.", "", 1)
+    return None

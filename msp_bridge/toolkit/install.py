@@ -1,0 +1,66 @@
+"""The command that installs a Python package, as it must be typed in this very project and environment.
+
+`pip` is missing in environments that uv made, Debian's Python takes no packages, and what `pip` installs into a Poetry
+project is in no lock file. So the package manager is the one whose lock file is nearest above the project, within its
+repository; without one, the environment decides.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+LOCKS = {
+    "uv.lock": "uv add --dev",
+    "poetry.lock": "poetry add --group dev",
+    "pdm.lock": "pdm add --dev",
+    "Pipfile.lock": "pipenv install --dev",
+}
+VENV_CONFIG = "pyvenv.cfg"
+
+
+def python_install(python: Path, *requirements: str, root: Path | None = None) -> str:
+    """The command, to be typed in `root`, that installs `requirements` where `python` (absolute) finds them.
+
+    `root` is the project's; without it, the directory around the interpreter's environment.
+    """
+    what, environment = shlex.join(requirements), python.parent.parent
+    is_virtual = (environment / VENV_CONFIG).is_file()
+    if root is None and is_virtual:
+        root = environment.parent
+    for directory in () if root is None else _upwards(root):
+        for lock, command in LOCKS.items():
+            if (directory / lock).is_file():
+                return f"{command} {what}"
+    if is_virtual and _made_by_uv(environment):
+        return f"uv pip install --python {shlex.quote(str(python))} {what}"
+    if not is_virtual and any(environment.glob("lib/python3*/EXTERNALLY-MANAGED")):
+        return f"{shlex.quote(str(python))} -m venv .venv && .venv/bin/python -m pip install {what}"
+    return f"{shlex.quote(str(python))} -m pip install {what}"
+
+
+def own_install(*requirements: str) -> str:
+    """The command that installs `requirements` into the environment in which the bridge itself runs."""
+    prefix = Path(sys.prefix)
+    if prefix.parent.parts[-2:] == ("pipx", "venvs"):
+        return f"pipx inject {prefix.name} {shlex.join(requirements)}"
+    if prefix.parent.parts[-2:] == ("uv", "tools"):
+        return f"uv tool install {prefix.name} {' '.join(f'--with {shlex.quote(each)}' for each in requirements)}"
+    return python_install(Path(sys.executable), *requirements)
+
+
+def _upwards(root: Path) -> Iterator[Path]:
+    """`root` and the directories above it, up to the root of its repository; without one, only `root`."""
+    directories = [root, *root.parents]
+    top = next((number for number, directory in enumerate(directories) if (directory / ".git").exists()), 0)
+    yield from directories[: top + 1]
+
+
+def _made_by_uv(environment: Path) -> bool:
+    try:
+        lines = (environment / VENV_CONFIG).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return False
+    return any(line.partition("=")[0].strip() == "uv" for line in lines)
