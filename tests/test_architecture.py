@@ -18,7 +18,19 @@ FILES = sorted(
     for file in (HERE / room).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
-API = {"adapter", "concurrency", "counts", "errors", "jsonrpc", "model", "processes", "reading", "source", "toolkit"}
+API = {
+    "adapter",
+    "concurrency",
+    "counts",
+    "errors",
+    "jsonrpc",
+    "model",
+    "processes",
+    "python_engine",
+    "reading",
+    "source",
+    "toolkit",
+}
 MAY = {  # what each room may import of ours, besides itself
     "access": {"errors", "jsonrpc"},
     "jsonrpc": {"errors", "processes"},
@@ -31,7 +43,17 @@ MAY = {  # what each room may import of ours, besides itself
     "source": {"model", "reading"},
     "adapter": {"errors", "model"},
     "processes": {"concurrency", "errors"},
-    "python_engine": {"concurrency", "errors", "model", "processes", "reading", "source", "toolkit"},
+    "python_engine": {
+        "adapter",
+        "concurrency",
+        "counts",
+        "errors",
+        "model",
+        "processes",
+        "reading",
+        "source",
+        "toolkit",
+    },
     "toolkit": {"concurrency", "errors", "ignored", "processes"},
     "dialects": {"model", "jsonrpc", "workspace.selection"},
     "workspace": {"adapter", "concurrency", "errors", "ignored", "model", "reading"},

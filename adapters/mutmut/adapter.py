@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.python_engine import PythonEngine
 from msp_bridge.toolkit.install import python_install
 
 from .diagnosis import diagnose
 from .discovery import Discovery
 from .installation import REQUIREMENTS, Installation, is_installed
-from .settings import NAMES, config_file_of, environment_of, is_configured, place_of_options
-from .testing import Testing
+from .settings import NAMES, config_file_of, is_configured, place_of_options
 
 
 class Mutmut:
-    """mutmut on one project: its mutants, its rules and its words, and our own judge.
+    """mutmut on one project: its mutants and its rules, tested by the Python engine.
 
     `mutmut run` can't stream, and is wrong where code runs at import, where tests leave state behind, and where its
-    stats are stale. Here each mutant gets the status that a fresh process gives with the mutant active from its start.
+    stats are stale. Here each mutant gets the status that a fresh process with the mutated file gives.
     """
 
     name: ClassVar[str] = "mutmut"
@@ -33,7 +33,7 @@ class Mutmut:
         self._project = project
         self._lock = asyncio.Lock()
         self._discovery: Discovery | None = None
-        self._testing: Testing | None = None
+        self._engine = PythonEngine(project)
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -61,7 +61,7 @@ class Mutmut:
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """See `Adapter.discover`."""
-        discovery, _ = await self._parts()
+        discovery = await self._discover()
         async with aclosing(discovery.mutants(scope)) as mutants:
             async for mutant in mutants:
                 yield mutant
@@ -70,37 +70,33 @@ class Mutmut:
         """See `Adapter.test`."""
         if not mutants:
             return
-        _, testing = await self._parts()
-        async with aclosing(testing.test(mutants)) as results:
+        plan = await (await self._discover()).plan()
+        async with aclosing(self._engine.test(mutants, plan)) as results:
             async for result in results:
                 yield result
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """See `Adapter.diagnose`."""
-        async with aclosing(diagnose(self._project, self._parts)) as findings:
+        async with aclosing(diagnose(self._project, self._discover, self._engine)) as findings:
             async for finding in findings:
                 yield finding
 
     async def aclose(self) -> None:
         """End every process."""
-        if self._testing is not None:
-            await self._testing.aclose()
+        await self._engine.aclose()
         if self._discovery is not None:
             await self._discovery.aclose()
 
-    async def _parts(self) -> tuple[Discovery, Testing]:
+    async def _discover(self) -> Discovery:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""
         async with self._lock:
-            if self._discovery is None or self._testing is None:
+            if self._discovery is None:
                 project = self._project
                 config_file = config_file_of(project)
                 installation = await Installation.look(project.python, project.root)
                 installation.check()
-                python = installation.executable
-                env = environment_of(python, project.cache)
-                self._discovery = Discovery(project.root, project.cache, python, config_file, env)
-                self._testing = Testing(self._discovery, project, python, config_file, env)
-            return self._discovery, self._testing
+                self._discovery = Discovery(project.root, project.cache, installation.executable, config_file)
+            return self._discovery
 
 
 def _has_mutmut(project: Project) -> bool:

@@ -6,39 +6,42 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.counts import counted
+from msp_bridge.python_engine import PythonEngine
 
 from .discovery import Discovery, NoSources
-from .host import UNUSED
 from .installation import Installation
 from .settings import NAMES, config_file_of, holds_configuration, place_of_options
-from .testing import Testing
+
+UNUSED = {
+    "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",
+    "type_check_command": "mutants are tested without a type checker",
+}
 
 
 async def diagnose(
-    project: Project, parts: Callable[[], Awaitable[tuple[Discovery, Testing]]]
+    project: Project, discover: Callable[[], Awaitable[Discovery]], engine: PythonEngine
 ) -> AsyncGenerator[Finding, None]:
     """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
     try:
         installation = await Installation.look(project.python, project.root)
     except BridgeError as error:
-        yield Finding(False, "interpreter", str(error), "set `python` to the project's interpreter")
+        yield Finding(False, "interpreter", error.problem, error.remedy)
         return
     yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
     if installation.fault is not None:
-        yield Finding(False, "mutmut", installation.fault, installation.remedy)
+        yield Finding(False, "mutmut", *installation.fault)
         return
     yield Finding(True, "mutmut", f"mutmut {installation.mutmut} with pytest {installation.pytest}")
     try:
-        discovery, testing = await parts()
-        found = await discovery.files()
+        discovery = await discover()
+        found, plan = await discovery.files(), await discovery.plan()
     except NoSources as error:
-        yield Finding(False, "sources", error.fault, error.remedy)
+        yield Finding(False, "sources", error.problem, error.remedy)
         return
     except BridgeError as error:
-        yield Finding(False, "configuration", str(error))
+        yield Finding(False, "configuration", error.problem, error.remedy)
         return
     place = place_of_options(project.root, config_file_of(project))
-    select_tests = f"set pytest_add_cli_args_test_selection in {place}"
     named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
     yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
     files = found["files"]
@@ -47,11 +50,12 @@ async def diagnose(
     for option in found["unused"]:
         yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
     try:
-        host = await testing.prepare()
+        host = await engine.prepare(plan)
     except BridgeError as error:
-        yield Finding(False, "tests", str(error), select_tests)
+        yield Finding(False, "tests", error.problem, error.remedy)
         return
     yield Finding(True, "tests", counted(host.size, "test"))
+    yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
     for test, why in host.failing.items():
         text = f"{test} fails without any mutant, and is left out: {why}"
-        yield Finding(False, "tests", text, f"mend it, or {select_tests}")
+        yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.metadata
-import json
 import re
 from collections.abc import Iterator
-from contextlib import aclosing
 from pathlib import Path
 
 from attrs import frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.processes import ProcessTree
+from msp_bridge.python_engine import start_program
 from msp_bridge.toolkit.install import python_install
 
-from .channel import GREETING, MARK, TARGET
-
+PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
 REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
@@ -25,7 +21,7 @@ REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
 
 @frozen
 class Installation:
-    """What the project's interpreter says of itself."""
+    """What the project's interpreter has installed."""
 
     executable: Path
     python: str
@@ -35,25 +31,23 @@ class Installation:
 
     @classmethod
     async def look(cls, python: Path | None, root: Path) -> Installation:
-        """Ask the interpreter; raises ToolError when there is none that runs."""
+        """Run the interpreter; raises ToolError when there is none that runs."""
         if python is None:
             raise ToolError(
-                f"no Python interpreter found for {root}: create an environment in .venv, "
-                "or name one with the setting `python`"
+                f"no Python interpreter found for {root}",
+                "create an environment in .venv, or name an interpreter with the setting `python`",
             )
-        async with ProcessTree.running(
-            [python, TARGET, "look", "{}"], cwd=root, env={"PYTHONDONTWRITEBYTECODE": "1"}
-        ) as tree:
-            try:
-                async with asyncio.timeout(GREETING), aclosing(tree.lines(after=MARK)) as lines:
-                    line = await anext(lines, None)
-            except (ToolError, TimeoutError) as error:
-                said = str(error) or f"it has said nothing within {GREETING:.0f} s"
-                raise ToolError(f"{python} doesn't run as Python 3.10 or later: {said}") from None
-        if line is None:
-            tail = (tree.errors.strip() or "no word from it").splitlines()[-1]
-            raise ToolError(f"{python} doesn't run as Python 3.10 or later: {tail}")
-        found = json.loads(line)
+        try:
+            process = await start_program(
+                python, "look", {}, name=str(python), cwd=root, env={"PYTHONDONTWRITEBYTECODE": "1"}, folder=PROGRAMS
+            )
+        except ToolError as error:
+            raise ToolError(
+                f"{python} doesn't run as Python 3.10 or later: {error.problem}",
+                "set `python` to the project's interpreter",
+            ) from None
+        found = process.greeting
+        await process.close()
         return cls(python, found["python"], found["mutmut"], found["pytest"], found["fork"])
 
     @property
@@ -62,28 +56,28 @@ class Installation:
         return python_install(self.executable, *REQUIREMENTS)
 
     @property
-    def fault(self) -> str | None:
-        """Why the bridge can't work with it, in one sentence with the next step."""
+    def fault(self) -> tuple[str, str] | None:
+        """Why the bridge can't work with it, and what to do."""
         if not self.fork:
-            return "mutmut doesn't run on Windows: use WSL"
+            return "mutmut doesn't run on Windows", "use WSL"
         if self.mutmut is None:
-            return f"mutmut isn't installed for {self.executable}: {self.remedy}"
+            return f"mutmut isn't installed for {self.executable}", self.remedy
         if numbers(self.mutmut) < OLDEST_MUTMUT:
             edits = ", which edits your files in place," if numbers(self.mutmut) < (3,) else ""
-            return f"mutmut {self.mutmut}{edits} is too old (3.8.1 or later is needed): {self.remedy}"
+            return f"mutmut {self.mutmut}{edits} is too old (3.8.1 or later is needed)", self.remedy
         if numbers(self.mutmut) >= NEXT_MUTMUT:
-            return f"mutmut {self.mutmut} is newer than this bridge knows: {self.remedy}"
-        if self.pytest is None or numbers(self.pytest) < OLDEST_PYTEST:
-            found = (
-                f"pytest {self.pytest} is too old for mutmut {self.mutmut}" if self.pytest else "pytest isn't installed"
-            )
-            return f"{found} (9.2 or later is needed) in {self.executable}: {self.remedy}"
+            return f"mutmut {self.mutmut} is newer than this bridge supports", self.remedy
+        if self.pytest is None:
+            return f"pytest isn't installed (9.2 or later is needed) in {self.executable}", self.remedy
+        if numbers(self.pytest) < OLDEST_PYTEST:
+            found = f"pytest {self.pytest} is too old for mutmut {self.mutmut}"
+            return f"{found} (9.2 or later is needed) in {self.executable}", self.remedy
         return None
 
     def check(self) -> None:
         """Raises ToolError with `fault`."""
         if (fault := self.fault) is not None:
-            raise ToolError(fault)
+            raise ToolError(*fault)
 
 
 def is_installed(python: Path) -> bool:

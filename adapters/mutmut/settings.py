@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import configparser
-import os
 from pathlib import Path
 
 from msp_bridge import reading
@@ -51,23 +50,3 @@ def config_file_of(project: Project) -> str | None:
     if not absolute.is_file():
         raise ConfigurationError(f"there is no mutmut configuration {absolute}")
     return str(absolute)
-
-
-def environment_of(python: Path, cache: Path) -> dict[str, str | None]:
-    """What processes of the project's interpreter find in their environment, as if it had been activated.
-
-    Bytecode goes to the cache: an environment within the project is part of the user's tree too.
-    """
-    prefix = python.parent.parent
-    return {
-        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
-        "VIRTUAL_ENV": str(prefix) if (prefix / "pyvenv.cfg").is_file() else None,
-        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
-        "PYTHONDONTWRITEBYTECODE": None,
-        "PYTHONHOME": None,
-        "PY_IGNORE_IMPORTMISMATCH": "1",  # as mutmut sets it: the same module lies in the copy
-        "MUTANT_UNDER_TEST": None,
-        "MUTMUT_DEPENDENCY_DEPTH": None,
-        "PYTEST_CURRENT_TEST": None,
-        "PYTEST_VERSION": None,
-    }

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.mutmut import Mutmut
-from msp_bridge.adapters.mutmut.copy import PrivateCopy
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
+from msp_bridge.python_engine.engine import MADE_BY_TOOLS
+from msp_bridge.toolkit import Sandbox
 
 SOURCE = {"pkg/m.py": b"def f(a):\n    return a + 1\n"}
 
@@ -93,12 +94,12 @@ def test_the_configuration_of_another_tool_is_not_taken(tmp_path):
         ({}, "mutmut isn't installed for .*/venv/bin/python"),
         ({"mutmut": "2.5.1", "pytest": "9.2.0"}, "mutmut 2.5.1, which edits your files in place, is too old"),
         ({"mutmut": "3.8.0", "pytest": "9.2.0"}, "mutmut 3.8.0 is too old"),
-        ({"mutmut": "4.0", "pytest": "9.2.0"}, "mutmut 4.0 is newer than this bridge knows"),
+        ({"mutmut": "4.0", "pytest": "9.2.0"}, "mutmut 4.0 is newer than this bridge supports"),
         ({"mutmut": "3.8.1", "pytest": "8.4.2"}, "pytest 8.4.2 is too old for mutmut 3.8.1"),
         ({"mutmut": "3.8.1"}, "pytest isn't installed"),
     ],
 )
-async def test_versions_that_cannot_work_are_named_with_the_command_that_mends_them(tmp_path, versions, message):
+async def test_versions_that_cannot_work_are_named_with_their_remedy(tmp_path, versions, message):
     python = environment(tmp_path / "venv", **versions)
     async with Trial.of(SOURCE, tmp_path, python=python) as trial:
         command = r"venv/bin/python -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
@@ -111,7 +112,7 @@ async def test_versions_that_cannot_work_are_named_with_the_command_that_mends_t
 
 async def test_a_project_without_an_interpreter_is_told_how_to_name_one(tmp_path):
     async with Trial.of(SOURCE, tmp_path, python=None) as trial:
-        with pytest.raises(ToolError, match="name one with the setting `python`"):
+        with pytest.raises(ToolError, match="name an interpreter with the setting `python`"):
             await trial.discover()
 
 
@@ -134,7 +135,14 @@ async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         findings = [finding async for finding in trial.adapter.diagnose()]
     assert all(finding.good for finding in findings)
-    assert [finding.subject for finding in findings] == ["interpreter", "mutmut", "configuration", "sources", "tests"]
+    assert [finding.subject for finding in findings] == [
+        "interpreter",
+        "mutmut",
+        "configuration",
+        "sources",
+        "tests",
+        "isolation",
+    ]
     assert Finding(True, "configuration", "pyproject.toml") in findings
     assert Finding(True, "sources", "3 files in src") in findings
     assert Finding(True, "tests", "7 tests") in findings
@@ -162,11 +170,9 @@ async def test_a_wrong_option_is_told_as_it_is(tmp_path):
     async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
         *_, finding = [finding async for finding in trial.adapter.diagnose()]
     assert finding.subject == "configuration"
-    assert finding.text.startswith(
-        f"mutmut can't work with its configuration in {trial.root}, correct it: ValueError: "
-    )
+    assert finding.text.startswith(f"mutmut can't work with its configuration in {trial.root}: ValueError: ")
     assert "process_isolation" in finding.text
-    assert finding.remedy is None
+    assert finding.remedy == "correct [tool.mutmut] of pyproject.toml"
 
 
 async def test_a_suite_that_fails_is_diagnosed(tmp_path):
@@ -187,9 +193,9 @@ def test_what_mutmut_run_has_left_in_the_project_is_not_copied(tmp_path):
     for name in ("mutants/calc.py", "calc/mutants/made.py"):
         (root / name).parent.mkdir(parents=True)
         (root / name).write_text("")
-    copy = PrivateCopy.claim(tmp_path / "cache", root)
-    assert copy.refresh() == {"calc/mutants/made.py"}
-    copy.close()
+    sandbox = Sandbox.claim(tmp_path / "cache", root, left_out=MADE_BY_TOOLS)
+    assert sandbox.refresh() == {"calc/mutants/made.py"}
+    sandbox.close()
 
 
 def test_python_files_are_claimed(tmp_path):

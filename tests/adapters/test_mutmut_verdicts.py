@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.mutmut.target.fault import gist, last_error
 from support.mutmut_trial import Trial
 
-from msp_bridge.adapter import Result, Status, ToolError
+from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.python_engine.target.faults import gist, last_error
+from msp_bridge.source import SourceText
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'
 
 
-def fresh_status(trial: Trial, handle: str) -> Status:
-    """The judge: pytest in a process of its own, in the files that mutmut has generated."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"],
-        cwd=trial.copy,
-        env={**os.environ, "MUTANT_UNDER_TEST": handle, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-    )
+def fresh_status(root: Path, mutant: Mutant, directory: Path) -> Status:
+    """The truth: pytest in a process of its own, in a copy of its own with the mutant in its file."""
+    copy = Path(shutil.copytree(root, directory / "truth" / root.name))
+    try:
+        file = copy / mutant.path
+        file.write_text(SourceText.read(file).apply(mutant), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"],
+            cwd=copy,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{copy / 'src'}:{copy}"},
+            capture_output=True,
+        )
+    finally:
+        shutil.rmtree(copy)
     return Status.SURVIVED if done.returncode == 0 else Status.KILLED
 
 
@@ -30,9 +40,9 @@ async def test_each_status_is_what_a_fresh_process_gives(tmp_path):
     async with Trial.of("py_truth", tmp_path) as trial:
         results = await trial.test()
         assert len(results) == len(await trial.discover()) > 15
-        for handle, result in results.items():
+        for result in results.values():
             status = Status.SURVIVED if result.status is Status.NO_COVERAGE else result.status
-            assert status is fresh_status(trial, handle), result
+            assert status is fresh_status(trial.root, result.mutant, tmp_path), result
 
 
 async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
@@ -87,12 +97,12 @@ async def test_every_field_of_a_result_is_filled(tmp_path):
         assert {results[f"calc.ops.x_countdown__mutmut_{number}"].status for number in (3, 4)} == {Status.TIMEOUT}
         leave = [result for handle, result in results.items() if "x_leave" in handle]
         assert {(result.status, result.status_reason) for result in leave} >= {
-            (Status.RUNTIME_ERROR, "the tests' process was ended by the mutant with exit code 0")
+            (Status.RUNTIME_ERROR, "the process of the tests ended by the mutant with exit code 0")
         }
         poke = results["calc.crash.x_poke__mutmut_1"]
         assert (poke.status, poke.status_reason) == (
             Status.RUNTIME_ERROR,
-            "the tests' process was ended by SIGSEGV",
+            "the process of the tests ended by SIGSEGV",
         )
 
 
@@ -111,7 +121,7 @@ async def test_tests_that_fail_without_a_mutant_are_named_and_kill_nothing(tmp_p
 
 
 IMPORT = "can't be imported"
-MEND = "mend it, or leave it out with pytest_add_cli_args"
+FIX = "fix it, or select the tests with pytest_add_cli_args_test_selection in [tool.mutmut] of pyproject.toml"
 
 
 async def test_a_module_that_cannot_be_imported_is_told_in_one_sentence_with_its_traceback_in_the_log(tmp_path, caplog):
@@ -126,7 +136,7 @@ async def test_a_module_that_cannot_be_imported_is_told_in_one_sentence_with_its
             await trial.test()
         assert str(told.value) == (
             f"tests/test_a.py {IMPORT}, nor can 2 others: ImportError: cannot import name 'gone' from 'pkg.m' "
-            f"({trial.root / 'pkg/m.py'}); {MEND}"
+            f"({trial.root / 'pkg/m.py'}): {FIX}"
         )
         assert "tests/test_a.py:1: in <module>" in caplog.text
 
@@ -134,16 +144,22 @@ async def test_a_module_that_cannot_be_imported_is_told_in_one_sentence_with_its
 @pytest.mark.parametrize(
     ("test_file", "message"),
     [
-        (b"def test_m():\n    assert 1 == 2\n", "every test fails .* tests/test_m.py::test_m says: assert 1 == 2$"),
+        (
+            b"def test_m():\n    assert 1 == 2\n",
+            "every test fails without any mutant; tests/test_m.py::test_m: assert 1 == 2: fix it, or",
+        ),
         (
             b"def test_m():\n    x = 'a\\nb'\n    assert x == 'c', 'no'\n",
-            "tests/test_m.py::test_m says: AssertionError: no$",
+            "tests/test_m.py::test_m: AssertionError: no: fix it, or",
         ),
-        (b"import nowhere\n", f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere'; {MEND}$"),
-        (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax; {MEND}$"),
-        (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a; {MEND}$"),
-        (b"", "pytest finds no tests: name them with pytest_add_cli_args_test_selection"),
-        (b"import os\n\ndef test_m():\n    os._exit(3)\n", "the tests end pytest itself"),
+        (
+            b"import nowhere\n",
+            f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere': {re.escape(FIX)}$",
+        ),
+        (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax: {re.escape(FIX)}$"),
+        (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a: {re.escape(FIX)}$"),
+        (b"", "pytest finds no tests: select the tests with pytest_add_cli_args_test_selection"),
+        (b"import os\n\ndef test_m():\n    os._exit(3)\n", "a test ends pytest itself"),
         (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
     ],
 )
@@ -171,8 +187,8 @@ async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, caplog, te
         ("Traceback (most recent call last):\n  File 'a'\nKeyError: 1\nnote", "KeyError: 1"),
         ("assert 1 == 2\n +  where 1 = f()", "assert 1 == 2"),
         ("…rest of\n  the message", "the message"),
-        ("", "it says nothing"),
-        ("E   \n  ", "it says nothing"),
+        ("", "no message"),
+        ("E   \n  ", "no message"),
     ],
 )
 def test_the_gist_is_what_the_last_exception_says_first(text, line):
@@ -186,8 +202,8 @@ def test_the_gist_is_what_the_last_exception_says_first(text, line):
         ("error: x\n0 errors\nno errors", "error: x"),
         ("10 errors\nfine", "10 errors"),
         ("fine\n0 errors\n", "0 errors"),
-        ("", "it says nothing"),
-        ("\n \n", "it says nothing"),
+        ("", "no message"),
+        ("\n \n", "no message"),
     ],
 )
 def test_the_last_error_is_a_line_that_tells_of_one(log, line):
@@ -200,7 +216,7 @@ async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
         "pkg/m.py": b"def f(a):\n    return a + 1\n",
     }
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError, match=r"^pytest can't start .*--no-such-option$"):
+        with pytest.raises(ToolError, match=r"^pytest can't start .*--no-such-option: fix it, or"):
             await trial.test()
 
 
@@ -235,6 +251,6 @@ async def test_threads_that_modules_start_at_import_survive(tmp_path):
         b"    assert answers.get(timeout=1) == 6\n",
     }
     async with Trial.of(files, tmp_path) as trial:
-        results = await trial.test([m for m in await trial.discover() if "x_double" in m.handle])
+        results = await trial.test([m for m in await trial.discover() if "x_double" in m.description])
         assert {result.status for result in results.values()} == {Status.KILLED}
         assert all("6" in (result.status_reason or "") for result in results.values())

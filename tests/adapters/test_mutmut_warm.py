@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -45,7 +46,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 def of(mutants: list[Mutant], *functions: str) -> list[Mutant]:
     """The mutants of these functions."""
-    return [mutant for mutant in mutants if any(f".x_{function}__" in mutant.handle for function in functions)]
+    return [mutant for mutant in mutants if any(f".x_{function}__" in mutant.description for function in functions)]
 
 
 async def test_one_mutant_again_is_served_by_the_same_host(tmp_path):
@@ -61,16 +62,15 @@ async def test_one_mutant_again_is_served_by_the_same_host(tmp_path):
         assert below(host) == processes
 
 
-async def test_nothing_is_generated_or_measured_again_by_the_next_server(tmp_path):
+async def test_nothing_is_measured_again_by_the_next_server(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         before = await trial.test(of(await trial.discover(), "add"))
-        generated = (trial.copy / "src/calc/ops.py").stat().st_mtime_ns
-        measured = (trial.copy.parent / "suite.json").stat().st_mtime_ns
+        measured = json.loads((trial.copy.parent / "baseline.json").read_bytes())["report"]["durations"]
     async with Trial.of("py_calc", tmp_path) as trial:
         after = await trial.test(of(await trial.discover(), "add"))
         assert [result.status for result in after.values()] == [result.status for result in before.values()]
-        assert (trial.copy / "src/calc/ops.py").stat().st_mtime_ns == generated
-        assert (trial.copy.parent / "suite.json").stat().st_mtime_ns == measured
+        again = json.loads((trial.copy.parent / "baseline.json").read_bytes())["report"]["durations"]
+        assert again == measured, "no two runs take the same time"
 
 
 async def test_two_servers_on_one_project_have_a_copy_each(tmp_path):
@@ -113,8 +113,7 @@ async def test_an_edited_source_has_new_mutants_and_the_old_ones_get_no_result(t
         old = of(await trial.discover(), "add", "absolute")
         await trial.test(old)
         trial.edit("src/calc/ops.py", "return a + b", "return b + a")
-        results = await trial.test(old)
-        assert {result.mutant for result in results.values()} == set(of(old, "absolute"))
+        assert await trial.test(old) == {}, "the front end discovers the file again"
         new = of(await trial.discover(), "add")
         assert {result.status for result in (await trial.test(new)).values()} == {Status.KILLED}
 
@@ -125,15 +124,6 @@ async def test_mutants_of_a_file_that_is_excluded_meanwhile_get_no_result(tmp_pa
         await trial.test(mutants)
         trial.edit("pyproject.toml", "left_alone.py", "ops.py")
         assert {result.mutant for result in (await trial.test(mutants)).values()} == set(of(mutants, "poke"))
-
-
-async def test_a_mutant_that_moved_to_another_name_is_found_by_its_content(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        (mutant,) = of(await trial.discover(), "add")
-        trial.edit("src/calc/ops.py", "def add", "def sum")
-        trial.edit("tests/test_ops.py", "absolute, add,", "absolute, sum as add,")
-        ((handle, result),) = (await trial.test([mutant])).items()
-        assert (handle, result.status) == ("calc.ops.x_sum__mutmut_1", Status.KILLED)
 
 
 async def test_files_that_appear_and_vanish_are_followed(tmp_path):
@@ -183,7 +173,7 @@ async def test_closing_the_results_half_way_leaves_no_worker_and_keeps_the_host(
                 if len(results) == len(of(mutants, "h")):
                     break
             waiting = asyncio.create_task(anext(stream))
-            await until(lambda: len(below(host) - idle) == 2)
+            await until(lambda: len(below(host) - idle) >= 2)
             waiting.cancel()
             await asyncio.wait([waiting])
         assert below(host) == idle
@@ -199,7 +189,7 @@ async def test_cancelling_while_the_host_is_prepared_ends_it(tmp_path):
         mutants = await trial.discover()
         before = below(os.getpid())
         run = asyncio.create_task(trial.test(mutants))
-        await until(lambda: any((tmp_path / "cache").glob("copy-0/warm.log")))
+        await until(lambda: any((tmp_path / "cache").glob("copy-0/live.log")))
         run.cancel()
         await asyncio.wait([run])
         assert below(os.getpid()) == before
@@ -214,7 +204,7 @@ async def test_a_newer_request_and_a_discovery_are_served_while_an_older_one_run
         host = await trial.host()
         idle = below(host)
         older = asyncio.create_task(trial.test(of(mutants, "f")[:1]))
-        await until(lambda: len(below(host) - idle) == 1)
+        await until(lambda: len(below(host) - idle) >= 1)
         assert {result.status for result in (await trial.test(of(mutants, "h"))).values()} == {Status.KILLED}
         assert await trial.discover() == mutants
         assert not older.done()
@@ -223,22 +213,25 @@ async def test_a_newer_request_and_a_discovery_are_served_while_an_older_one_run
         assert below(host) == idle
 
 
-async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path):
+async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,pid")  # the log lies in the temporary directory
     log = tmp_path / "log"
     files = {
         "pyproject.toml": TABLE,
         "pkg/m.py": b"def f(a):\n    return a + 1 - 2 + 3 - 4 + 5 - 6\n\ndef g(a):\n    return a + 1\n",
         "tests/test_m.py": b"import os\nfrom pkg.m import f, g\n\ndef test_f():\n"
-        + f"    with open({str(log)!r}, 'a') as log: print(os.environ['MUTANT_UNDER_TEST'], file=log)\n".encode()
+        + f"    with open({str(log)!r}, 'a') as log: print('started', file=log)\n".encode()
         + b"    assert f(1) == -2\n\ndef test_g():\n    assert g(1) == 2\n",
     }
     async with Trial.of(files, tmp_path) as trial:
         mutants = await trial.discover()
+        await trial.host()
+        before = log.read_text().count("started")
         async with aclosing(trial.adapter.test(of(mutants, "f"))) as older:
             await anext(older)
             assert len(await trial.test(of(mutants, "g"))) == len(of(mutants, "g"))
-            started = {line for line in log.read_text().splitlines() if "x_f__" in line}
-            assert 1 <= len(started) <= 3 < len(of(mutants, "f"))
+            started = log.read_text().count("started") - before
+            assert 1 <= started <= 4 < len(of(mutants, "f")), "one result, and the jobs that run beside it"
             rest = [result async for result in older]
         assert len(rest) == len(of(mutants, "f")) - 1
 
@@ -261,7 +254,8 @@ async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
         assert not any(psutil.pid_exists(pid) for pid in idle)
 
 
-async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path):
+async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # in a world of its own it can't reach the host
     files = {
         "pyproject.toml": TABLE,
         "pkg/m.py": b"def f(a):\n    return a + 1\n",
@@ -272,7 +266,7 @@ async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path):
         mutants = await trial.discover()
         results = await trial.test(mutants[:1])
         assert [result.status for result in results.values()] == [Status.RUNTIME_ERROR]
-        assert "host process has ended" in (results[mutants[0].handle].status_reason or "")
+        assert "the process of the tests ended" in (results[mutants[0].description or ""].status_reason or "")
 
 
 @pytest.mark.parametrize(

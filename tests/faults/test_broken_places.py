@@ -86,7 +86,7 @@ async def test_a_cache_that_becomes_read_only_is_told(kit: Kit, tmp_path: Path) 
 DAMAGES = {
     "bytecode": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "shape": lambda file: file.write_bytes(
-        b"[[7], {}]" if file.name == "generated.json" else b'{"version": 1, "key": 7}'
+        b"[[7], {}]" if file.name == "baseline.json" else b'{"version": 1, "key": 7}'
     ),
     "directory": lambda file: (file.unlink(), file.mkdir(), (file / "file").touch()),
 }

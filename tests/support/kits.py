@@ -133,8 +133,8 @@ MUTMUT = Kit(
         "close": "RuntimeError",
     },
     configuration="pyproject.toml",
-    limit_constant="msp_bridge.adapters.mutmut.host.PATIENCE",
-    patience=("msp_bridge.adapters.mutmut.channel.GREETING", "msp_bridge.adapters.mutmut.installation.GREETING"),
+    limit_constant="msp_bridge.python_engine.host.BASELINE_TIMEOUT_S",
+    patience=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
     **PYTHON,
 )
 COSMIC_RAY = Kit(

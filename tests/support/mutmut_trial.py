@@ -73,20 +73,20 @@ class Trial:
             return [mutant async for mutant in mutants]
 
     async def test(self, mutants: Sequence[Mutant] | None = None) -> dict[str, Result]:
-        """The results by handle; each mutant has at most one."""
+        """The results by mutmut's names; each mutant has at most one."""
         results: dict[str, Result] = {}
         async with aclosing(self.adapter.test(mutants if mutants is not None else await self.discover())) as stream:
             async for result in stream:
-                assert result.mutant.handle not in results
-                results[result.mutant.handle] = result
+                assert result.mutant.description not in results
+                results[result.mutant.description] = result
         return results
 
     async def host(self) -> int:
-        """The process that judges: another number is another host."""
-        _, testing = await self.adapter._parts()
-        return (await testing.prepare()).pid
+        """The process that tests the mutants: another number is another host."""
+        plan = await (await self.adapter._discover()).plan()
+        return (await self.adapter._engine.prepare(plan)).pid
 
     @property
     def copy(self) -> Path:
-        """Where the mutated files are."""
+        """The sandbox."""
         return self.root.parent / "cache" / "copy-0" / self.root.name

@@ -1,13 +1,14 @@
-"""Discovery: which files mutmut mutates, and the mutants of a text. Reads directories, runs nothing."""
+"""Discovery: which files mutmut mutates, how it would test them, and the mutants of a text. Runs nothing."""
 
 from __future__ import annotations
 
-import bisect
-import re
+from importlib.metadata import version
 
-from .channel import READY, Channel, Message
+from msp_bridge_python_engine.channel import READY, Channel, Message
+from mutmut.configuration import ProcessIsolation
+
 from .configuration import Configuration
-from .mutations import Change, Mutations
+from .mutations import Mutations
 
 
 def main(options: Message) -> None:
@@ -24,38 +25,25 @@ def main(options: Message) -> None:
 
 
 def files(configuration: Configuration) -> Message:
-    """The files to mutate, and what of the configuration the bridge should tell."""
+    """The files to mutate, and what of the configuration concerns the bridge."""
     found = configuration.files()
     config = configuration.read()
     return {
         "files": found,
         "source_paths": [path.as_posix() for path in config.source_paths],
         "unused": configuration.unused(),
+        "arguments": [*config.pytest_add_cli_args_test_selection, *config.pytest_add_cli_args],
+        "limit": [config.timeout_constant, config.timeout_multiplier],
+        "always_fresh": config.process_isolation is ProcessIsolation.FORKSERVER,
+        "debug": config.debug,
+        "version": version("mutmut"),
     }
 
 
 def mutants(path: str, text: str) -> Message:
-    """The mutants of `text`: rows of handle, mutator, start, end, replacement; offsets in `text` as it was given."""
-    configured_newlines = Newlines(text)
-    changes = Mutations(path, configured_newlines.normal).changes()
-    return {"mutants": [configured_newlines.row(change) for change in changes]}
-
-
-class Newlines:
-    """mutmut reads with universal newlines, an editor does not: the way from the one text to the other."""
-
-    def __init__(self, text: str) -> None:
-        self.normal = re.sub("\r\n?", "\n", text)
-        self._collapsed: list[int] = []  # offsets in `normal` of each "\n" that is "\r\n" in `text`
-        for match in re.finditer("\r\n", text):
-            self._collapsed.append(match.start() - len(self._collapsed))
-        self._newline = "\r\n" if len(self._collapsed) * 2 > self.normal.count("\n") else "\n"
-
-    def offset(self, offset: int) -> int:
-        """In `text`, of an offset in `normal`."""
-        return offset + bisect.bisect_left(self._collapsed, offset)
-
-    def row(self, change: Change) -> list[object]:
-        """A change of `normal` as a change of `text`."""
-        replacement = change.replacement.replace("\n", self._newline)
-        return [change.handle, change.mutator, self.offset(change.start), self.offset(change.end), replacement]
+    """The mutants of `text`: rows of handle, mutator, start, end, replacement; offsets in `text` (code points)."""
+    rows = [
+        (change.handle, change.mutator, change.start, change.end, change.replacement)
+        for change in Mutations(path, text).changes()
+    ]
+    return {"mutants": rows}

@@ -6,13 +6,15 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from .channel import Channel, Message
+from msp_bridge_python_engine.channel import READY, Channel, Message
 
 
 def main(_options: Message) -> None:
-    """Tell it: versions, or null for what isn't there."""
+    """Send it: versions, or null for what isn't there."""
     found = {name: _version(name) for name in ("mutmut", "pytest", "libcst")}
-    Channel.to_bridge().send({"python": platform.python_version(), "fork": find_spec("fcntl") is not None, **found})
+    Channel.to_bridge().send(
+        {**READY, "python": platform.python_version(), "fork": find_spec("fcntl") is not None, **found}
+    )
 
 
 def _version(name: str) -> str | None:

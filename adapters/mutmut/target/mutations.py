@@ -15,7 +15,7 @@ import libcst as cst
 from libcst._nodes.internal import CodegenState
 from libcst.metadata import MetadataWrapper, PositionProvider, WhitespaceInclusivePositionProvider
 from mutmut.mutation import file_mutation
-from mutmut.mutation.file_mutation import MutatedFile, Mutation, MutationVisitor
+from mutmut.mutation.file_mutation import Mutation, MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
 from mutmut.mutation.pragma_handling import get_ignored_lines
 from mutmut.mutation.trampoline_templates import mangle_function_name
@@ -44,7 +44,6 @@ class Mutations:
         wrapper = MetadataWrapper(cst.parse_module(code))
         visitor = MutationVisitor(made_by.noting(mutation_operators), get_ignored_lines(path, code, wrapper))
         self._module = wrapper.visit(visitor)
-        self._ignored = visitor.ignored_classes, visitor.ignored_functions
         found = visitor.mutations
         places = _Places(self._module, code, found)
         self._placed = [
@@ -66,11 +65,6 @@ class Mutations:
         for name, function in self._live().items():
             for number, (mutator, place) in enumerate(grouped.get(id(function), ()), start=1):
                 yield Change(self._handle(f"{name}__mutmut_{number}"), mutator, *place)
-
-    def generate(self) -> MutatedFile:
-        """mutmut's file with all mutants in it."""
-        kept = [mutation for mutation, _, _ in self._placed]
-        return file_mutation.combine_mutations_to_source(self._module, kept, *self._ignored)
 
     def _handle(self, name: str) -> str:
         return get_mutant_name(Path(self._path), name)

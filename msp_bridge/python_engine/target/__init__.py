@@ -1,1 +1,6 @@
-"""What the project's own interpreter runs: standard library and pytest only; nothing imports msp_bridge."""
+"""What runs under the project's own interpreter. It never imports the bridge, which talks to it in JSON lines.
+
+Python 3.10 or later, with nothing but the standard library and pytest.
+"""
+
+from __future__ import annotations

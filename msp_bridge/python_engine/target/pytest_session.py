@@ -1,11 +1,8 @@
-"""Session: how pytest is started in the copy, and how chosen tests are run one by one within it."""
+"""How pytest is started in the sandbox, and how chosen tests are run one by one within it."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -13,23 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mutmut.configuration import config
 
-from .fault import CUT
+from .faults import CUT
 
 LONGEST = 4000  # characters of a message
 
 
 @dataclass
 class Failure:
-    """A test, or a module that can't be collected, and what it says."""
+    """A test that failed, or a module that can't be collected, and its message."""
 
     test: str
     text: str
 
 
 class Session:
-    """A pytest plugin: collects without running, remembers what fails, and runs what it is told to."""
+    """A pytest plugin: collects without running, remembers what fails, and runs the tests that are asked for."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
@@ -42,13 +38,8 @@ class Session:
         """Tests are run here, not in the processes of pytest-xdist."""
         if hasattr(config.option, "numprocesses"):
             config.option.numprocesses = 0
-
-    def pytest_collection_modifyitems(self, config: Any, items: list[Any]) -> None:
-        """--doctest-modules finds the doctests of each generated copy of a function."""
-        copies = [item for item in items if "__mutmut_" in item.nodeid]
-        if copies:
-            items[:] = [item for item in items if "__mutmut_" not in item.nodeid]
-            config.hook.pytest_deselected(items=copies)
+            config.option.dist = "no"
+            config.option.tx = []
 
     def pytest_collectreport(self, report: Any) -> None:
         """Remember modules that can't be imported."""
@@ -85,29 +76,17 @@ class Session:
 
 
 def message_of(report: Any) -> str:
-    """What a failed test says, without the way that led there."""
+    """The message of a failed test, without the way that led there."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = (crash.message if crash is not None else report.longreprtext).strip()
     text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates are no text to anybody else
     return text if len(text) <= LONGEST else f"{CUT}{text[-LONGEST:]}"
 
 
-def arguments(extra: Iterable[str] = ()) -> list[str]:
-    """pytest's arguments: as mutmut passes them, without what makes runs differ or writes elsewhere."""
+def arguments(extra: Iterable[str]) -> list[str]:
+    """pytest's arguments: the project's own, without what makes runs differ or writes elsewhere."""
     own = ["--rootdir=.", "--tb=native", "-q", "--capture=sys"]
     own += [word for name in ("randomly", "random-order", "cacheprovider") for word in ("-p", f"no:{name}")]
     if find_spec("pytest_cov") is not None:
         own.append("--no-cov")
-    return [*own, *extra, *config().pytest_add_cli_args_test_selection, *config().pytest_add_cli_args]
-
-
-def enter(root: str) -> None:
-    """Let the copy, which is the current directory, take the place of `root` in `sys.path`, as mutmut does it."""
-    copy = os.getcwd()
-    originals = {os.path.realpath(os.path.join(root, part)) for part in ("", "src", "source")}
-    sys.path[:] = [path for path in sys.path if os.path.realpath(path) not in originals]
-    for part in ("", "src", "source"):
-        if os.path.isdir(os.path.join(copy, part)):
-            sys.path.insert(0, os.path.join(copy, part) if part else copy)
-    sys.argv = ["pytest"]
-    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes
+    return [*own, *extra]

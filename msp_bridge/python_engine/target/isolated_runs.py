@@ -1,7 +1,7 @@
-"""Survey: each test alone, in a process that has run no other: what it then reaches, and whether it passes.
+"""Isolated runs: each test alone, in a process that has run no other: what it then runs, and whether it passes.
 
-What one test computes and keeps, later tests use without reaching the code: a mutant there would survive if only the
-first were asked. Only survivors need to know, so the survey is made when the first mutant survives.
+What one test computes and keeps, later tests use without running the code: a mutant there would survive if only the
+first were a candidate. Only survivors need to know, so these runs are made when the first mutant survives.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from .channel import Message
 
 
-class Survey:
-    """One worker for each test, at most `jobs` at once. Requests have negative ids."""
+class IsolatedRuns:
+    """One job for each test, at most `jobs` at once. Their ids are negative."""
 
     def __init__(self, tests: list[int], jobs: int, start: Callable[[int, int], None]) -> None:
         self._left, self._jobs, self._start = tests, jobs, start
@@ -22,7 +22,7 @@ class Survey:
 
     @property
     def done(self) -> bool:
-        """Whether every test has been asked."""
+        """Whether every test has been run."""
         return not self._left and not self._running
 
     def advance(self) -> None:
@@ -33,14 +33,14 @@ class Survey:
             self._start(-1 - test, test)
 
     def pause(self) -> list[int]:
-        """Nobody waits for it any more: the ids of the workers to stop."""
+        """No mutant waits for them any more: the ids of the jobs to stop."""
         return [-1 - test for test in self._running]
 
-    def hear(self, answer: Message) -> None:
-        """What became of a worker."""
+    def receive(self, answer: Message) -> None:
+        """A job has ended."""
         test = -1 - answer["id"]
         self._running.discard(test)
-        if answer["fate"] == "stopped":
+        if answer["kill_reason"] == "stopped":
             self._left.append(test)
             return
         report: dict[str, Any] | None = answer["report"]

@@ -1,41 +1,40 @@
-"""Fault: why no mutant can be tested, in one sentence made of the many lines that pytest says."""
+"""Why no mutant can be tested: one sentence made of the many lines that pytest prints."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import dedent
 
 from .channel import Message
 
 MARK = "E   "  # pytest's, before the lines of an exception
-SILENCE = "it says nothing"
+SILENCE = "no message"
 NO_ERROR = re.compile(r"\b(0|no) errors\b", re.IGNORECASE)
 TRACEBACK = "Traceback (most recent call last):"
 CUT = "…"  # in the place of the beginning of a message that was too long
 
 
 class Unprepared(Exception):
-    """The project can't be tested: why, in one sentence, and all that was said of it."""
+    """The project can't be tested: why, in one sentence, and the output that says it."""
 
-    def __init__(self, why: str, said: str = "") -> None:
+    def __init__(self, why: str, output: str = "", *, kind: str = "collection", failing: Sequence[str] = ()) -> None:
+        """`kind`: "baseline" (tests fail), "none" (no tests), "elsewhere" (another copy is tested), or "collection"."""
         super().__init__(why)
-        self.said = said
+        self.output, self.kind, self.failing = output, kind, list(failing)
 
 
-def fault_of(answer: Message, log: str) -> Unprepared:
+def why_not_collected(answer: Message, log: str) -> Unprepared:
     """Why pytest didn't get as far as the tests, though no mutant is active; `log` is the end of what it printed."""
     if answer["broken"]:
         test, text = answer["broken"][0]
         others = len(answer["broken"]) - 1
         nor = f", nor can {others} other{'s' * (others > 1)}" if others else ""
-        return Unprepared(
-            f"{test} can't be imported{nor}: {gist(text)}; mend it, or leave it out with pytest_add_cli_args", text
-        )
+        failing = [name for name, _ in answer["broken"]]
+        return Unprepared(f"{test} can't be imported{nor}: {gist(text)}", text, failing=failing)
     if answer["exit"] == 5:
-        return Unprepared(
-            "pytest finds no tests: name them with pytest_add_cli_args_test_selection in mutmut's configuration"
-        )
+        return Unprepared("pytest finds no tests", kind="none")
     return Unprepared(f"pytest can't start (exit code {answer['exit']}): {last_error(log)}", log)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 CHUNK = 1 << 16
-MARK = b"msp-bridge: mutmut"  # comes before the first message: whatever was printed until then is no message
+MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
 Message = dict[str, Any]
 

@@ -1,33 +1,30 @@
-"""Verdict: what the end of a worker means for its mutant."""
+"""What the end of a job means for its mutant."""
 
 from __future__ import annotations
 
 import signal
 
-from mutmut.configuration import config
-
 from .channel import Message
+from .plan import Plan
 
 
-def verdict_of(answer: Message) -> Message:
-    """Of what became of a worker."""
+def verdict_of(answer: Message, plan: Plan) -> Message:
+    """From the fork server's answer."""
     report = answer["report"]
-    if answer["fate"] == "timeout":
-        return {
-            "status": "Timeout",
-            "reason": "the tests took longer than mutmut's time limit (timeout_multiplier, timeout_constant)",
-        }
+    if answer["kill_reason"] == "timeout":
+        reason = "the tests took longer than the time limit, ({:g} s + their time without the mutant) * {:g}"
+        return {"status": "Timeout", "reason": reason.format(*plan.limit)}
     if report is None:
-        return {"status": "RuntimeError", "reason": f"the tests' process was ended {_way(answer['exit'])}"}
+        return {"status": "RuntimeError", "reason": f"the process of the tests ended {_way(answer['exit'])}"}
     if "failure" not in report:
-        return _uncollected(report)
+        return _not_collected(report)
     verdict = {"tests": report["tests"], "seconds": report["seconds"]}
     if report["failure"] is None:
         return {"status": "Survived", **verdict}
     return {"status": "Killed", "killed_by": report["failure"][0], "reason": report["failure"][1], **verdict}
 
 
-def _uncollected(report: Message) -> Message:
+def _not_collected(report: Message) -> Message:
     """With the mutant, pytest didn't get as far as the tests: without it, it did."""
     test, text = (
         report["broken"][0]
@@ -44,8 +41,3 @@ def _way(code: int) -> str:
         return f"by {signal.Signals(-code).name}"
     except ValueError:
         return f"by signal {-code}"
-
-
-def limit_for(seconds: float) -> float:
-    """As mutmut computes it."""
-    return float((seconds + config().timeout_constant) * config().timeout_multiplier)

@@ -1,0 +1,79 @@
+"""The engine: mutants in, results out, over hosts that are kept up to date with the user's files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
+
+from msp_bridge.adapter import Project
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.python_engine.host import Host
+from msp_bridge.python_engine.quarantine import Quarantine
+from msp_bridge.python_engine.slot import HostPool, Slot
+from msp_bridge.python_engine.test_plan import TestPlan
+from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
+
+HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone
+MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
+
+
+class PythonEngine:
+    """Tests mutants whose `handle` is a `PythonEdit`. Which one is next: see `JobScheduler`.
+
+    Where each mutant gets a world of its own, one host tests `jobs` of them at once. Elsewhere what a mutant writes can
+    only be undone when no other runs beside it: there each one that runs has a sandbox and a host of its own.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        home = project.cache.resolve()
+        claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
+        self._sandboxes: HostPool = SandboxPool(claim, keep_on_failure=True)
+        self._slots = [Slot(project, self._sandboxes)]
+        self._scheduler = JobScheduler(lambda: project.jobs)
+        self._quarantine = Quarantine()
+
+    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
+        """A result for each mutant whose file has not changed since; see `Adapter.test`."""
+        for slot in self._slots:
+            slot.look_again()
+        async with aclosing(self._scheduler.run(mutants, partial(self._test, plan))) as results:
+            async for result in results:
+                if result is not None:
+                    yield result
+
+    async def prepare(self, plan: TestPlan) -> Host:
+        """A host that has the files as they are, for `doctor`. Raises ToolError."""
+        self._slots[0].look_again()
+        return await self._slots[0].prepared(plan)
+
+    async def aclose(self) -> None:
+        """End the hosts and give the sandboxes back."""
+        for slot in self._slots:
+            await slot.aclose()
+        await self._sandboxes.aclose()
+
+    async def _test(self, plan: TestPlan, mutant: Mutant) -> Result | None:
+        """The result; None when the file has changed."""
+        problem = ""
+        for attempt in range(HOSTS_PER_MUTANT):
+            try:
+                async with self._quarantine.place(suspect=attempt > 0):
+                    capacity = (await self._slots[0].prepared(plan)).capacity
+                    slot = self._free_slot(capacity)
+                    slot.active += 1
+                    try:
+                        return await slot.test(mutant, plan)
+                    finally:
+                        slot.active -= 1
+            except ProcessEnded as error:
+                problem = str(error)
+        return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)
+
+    def _free_slot(self, capacity: int) -> Slot:
+        for slot in self._slots:
+            if slot.active < capacity:
+                return slot
+        self._slots.append(Slot(self._project, self._sandboxes))
+        return self._slots[-1]

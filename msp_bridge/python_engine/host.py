@@ -1,0 +1,219 @@
+"""The bridge's side of the process that tests mutants in one sandbox, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import define, field
+
+from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.counts import counted
+from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.python_engine.program import start_program
+from msp_bridge.python_engine.test_plan import TestPlan
+from msp_bridge.toolkit import unwritable
+from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
+
+log = logging.getLogger(__name__)
+
+BASELINE_TIMEOUT_S = 3600.0  # for all tests, without a mutant
+PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
+
+
+class Interrupted(Exception):
+    """The mutant was being tested when a file changed: its tests were ended."""
+
+
+@define(eq=False)
+class Host:
+    """One host process. Raises ProcessEnded everywhere when the process has ended.
+
+    What tests write to temporary directories goes to one of the host's own, and is deleted with it.
+    """
+
+    _process: JsonLinesProcess
+    _scratch: tempfile.TemporaryDirectory[str]
+    _home: Path
+    _tests: list[str] = field(factory=list, init=False)
+    failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
+    isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
+    capacity: int = field(default=1, init=False)  # how many mutants it may test at once
+    _pending: set[int] = field(factory=set, init=False)
+    _warned: set[str] = field(factory=set, init=False)
+
+    @classmethod
+    async def start(
+        cls, python: Path, options: Mapping[str, object], *, sandbox: Path, env: Mapping[str, str | None]
+    ) -> Host:
+        """In the sandbox. Raises ToolError."""
+        home = sandbox.parent
+        made: list[tempfile.TemporaryDirectory[str]] = []
+        try:
+            await in_thread(lambda: made.append(_scratch(home / "scratch")))
+        except OSError as error:
+            raise ToolError(
+                f"no temporary directory for the tests can be made: {error}", "free some space, or set TMPDIR elsewhere"
+            ) from error
+        except asyncio.CancelledError:
+            for scratch in made:
+                scratch.cleanup()
+            raise
+        [scratch] = made
+        try:
+            process = await start_program(
+                python,
+                "host",
+                {**options, "home": str(home)},
+                name="the process of the tests",
+                cwd=sandbox,
+                env={**env, "TMPDIR": scratch.name},
+            )
+        except BaseException:
+            scratch.cleanup()
+            raise
+        return cls(process, scratch, home)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        return self._process.closed
+
+    @property
+    def pid(self) -> int:
+        """Changes when, and only when, there is another host."""
+        return self._process.pid
+
+    @property
+    def size(self) -> int:
+        """How many tests there are."""
+        return len(self._tests)
+
+    async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str) -> None:
+        """Collect the tests and run them without a mutant, where need be. Raises ToolError."""
+        question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
+        try:
+            async with asyncio.timeout(BASELINE_TIMEOUT_S):
+                answer = await self._process.ask(question)
+        except TimeoutError:
+            raise BaselineError(
+                f"the tests have not ended within {BASELINE_TIMEOUT_S:.0f} s, without any mutant",
+                f"see which test hangs (`python -m pytest -v`) and fix it, or {plan.remedy}",
+            ) from None
+        if "errno" in answer:
+            raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
+        if "error" in answer:
+            raise self._error(answer, plan)
+        self._tests, self.failing = answer["tests"], answer["failing"]
+        self.isolation, self.capacity = tuple(answer["isolation"]), answer["capacity"]
+        self._log(answer)
+
+    async def test(self, mutant: Mutant) -> Result | None:
+        """The verdict; None when the sandbox has another version of the file. Raises Interrupted.
+
+        Cancelling waits until the mutant's processes are gone.
+        """
+        edit = mutant.handle
+        number, future = self._process.post(
+            {
+                "do": "test",
+                "path": mutant.path,
+                "digest": edit.source.digest,
+                "start": edit.start,
+                "end": edit.end,
+                "replacement": edit.normal_replacement,
+                "content": base64.b64encode(edit.content).decode("ascii"),
+            }
+        )
+        self._pending.add(number)
+        try:
+            answer = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await wait_shielded(asyncio.create_task(self._stop([number], [future])))
+            raise
+        finally:
+            self._pending.discard(number)
+        if answer["status"] == "stopped":
+            raise Interrupted
+        return None if answer["status"] == "stale" else self._result(mutant, answer)
+
+    async def interrupt(self) -> None:
+        """End the jobs of all mutants that are being tested; their `test` raises Interrupted."""
+        await self._stop(list(self._pending), [])
+
+    async def close(self) -> None:
+        """End it, its jobs, and what those have left; idempotent."""
+        await self._process.close()
+        await in_thread(self._scratch.cleanup)
+
+    async def _stop(self, numbers: list[int], futures: list[asyncio.Future[Answer]]) -> None:
+        with contextlib.suppress(ToolError):  # a host that has ended has no jobs
+            await self._process.ask({"do": "stop", "ids": numbers})
+            await asyncio.gather(*futures)
+
+    def _error(self, answer: Answer, plan: TestPlan) -> ToolError:
+        if answer.get("output"):
+            log.info("%s\n%s", answer["error"], answer["output"])
+        if answer.get("kind") == "elsewhere":
+            return ToolError(answer["error"], f"install the project editable: {plan.python} -m pip install -e .")
+        if answer.get("kind") in (None, "none"):
+            return ToolError(answer["error"], plan.remedy if "kind" in answer else None)
+        return BaselineError(
+            answer["error"], f"fix it, or {plan.remedy}", answer.get("failing", ()), answer.get("output", "")
+        )
+
+    def _result(self, mutant: Mutant, answer: Answer) -> Result:
+        killer, seconds = answer.get("killed_by"), answer.get("seconds")
+        return Result(
+            mutant,
+            Status(answer["status"]),
+            duration=None if seconds is None else round(seconds * 1000, 3),
+            covered_by=tuple(self._tests[test] for test in answer["covered"]),
+            killed_by=(killer,) if killer else None,
+            static=answer["static"],
+            status_reason=answer.get("reason"),
+            tests_completed=answer.get("tests"),
+        )
+
+    def _log(self, answer: Answer) -> None:
+        """What the user should know and isn't an error, once."""
+        failing = {test: text for test, text in self.failing.items() if f"failing {test}" not in self._warned}
+        self._warned.update(f"failing {test}" for test in failing)
+        log_failing_tests(log, failing)
+        if answer["always_fresh"]:
+            self._warn(
+                f"every mutant is tested in a process that imports everything anew, for {answer['always_fresh']}"
+            )
+        for test in answer["fork_unsafe"]:
+            self._warn(f"{test} passes in a fresh process only: mutants that it covers are tested there")
+        log.info(
+            "the tests are ready (%s, %s in %.2f s); each mutant has for itself: %s",
+            counted(len(self._tests), "test"),
+            answer["how"],
+            answer["seconds"],
+            ", ".join(self.isolation) or "a process",
+        )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)
+
+
+def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:
+    """A new temporary directory; that of a host whose bridge was killed, and which is on `record`, is deleted."""
+    with contextlib.suppress(OSError, ValueError):
+        old = Path(record.read_text("utf-8"))
+        if old.name.startswith(PREFIX) and old.parent == Path(tempfile.gettempdir()) and not old.is_symlink():
+            shutil.rmtree(old, ignore_errors=True)
+    scratch = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    with contextlib.suppress(OSError):  # should the bridge be killed then, nobody deletes it
+        record.write_text(scratch.name, "utf-8")
+    return scratch

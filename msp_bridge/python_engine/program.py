@@ -1,0 +1,45 @@
+"""Starting our programs under the project's interpreter: the host, and those of the tools' adapters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msp_bridge.toolkit.json_lines import JsonLinesProcess
+
+TARGET = Path(__file__).with_name("target")
+
+
+async def start_program(
+    python: Path,
+    module: str,
+    options: Mapping[str, object],
+    *,
+    name: str,
+    cwd: Path,
+    env: Mapping[str, str | None],
+    folder: Path = TARGET,
+) -> JsonLinesProcess:
+    """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
+    argv: list[str | Path] = [python, TARGET, folder, module, json.dumps(options)]
+    return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
+
+
+def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:
+    """The environment of processes of the project's interpreter, as if its environment had been activated.
+
+    Bytecode goes to the cache: an environment within the project is part of the user's tree too.
+    """
+    prefix = python.parent.parent
+    return {
+        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
+        "VIRTUAL_ENV": str(prefix) if (prefix / "pyvenv.cfg").is_file() else None,
+        "PYTHONPYCACHEPREFIX": str(cache / "bytecode"),
+        "PYTHONDONTWRITEBYTECODE": None,
+        "PYTHONHOME": None,
+        "PY_IGNORE_IMPORTMISMATCH": "1",  # the same module lies in the sandbox
+        "PYTEST_CURRENT_TEST": None,
+        "PYTEST_VERSION": None,
+    }

@@ -1,0 +1,151 @@
+"""A slot: a sandbox of the project with a host in it, kept up to date with the user's files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from msp_bridge.adapter import Project
+from msp_bridge.concurrency import in_thread
+from msp_bridge.errors import ToolError
+from msp_bridge.model import Mutant, Result
+from msp_bridge.python_engine.host import Host, Interrupted
+from msp_bridge.python_engine.program import python_environment
+from msp_bridge.python_engine.test_plan import TestPlan
+from msp_bridge.toolkit import ProcessEnded, Sandbox, SandboxPool, WarmSandbox, unwritable
+from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S = 0.5  # during a run after which the user may have saved a file
+BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
+
+HostPool = SandboxPool[Sandbox, Host]
+
+
+class Slot:
+    """Tests mutants in one sandbox, which belongs to it from the first use until `aclose`."""
+
+    def __init__(self, project: Project, sandboxes: HostPool) -> None:
+        self._project, self._sandboxes = project, sandboxes
+        self._lock = asyncio.Lock()  # held while the sandbox, or which host there is, changes
+        self._lease = AsyncExitStack()
+        self._warm: WarmSandbox[Sandbox, Host] | None = None
+        self._prepared_for: tuple[Host, TestPlan] | None = None
+        self._looked = 0.0  # time.monotonic()
+        self._epoch = 0  # how often the sandbox was brought up to date
+        self.active = 0  # mutants that are being tested here
+
+    async def test(self, mutant: Mutant, plan: TestPlan) -> Result | None:
+        """The verdict; None when the file has changed since it was discovered.
+
+        Raises ProcessEnded when the host ends, ToolError when the tests can't tell anything about mutants.
+        """
+        looked = False
+        while True:
+            host, epoch = await self.prepared(plan), self._epoch
+            try:
+                result = await host.test(mutant)
+            except Interrupted:
+                continue
+            if epoch != self._epoch:
+                continue  # the sandbox changed meanwhile
+            if result is not None or looked:
+                return result
+            looked = True
+            self.look_again()
+
+    def look_again(self) -> None:
+        """A file may have changed: compare the sandbox with the user's tree before the next mutant."""
+        self._looked = 0.0
+
+    async def prepared(self, plan: TestPlan) -> Host:
+        """A host that has the files as they are. Raises ToolError."""
+        async with self._lock:
+            if self._warm is None:
+                self._warm = await self._lease.enter_async_context(self._sandboxes.lease())
+            host = self._warm.process.current
+            if host is not None and self._prepared_for == (host, plan):
+                if time.monotonic() - self._looked < LOOK_AGAIN_S:
+                    return host
+                if await in_thread(self._warm.sandbox.is_current):
+                    self._looked = time.monotonic()
+                    return host
+                await host.interrupt()  # before a file moves under the feet of a test
+            try:
+                return await self._prepare(self._warm, plan)
+            except ToolError as error:
+                damaged = is_damaged_bytecode(str(error))
+                if not damaged and not isinstance(error, ProcessEnded):
+                    raise
+                if damaged:
+                    await in_thread(forget_bytecode, self._project.cache / "bytecode")
+                log.warning("trying once more: %s", error)
+            try:
+                return await self._prepare(self._warm, plan)
+            except ProcessEnded as error:  # twice, and before any mutant was tested: no mutant is to blame
+                raise ToolError(error.problem, error.remedy) from error
+
+    async def _prepare(self, warm: WarmSandbox[Sandbox, Host], plan: TestPlan) -> Host:
+        looked = time.monotonic()
+        self._epoch += 1
+        before, self._prepared_for = self._prepared_for, None
+        try:
+            changed = await warm.refresh()
+            await in_thread(_put_up, warm.sandbox.path.parent / "pytest.ini")
+            host = await warm.process.get(lambda: self._start(warm.sandbox, plan), plan.python)
+            if before != (host, plan) or changed:
+                await host.prepare(plan, changed, warm.sandbox.digest)
+        except BaseException as error:  # cancelled, perhaps in the middle of a run of the whole suite
+            await warm.process.close()
+            root = self._project.root
+            if isinstance(error, ToolError) and not root.is_dir():  # whatever its message, this is why
+                raise ToolError(f"{root} is gone", "open the project where it is now") from error
+            raise
+        self._prepared_for, self._looked = (host, plan), looked
+        return host
+
+    async def _start(self, sandbox: Sandbox, plan: TestPlan) -> Host:
+        options = {
+            "root": os.path.realpath(self._project.root),
+            "jobs": max(1, self._project.jobs),
+            "isolation": wanted_isolation(os.environ),
+        }
+        env = python_environment(plan.python, self._project.cache)
+        return await Host.start(plan.python, options, sandbox=sandbox.path, env=env)
+
+    async def aclose(self) -> None:
+        """End the host and give the sandbox back."""
+        async with self._lock:
+            if self._warm is not None:
+                await self._warm.process.close()
+            self._warm = None
+            await self._lease.aclose()
+
+
+def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
+    """The parts of a world of its own that each mutant shall get; None: all that the machine permits.
+
+    The variable MSP_BRIDGE_ISOLATION names them, separated by commas; `off` is none of them. It is meant for finding
+    out which part a test does not pass in.
+    """
+    named = environment.get("MSP_BRIDGE_ISOLATION")
+    if named is None:
+        return None
+    return [] if named == "off" else [part.strip() for part in named.split(",")]
+
+
+def _put_up(barrier: Path) -> None:
+    try:
+        if barrier.is_dir():
+            shutil.rmtree(barrier)
+        if not barrier.is_file() or barrier.read_bytes() != BARRIER:
+            barrier.write_bytes(BARRIER)
+    except OSError as error:
+        raise unwritable(barrier.parent, error) from error

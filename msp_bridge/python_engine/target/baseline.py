@@ -1,0 +1,182 @@
+"""The baseline: what is known of the tests from running them without a mutant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from .channel import Message
+from .live_code import Key
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """What a file's code has done before the fork; see `live_code`."""
+
+    live: frozenset[Key]
+    suspended: frozenset[Key]
+    called: frozenset[Key]
+    read: bool
+
+    @classmethod
+    def of(cls, message: Message) -> FileFacts:
+        """From the live server's message."""
+        return cls(_keys(message["live"]), _keys(message["suspended"]), _keys(message["called"]), bool(message["read"]))
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The tests, by index in the order of their collection. Sets of tests are integers with a bit for each."""
+
+    tests: Sequence[str]  # pytest's node ids
+    durations: Sequence[float]  # seconds, set-up and tear-down included
+    lines: Mapping[str, Mapping[int, int]]  # path to line to the tests that run it
+    facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
+    late: frozenset[str]  # files that the tests themselves import
+    failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
+    spawning: int  # tests that start Python processes: what those run, nobody sees
+    collecting: float  # seconds
+    alone: frozenset[int] = frozenset()  # tests that have been run alone, and passed
+    order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
+    fork_unsafe: frozenset[int] = frozenset()  # tests that fail in a fork of the collected session, and only there
+
+    @classmethod
+    def of(cls, report: Message, collected: Message) -> Baseline:
+        """From the report of the measuring run and that of the collection."""
+        tests = collected["tests"]
+        durations = {int(test): seconds for test, seconds in report["durations"].items()}
+        return cls(
+            tests=tests,
+            durations=[durations.get(test, 0.0) for test in range(len(tests))],
+            lines=masks(report.get("lines", {})),
+            facts={path: FileFacts.of(facts) for path, facts in collected.get("files", {}).items()},
+            late=frozenset(report.get("late", ())),
+            failing={int(test): text for test, text in report["failing"].items()},
+            spawning=int(report.get("spawning", "0x0"), 16),
+            collecting=collected["seconds"],
+        )
+
+    def with_isolated_runs(self, reports: Mapping[int, Message | None]) -> Baseline:
+        """With what each test runs when it runs alone; None: it fails then."""
+        lines = {path: dict(found) for path, found in self.lines.items()}
+        spawning, late = self.spawning, set(self.late)
+        for report in reports.values():
+            if report is None:
+                continue
+            spawning |= int(report["spawning"], 16)
+            late.update(report["late"])
+            for path, found in masks(report["lines"]).items():
+                known = lines.setdefault(path, {})
+                for line, mask in found.items():
+                    known[line] = known.get(line, 0) | mask
+        dependent = {test for test, report in reports.items() if report is None}
+        return replace(
+            self,
+            lines=lines,
+            spawning=spawning,
+            late=frozenset(late),
+            alone=(self.alone | reports.keys()) - dependent,
+            order_dependent=self.order_dependent | dependent,
+        )
+
+    def edited(self, path: str, facts: FileFacts, moved: Mapping[int, int], again: Baseline, tests: int) -> Baseline:
+        """After an edit of function bodies in a file.
+
+        `moved` are its lines, old to new; `again` is what `tests`, all that ran one of the edited functions, were
+        measured to run now.
+        """
+        lines = {name: dict(found) for name, found in self.lines.items()}
+        lines[path] = {moved[line]: mask for line, mask in lines.get(path, {}).items() if line in moved}
+        merged: dict[str, dict[int, int]] = {}
+        for name in lines.keys() | again.lines.keys():
+            old, new = lines.get(name, {}), again.lines.get(name, {})
+            merged[name] = {
+                line: mask
+                for line in old.keys() | new.keys()
+                if (mask := old.get(line, 0) & ~tests | new.get(line, 0) & tests)
+            }
+        failing = {test: text for test, text in self.failing.items() if not tests >> test & 1}
+        done = frozenset(bits(tests))
+        return replace(
+            self,
+            durations=[
+                again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
+            ],
+            lines=merged,
+            facts={**self.facts, path: facts},
+            late=self.late | again.late,
+            failing={**failing, **again.failing},
+            spawning=self.spawning & ~tests | again.spawning & tests,
+            alone=self.alone - done,
+            order_dependent=self.order_dependent - done,
+        )
+
+    def known(self, alone: frozenset[int], dependent: frozenset[int], unsafe: frozenset[int]) -> Baseline:
+        """With what an earlier process has found out."""
+        return replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe)
+
+    def trusting_fresh(self, passed: frozenset[int]) -> Baseline:
+        """Some tests that fail here pass in a fresh process: they don't fail, but forks can't show it."""
+        failing = {test: text for test, text in self.failing.items() if test not in passed}
+        return replace(self, failing=failing, fork_unsafe=passed)
+
+    @property
+    def isolated_runs(self) -> bool:
+        """Whether each test has been run alone."""
+        return not self.never_alone
+
+    @property
+    def never_alone(self) -> list[int]:
+        """The tests that have not been run alone yet."""
+        known = self.alone | self.order_dependent | self.fork_unsafe | self.failing.keys()
+        return [test for test in range(len(self.tests)) if test not in known]
+
+    def covering_all(self, path: str, lines: Iterable[int]) -> list[int]:
+        """As `covering`, with the tests that fail."""
+        found, mask = self.lines.get(path, {}), 0
+        for line in lines:
+            mask |= found.get(line, 0)
+        return list(bits(mask | self.spawning))
+
+    @property
+    def total(self) -> float:
+        """Seconds for all tests."""
+        return sum(self.durations)
+
+    def covering(self, path: str, lines: Iterable[int]) -> list[int]:
+        """The tests that run one of the lines, the fastest first, without those that fail anyway."""
+        found, mask = self.lines.get(path, {}), 0
+        for line in lines:
+            mask |= found.get(line, 0)
+        return self._sorted(mask)
+
+    def candidates(self, path: str, lines: Iterable[int]) -> list[int]:
+        """`covering`, and after it the tests that may run the lines in another process."""
+        covering = self.covering(path, lines)
+        known = set(covering)
+        return covering + [test for test in self._sorted(self.spawning) if test not in known]
+
+    def seconds(self, tests: Iterable[int]) -> float:
+        """How long `tests` take."""
+        return sum(self.durations[test] for test in tests)
+
+    def _sorted(self, mask: int) -> list[int]:
+        tests = [test for test in bits(mask) if test not in self.failing and test not in self.fork_unsafe]
+        return sorted(tests, key=self.durations.__getitem__)
+
+
+def masks(lines: Mapping[str, Mapping[str, str]]) -> dict[str, dict[int, int]]:
+    """Path to line to tests, from JSON."""
+    return {path: {int(line): int(mask, 16) for line, mask in found.items()} for path, found in lines.items()}
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The tests of a set."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _keys(rows: Iterable[Sequence[str | int]]) -> frozenset[Key]:
+    return frozenset((str(name), int(line)) for name, line in rows)

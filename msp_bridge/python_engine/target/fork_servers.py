@@ -1,0 +1,115 @@
+"""The fork servers that there are at a time, and the only place that starts and ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from . import descendants, import_paths
+from .channel import Channel, Message
+from .faults import Unprepared, last_error, why_not_collected
+from .fork_server import ForkServer, ServerProcess
+from .import_trace import ImportTrace
+from .plan import Plan
+from .world import World
+
+FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
+
+
+class ForkServers:
+    """A live server, if its jobs can be trusted, and a fresh one."""
+
+    def __init__(self, root: str, home: Path, world: World, private: Iterable[int]) -> None:
+        """`private` are descriptors that only the host may hold."""
+        self._root, self._home, self._world, self._private = root, home, world, list(private)
+        self.live: ServerProcess | None = None
+        self.fresh: ServerProcess | None = None
+        self.why_fresh: str | None = None  # why there is no live server
+
+    @property
+    def running(self) -> list[ServerProcess]:
+        """Those that there are."""
+        return [server for server in (self.live, self.fresh) if server is not None]
+
+    @property
+    def pair(self) -> tuple[ServerProcess | None, ServerProcess]:
+        """The live and the fresh one, after `start`."""
+        assert self.fresh is not None
+        return self.live, self.fresh
+
+    def start(self, plan: Plan) -> Message | None:
+        """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
+        self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
+        self.fresh = self._start("fresh", plan)
+        collected = None if plan.always_fresh else self._collect(plan)
+        self._await_fresh(plan)
+        return collected
+
+    def drop_live(self, why: str) -> None:
+        """Its jobs can't be trusted."""
+        if self.live is not None:
+            self.live.end()
+        self.live, self.why_fresh = None, why
+
+    def end(self) -> None:
+        """End them, their jobs, and what those have left."""
+        for server in self.running:
+            server.end()
+        self.live = self.fresh = None
+        descendants.end_strays(())
+
+    def log(self, kind: str) -> str:
+        """The end of what pytest has printed."""
+        return (self._home / f"{kind}.log").read_text(encoding="utf-8", errors="replace").strip()[-1500:]
+
+    def _start(self, kind: str, plan: Plan) -> ServerProcess:
+        private = [*self._private, *(server.channel.reader for server in self.running)]
+        log = f"{self._home}/{kind}.log"
+        return ServerProcess(lambda channel: _serve(kind, channel, plan, self._root, self._world), log, private)
+
+    def _collect(self, plan: Plan) -> Message:
+        self.live = self._start("live", plan)
+        answer = next(self.live.channel.messages(), None)
+        if answer is None:
+            log = self.log("live")
+            raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
+        if answer["do"] == "failed":
+            raise why_not_collected(answer, self.log("live"))
+        if answer["elsewhere"] is not None:
+            path, file = answer["elsewhere"]
+            raise Unprepared(
+                f"the tests import {path} from {file}, so no mutant of it would be tested", kind="elsewhere"
+            )
+        if answer["threads"]:  # a fork has none of the threads that the modules have started
+            self.drop_live("the project starts threads when it is imported")
+        elif answer["trace_lost"]:
+            self.drop_live("the project sets a trace function when it is imported")
+        return answer
+
+    def _await_fresh(self, plan: Plan) -> None:
+        """Until the fresh server is ready, or the bare one, if pytest itself imports the project."""
+        assert self.fresh is not None
+        answer = next(self.fresh.channel.messages(), FAILED)
+        if answer["do"] == "unfit":
+            self.fresh.end()
+            self.fresh = None
+            self.fresh = self._start("bare", plan)
+            answer = next(self.fresh.channel.messages(), FAILED)
+        if answer["do"] != "ready":
+            raise why_not_collected(answer, self.log("fresh"))
+
+
+def _serve(kind: str, channel: Channel, plan: Plan, root: str, world: World) -> None:
+    import_paths.enter(root, world.place)
+    if kind == "bare":
+        channel.send({"do": "ready"})
+        job = ForkServer(channel, world).serve()
+        from . import servers
+
+        job.run(lambda job: servers.alone(job, plan, world))
+    trace = ImportTrace(frozenset(plan.filenames))
+    if kind == "live":
+        trace.start()  # before pytest, which may import the project
+    from . import servers  # here, and not above: it imports pytest, which the host must not
+
+    getattr(servers, kind)(channel, plan, world, trace)

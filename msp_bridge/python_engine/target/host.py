@@ -1,0 +1,210 @@
+"""The host: the process that the bridge talks to. It never imports the project, nor pytest.
+
+It owns the fork servers, the baseline and the scheduler. When files have changed it reloads what it can into the live
+server (`reload`), and otherwise starts the servers anew.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import select
+import signal
+import time
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+from . import descendants
+from .baseline import Baseline
+from .channel import READY, Channel, Message
+from .faults import Unprepared, gist
+from .fork_servers import ForkServers
+from .live_code import SourceFile
+from .measurement import Measurement
+from .plan import Plan
+from .reload import reloaded
+from .scheduler import MutantScheduler
+from .world import World
+
+
+def main(options: Message) -> None:
+    """Serve the bridge until it closes the channel; the current directory is the sandbox."""
+    channel = Channel.to_bridge()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    descendants.adopt_orphans()
+    home = Path(options["home"])
+    world = World(options["root"], os.getcwd(), home / "layers", wanted=options["isolation"])
+    channel.send({**READY, "python": platform.python_version()})
+    Host(channel, options, world).serve()
+
+
+class Host:
+    """Requests: prepare, test, stop. Each is answered once, under its id, in whatever order."""
+
+    def __init__(self, channel: Channel, options: Message, world: World) -> None:
+        home = Path(options["home"])  # private; the sandbox's parent
+        self._channel, self._jobs, self._root, self._world = channel, options["jobs"], options["root"], world
+        self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
+        self._measurement = Measurement(home / "baseline.json", self._servers, world)
+        self._scheduler: MutantScheduler | None = None
+        self._plan: Plan | None = None
+        self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
+
+    def serve(self) -> None:
+        """Until the bridge closes the channel."""
+        while True:
+            servers = self._servers.running
+            ready, _, _ = select.select([self._channel.reader, *(each.channel.reader for each in servers)], [], [])
+            for server in servers:
+                if server.channel.reader in ready and self._scheduler is not None:
+                    self._scheduler.receive(server)
+            if self._channel.reader in ready:
+                messages = self._channel.receive()
+                if messages is None:
+                    break
+                for message in messages:
+                    self._handle(message)
+        self._servers.end()
+
+    def _handle(self, message: Message) -> None:
+        if message["do"] == "test":
+            self._test(message)
+            return
+        answer = {}
+        if message["do"] == "prepare":
+            try:
+                answer = self._prepare(message)
+            except Unprepared as error:
+                self._end_servers()
+                answer = {"error": self._placed(str(error)), "output": self._placed(error.output), "kind": error.kind}
+                answer["failing"] = error.failing
+            except OSError as error:
+                self._end_servers()
+                answer = {"error": str(error)}
+                if error.errno is not None:  # else it comes from no system call: pytest raises such, too
+                    answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
+        elif self._scheduler is not None:
+            self._scheduler.stop(message["ids"])
+        self._channel.send({"id": message["id"], **answer})
+
+    def _placed(self, text: str) -> str:
+        """With the user's own files in the place of the sandbox's."""
+        return text.replace(self._world.place, self._root)
+
+    def _test(self, message: Message) -> None:
+        path = message["path"]
+        if self._plan is None or path not in self._plan.sources:
+            self._channel.send({"id": message["id"], "status": "stale"})
+            return
+        try:
+            source = self._source(path)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            source = None
+        if self._scheduler is None or source is None or source[0] != message["digest"]:
+            self._channel.send({"id": message["id"], "status": "stale"})
+            return
+        try:
+            start, end = message["start"], message["end"]
+            change = source[1].change(start, end, message["replacement"])
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            reason = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+            answer: Message = {"status": "CompileError", "reason": reason, "covered": [], "static": None}
+            self._channel.send({"id": message["id"], **answer})
+            return
+        self._scheduler.test(message["id"], path, change, {path: message["content"]})
+
+    def _source(self, path: str) -> tuple[str, SourceFile]:
+        """The file in the sandbox, with the digest of its bytes. Raises what reading and parsing it raises."""
+        known = self._sources.get(path)
+        if known is not None:
+            return known
+        filename = os.path.join(self._world.place, path)
+        data = Path(filename).read_bytes()
+        text = re.sub("\r\n?", "\n", _decoded(data))
+        found = self._sources[path] = (blake2b(data, digest_size=16).hexdigest(), SourceFile(filename, text))
+        return found
+
+    def _prepare(self, message: Message) -> Message:
+        start = time.perf_counter()
+        before, plan = self._plan, Plan.of(message, self._world.place)
+        if self._scheduler is not None:
+            self._scheduler.end()
+        old = {path: self._sources.pop(path) for path in message["changed"] if path in self._sources}
+        baseline = None
+        if before is not None and self._scheduler is not None and before.arguments == plan.arguments:
+            baseline = self._reload(message["changed"], old, self._scheduler.baseline, before, plan)
+        how = "reloaded" if baseline is not None else "started"
+        if baseline is None:
+            self._end_servers()
+            self._sources.clear()
+            collected = self._servers.start(plan)
+            baseline = self._measurement.baseline(plan, collected)
+        self._measurement.save(plan, baseline)
+        self._plan = plan
+        self._scheduler = MutantScheduler(
+            baseline, plan, self._servers.pair, self._world.parts, self._capacity, self._channel.send, self._save
+        )
+        return {
+            "tests": list(baseline.tests),
+            "failing": {baseline.tests[test]: gist(text) for test, text in baseline.failing.items()},
+            "always_fresh": self._servers.why_fresh,
+            "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
+            "isolation": sorted(self._world.parts),
+            "refused": self._world.refused,
+            "capacity": self._capacity,
+            "how": how,
+            "seconds": round(time.perf_counter() - start, 3),
+        }
+
+    def _reload(
+        self,
+        changed: list[str],
+        old: Mapping[str, tuple[str, SourceFile]],
+        baseline: Baseline,
+        before: Plan,
+        plan: Plan,
+    ) -> Baseline | None:
+        """The baseline after an edit of function bodies, without new servers; None where that can't be."""
+        if self._servers.live is None or before.sources != plan.sources or not changed:
+            return None
+        current = baseline
+        for path in changed:
+            if not path.endswith(".py") and not os.path.exists(os.path.join(self._world.place, path)):
+                return None
+            if path not in plan.sources or path not in old:
+                return None
+            try:
+                _, new = self._source(path)
+            except (OSError, SyntaxError, ValueError, RecursionError):
+                return None
+            result = reloaded(current, path, old[path][1], new, self._servers.live, self._world.parts)
+            if result is None:
+                return None
+            current = result
+        return current
+
+    @property
+    def _capacity(self) -> int:
+        return 1 if self._world.shares_tree else self._jobs
+
+    def _save(self) -> None:
+        assert self._scheduler is not None
+        assert self._plan is not None
+        self._measurement.save(self._plan, self._scheduler.baseline)
+
+    def _end_servers(self) -> None:
+        self._servers.end()
+        if self._scheduler is not None:
+            self._scheduler.end()
+            self._scheduler = None
+
+
+def _decoded(data: bytes) -> str:
+    """The text of a Python file. Raises SyntaxError and UnicodeDecodeError."""
+    import io
+    import tokenize
+
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding)

@@ -1,0 +1,323 @@
+"""Live code: how a mutant is put into functions that have been imported already, and when that is not the truth.
+
+Theory of operation
+-------------------
+The problem. A fresh process for every mutant imports the project and collects the tests again: seconds, where the tests
+that cover the mutant take milliseconds. A process that has done both already can be forked in a millisecond, but then
+the mutated text comes too late: the modules exist. What a module leaves behind when it has been imported is mostly
+function objects, and Python lets anybody exchange the code of a function (`function.__code__ = …`). So a mutant is
+compiled, its code objects are compared with those of the original, and in the forked child every live function that has
+one of the old code objects gets the new one.
+
+Why this equals a fresh process, and when. Executing a module runs the code at its top level and in class bodies once,
+at import; it *creates* functions without running them. If a mutant changes nothing but code objects of functions, and
+none of these ran before the fork, then the process so far did nothing that it would not have done with the mutant in
+the file: the state at the fork is the state of a fresh process, apart from the code of these functions. Hence the
+rule. A mutant goes to a fresh process, with the mutated file on the disk, if
+
+1. it changes code at the level of a module or a class, a decorator or a default value (all of them ran);
+2. it changes the signature, or the free variables, of a function (decorators and closures have seen them);
+3. a function that it changes was called before the fork (`line_coverage.ImportTrace` notes every call);
+4. a function that it changes is suspended: a generator or a coroutine that is alive;
+5. no live function has the old code: compiled by something else (pytest's assertion rewriting, an import hook), already
+   freed, or not imported yet. Old and new are compared by content *and* position, never by name alone;
+6. the source of the file was read through `linecache` before the fork: `inspect.getsource` in a decorator, for one.
+
+1, 2 are known from the text (`Change`), 3 to 6 from the process that holds the imported project
+(`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again while it swaps, and refuses
+(`NotLive`).
+
+What remains. Code that inspected the *code object* of a function at import (`dis`, a compiler such as numba's) has seen
+the original. Nothing shows that; such projects set `isolate = "fresh"`.
+
+The nested functions of a function that runs later are constants of its code: they are exchanged with it. Only the
+statement at the top level of the file that contains the mutant is compiled, with its own line numbers: compiling a file
+of 3,000 lines takes 50 ms, a function less than one. If the mutant has another number of lines the whole file is
+compiled, so that what follows it gets its new line numbers, as tracebacks show them.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import gc
+import sys
+import types
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
+FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
+SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+
+
+class NotLive(Exception):
+    """The mutant can't be put into live functions: why."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A statement at the top level of a file, or the whole file: what is compiled to find a mutant's code objects."""
+
+    filename: str
+    flags: int  # of `from __future__ import …`
+    line: int  # of its first line, 1-based
+    old: str
+    new: str
+
+    def compiled(self) -> tuple[types.CodeType, types.CodeType]:
+        """Old and new code. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
+        return self._compile(self.old), self._compile(self.new)
+
+    def _compile(self, text: str) -> types.CodeType:
+        padded = "\n" * (self.line - 1) + text
+        code: types.CodeType = compile(padded, self.filename, "exec", flags=self.flags, dont_inherit=True)
+        return code
+
+    def as_list(self) -> list[Any]:
+        """For JSON."""
+        return [self.filename, self.flags, self.line, self.old, self.new]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Code objects that stand at the same place in the old and in the new code; `new` is None where there is none."""
+
+    old: types.CodeType
+    new: types.CodeType | None
+    parents: tuple[Key, ...]  # functions around it, the innermost first
+
+    @property
+    def changed(self) -> bool:
+        """Whether the code itself differs, and not merely its lines or a function nested in it."""
+        return self.new is None or not same_shallow(self.old, self.new)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a mutant changes in the compiled code of its file."""
+
+    segment: Segment
+    lines: range  # of the statement that the mutant is in
+    changed: tuple[tuple[Key, tuple[Key, ...]], ...]  # code objects that differ, each with the functions around it
+    not_live: str | None  # why the text alone rules live code out
+
+
+@dataclass
+class SourceFile:
+    """One version of a Python file, its text with `\\n` at the end of each line."""
+
+    filename: str  # as its modules have it in `__file__`
+    text: str
+    tree: ast.Module = field(init=False)
+    _starts: list[int] = field(init=False)  # offsets of the lines
+    _tops: list[tuple[int, int]] = field(init=False)  # first and last line of each statement at the top level
+    _flags: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        """Parse it. Raises SyntaxError, ValueError or RecursionError."""
+        self.tree = ast.parse(self.text)
+        self._starts = [0]
+        for line in self.text.split("\n"):
+            self._starts.append(self._starts[-1] + len(line) + 1)
+        self._tops = [(first_line(node), node.end_lineno or node.lineno) for node in self.tree.body]
+        for node in self.tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                for name in node.names:
+                    self._flags |= getattr(__future__, name.name).compiler_flag
+
+    def change(self, start: int, end: int, replacement: str) -> Change:
+        """What the file becomes when `replacement` stands for `text[start:end]`; raises what compiling it raises."""
+        first, last = self._line(start), self._line(max(start, end - 1))
+        segment = self._segment(first, last, start, end, replacement)
+        old, new = segment.compiled()
+        found = [pair for pair in pairs(old, new) if pair.changed]
+        changed = tuple((key(pair.old), pair.parents) for pair in found)
+        return Change(segment, self._statement(first, last), changed, why_not_live(found))
+
+    def _line(self, offset: int) -> int:
+        line: int = bisect_right(self._starts, offset)
+        return line
+
+    def _segment(self, first: int, last: int, start: int, end: int, replacement: str) -> Segment:
+        same_lines = replacement.count("\n") == self.text.count("\n", start, end)
+        tops = [top for top in self._tops if top[0] <= last and first <= top[1]] if same_lines else []
+        if len(tops) != 1 or not (tops[0][0] <= first and last <= tops[0][1]):
+            return Segment(self.filename, self._flags, 1, self.text, self._replaced(0, None, start, end, replacement))
+        begin, stop = self._starts[tops[0][0] - 1], self._starts[tops[0][1]]
+        new = self._replaced(begin, stop, start, end, replacement)
+        return Segment(self.filename, self._flags, tops[0][0], self.text[begin:stop], new)
+
+    def _replaced(self, begin: int, stop: int | None, start: int, end: int, replacement: str) -> str:
+        return self.text[begin:start] + replacement + self.text[end:stop]
+
+    def _statement(self, first: int, last: int) -> range:
+        """The lines of the innermost statement around the lines; of a compound one, those before its body."""
+        best: ast.stmt | None = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and first_line(node) <= first and last <= (node.end_lineno or node.lineno):
+                best = node if best is None or first_line(node) >= first_line(best) else best
+        if best is None or isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return range(first, last + 1)
+        body = getattr(best, "body", None) or getattr(best, "cases", None)
+        if body:
+            head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
+            return range(best.lineno, max(head, last + 1, best.lineno + 1))
+        return range(best.lineno, (best.end_lineno or best.lineno) + 1)
+
+
+def first_line(node: ast.stmt) -> int:
+    """Of a statement with its decorators."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def key(code: types.CodeType) -> Key:
+    """Finds the live functions of a code object; they are then compared by content."""
+    return getattr(code, "co_qualname", code.co_name), code.co_firstlineno
+
+
+def nested(code: types.CodeType) -> list[types.CodeType]:
+    """The code objects that are constants of `code`."""
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def all_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    """`code` and all that is nested in it."""
+    yield code
+    for inner in nested(code):
+        yield from all_nested(inner)
+
+
+def same_shallow(one: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects do the same, apart from what is nested in them and from their lines."""
+    return (
+        one.co_code == other.co_code
+        and _constants(one) == _constants(other)
+        and one.co_names == other.co_names
+        and one.co_varnames == other.co_varnames
+        and one.co_freevars == other.co_freevars
+        and one.co_cellvars == other.co_cellvars
+        and one.co_flags == other.co_flags
+        and _signature(one) == _signature(other)
+        and getattr(one, "co_exceptiontable", b"") == getattr(other, "co_exceptiontable", b"")
+    )
+
+
+def identical(one: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects are equal in content and position: before Python 3.12 `==` passes over positions."""
+    return one == other and one.co_linetable == other.co_linetable
+
+
+def pairs(old: types.CodeType, new: types.CodeType, parents: tuple[Key, ...] = ()) -> Iterator[Pair]:
+    """The code objects that are not identical, outermost first."""
+    if identical(old, new):
+        return
+    yield Pair(old, new, parents)
+    inner, other = nested(old), nested(new)
+    around = (key(old), *parents) if old.co_flags & FUNCTION else ()
+    if [code.co_name for code in inner] == [code.co_name for code in other]:
+        for one, two in zip(inner, other, strict=False):
+            yield from pairs(one, two, around)
+        return
+    for code in inner:  # the structure differs: nobody can say which is which
+        for each in all_nested(code):
+            yield Pair(each, None, around)
+
+
+def _constants(code: types.CodeType) -> list[tuple[type, Any]]:
+    """With their types: 1, 1.0 and True are equal. repr: so are 0.0 and -0.0."""
+    return [(type(value), repr(value)) for value in code.co_consts if not isinstance(value, types.CodeType)]
+
+
+def _signature(code: types.CodeType) -> tuple[Any, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    variadic = bool(code.co_flags & 0x4) + bool(code.co_flags & 0x8)
+    return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[: count + variadic]
+
+
+def why_not_live(found: list[Pair]) -> str | None:
+    """What in the changed code objects rules live code out; see the module."""
+    for pair in found:
+        if not pair.old.co_flags & FUNCTION:
+            return "it changes code that runs at import"
+        if pair.new is None:
+            return "it changes which functions there are"
+        if pair.old.co_freevars != pair.new.co_freevars:
+            return "it changes the free variables of a function"
+        if _signature(pair.old) != _signature(pair.new) or pair.old.co_flags != pair.new.co_flags:
+            return "it changes the signature or the kind of a function"
+    return None
+
+
+class LiveFunctions:
+    """The functions of some files that are alive in this process, and what of their code is in use."""
+
+    def __init__(self, filenames: frozenset[str]) -> None:
+        """Looks at every object: call it before `gc.freeze()`, which hides them."""
+        self._functions: dict[str, dict[Key, list[types.FunctionType]]] = {}
+        self._suspended: dict[str, set[Key]] = {}
+        for found in gc.get_objects():
+            kind = type(found)
+            if kind is types.FunctionType:
+                if found.__code__.co_filename in filenames:
+                    table = self._functions.setdefault(found.__code__.co_filename, {})
+                    table.setdefault(key(found.__code__), []).append(found)
+            elif kind in SUSPENDED:
+                code = getattr(found, "gi_code", None) or getattr(found, "cr_code", None) or found.ag_code
+                if code.co_filename in filenames:
+                    self._suspended.setdefault(code.co_filename, set()).add(key(code))
+
+    def facts(self, filename: str) -> dict[str, list[Key]]:
+        """What the scheduler has to know of a file: keys of live functions, and of suspended ones."""
+        return {
+            "live": sorted(self._functions.get(filename, ())),
+            "suspended": sorted(self._suspended.get(filename, ())),
+        }
+
+    def codes(self, filename: str) -> list[types.CodeType]:
+        """The code of every live function of a file, and all that is nested in it."""
+        functions = [function for group in self._functions.get(filename, {}).values() for function in group]
+        return list({id(code): code for function in functions for code in all_nested(function.__code__)}.values())
+
+    def swap(self, old: types.CodeType, new: types.CodeType) -> int:
+        """Give every function of the one code the other; how many there were. Raises NotLive."""
+        count = 0
+        for pair in pairs(old, new):
+            for function in self._functions.get(old.co_filename, {}).get(key(pair.old), ()):
+                if not identical(function.__code__, pair.old):
+                    continue
+                if pair.new is None or pair.new.co_freevars != pair.old.co_freevars:
+                    raise NotLive("it changes the free variables of a function, or which functions there are")
+                function.__code__ = pair.new
+                count += 1
+        return count
+
+    def give(self, old: types.CodeType, new: types.CodeType) -> None:
+        """Give every function of the one code object, and of none that is nested in it, the other."""
+        for function in self._functions.get(old.co_filename, {}).get(key(old), ()):
+            if identical(function.__code__, old) and old.co_freevars == new.co_freevars:
+                function.__code__ = new
+
+    def replace(self, old: types.CodeType, new: types.CodeType) -> None:
+        """As `swap`, for good: the functions are then known by their new code."""
+        self.swap(old, new)
+        table = self._functions.get(old.co_filename, {})
+        functions = [function for group in table.values() for function in group]
+        table.clear()
+        for function in functions:
+            table.setdefault(key(function.__code__), []).append(function)
+
+
+def put(functions: LiveFunctions, segment: Segment) -> None:
+    """Put a mutant into the live functions of this process. Raises NotLive when no function has its code."""
+    old, new = segment.compiled()
+    if not functions.swap(old, new):
+        raise NotLive("no live function has its code")
+
+
+def loaded_files(filenames: frozenset[str]) -> set[str]:
+    """Which of the files are modules of this process."""
+    return {name for module in list(sys.modules.values()) if (name := getattr(module, "__file__", None)) in filenames}

@@ -1,0 +1,175 @@
+"""The run of the tests without a mutant, and its record for the next process."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Collection
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from .baseline import Baseline, bits
+from .channel import Message
+from .faults import Unprepared, gist, why_not_collected
+from .fork_server import ServerProcess
+from .fork_servers import ForkServers
+from .plan import Plan
+from .world import World
+
+DOUBTFUL = ("net", "home", "tmp", "pid", "ipc", "overlay")  # parts of a world, the likeliest to make tests fail first
+STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
+
+
+class Measurement:
+    """Of the tests as they are when the project has a certain content."""
+
+    def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
+        self._file, self._servers, self._world = file, servers, world
+
+    def baseline(self, plan: Plan, collected: Message | None) -> Baseline:
+        """As it was measured for this content, or measured now. Raises Unprepared."""
+        return self._known(plan, collected) or self._measured(plan, collected)
+
+    def save(self, plan: Plan, baseline: Baseline) -> None:
+        """For the next process that finds the same project."""
+        lines = {path: {line: hex(mask) for line, mask in found.items()} for path, found in baseline.lines.items()}
+        value = {
+            "key": _key(plan),
+            "tests": list(baseline.tests),
+            "seconds": baseline.collecting,
+            "always_fresh": self._servers.why_fresh,
+            "dropped": sorted(self._world.dropped),
+            "report": {
+                "durations": dict(enumerate(baseline.durations)),
+                "lines": lines,
+                "failing": baseline.failing,
+                "spawning": hex(baseline.spawning),
+                "late": sorted(baseline.late),
+            },
+            "alone": sorted(baseline.alone),
+            "order_dependent": sorted(baseline.order_dependent),
+            "fork_unsafe": sorted(baseline.fork_unsafe),
+        }
+        if self._file.is_dir():  # somebody has been at the cache
+            shutil.rmtree(self._file)
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps(value), encoding="utf-8")
+        os.replace(fresh, self._file)
+
+    def _known(self, plan: Plan, collected: Message | None) -> Baseline | None:
+        """What was measured earlier, when neither the project nor its environment has changed since."""
+        try:
+            saved: dict[str, Any] = json.loads(self._file.read_bytes())
+            if saved["key"] != _key(plan):
+                return None
+            if collected is not None and saved["tests"] != collected["tests"]:
+                return None
+            if saved["always_fresh"] is not None and self._servers.live is not None:
+                self._servers.drop_live(saved["always_fresh"])
+            self._world.drop(frozenset(saved["dropped"]))
+            shown = collected or {"tests": saved["tests"], "seconds": saved["seconds"]}
+            baseline = Baseline.of(saved["report"], shown)
+            alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
+            return baseline.known(alone, dependent, frozenset(saved["fork_unsafe"]))
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
+            return None
+
+    def _measured(self, plan: Plan, collected: Message | None) -> Baseline:
+        live, fresh = self._servers.pair
+        report = None
+        if live is not None and collected is not None:
+            stuck = STUCK_S if collected["native_threads"] else None
+            report = _run(live, {"work": "measure", "tests": None, "stuck": stuck}, self._world.parts)[0]
+            if report is None and stuck:
+                self._servers.drop_live(
+                    "the tests do not come to their end in a fork of the process that imported them"
+                )
+                live = None
+        if live is None or report is None:
+            report, code = _run(fresh, {"work": "measure", "tests": None}, self._world.parts)
+            if report is None:
+                raise Unprepared(
+                    f"a test ends pytest itself (exit code {code}), without any mutant",
+                    kind="baseline",
+                )
+            if "durations" not in report:
+                raise why_not_collected(report, self._servers.log("fresh"))
+            if live is not None:
+                self._servers.drop_live("the tests end the process that is forked for them")
+            collected = {**report["collected"], "files": {}}
+        assert collected is not None
+        baseline = Baseline.of(report, collected)
+        if baseline.failing:
+            dropped, passed = self._checked(baseline, fresh)
+            if dropped:
+                self._world.drop(dropped)
+                return self._measured(plan, collected)
+            baseline = baseline.trusting_fresh(passed)
+        if len(baseline.failing) == len(baseline.tests):
+            test, text = next(iter(baseline.failing.items()))
+            first = f"{baseline.tests[test]}: {gist(text)}"
+            raise Unprepared(
+                f"every test fails without any mutant; {first}",
+                text,
+                kind="baseline",
+                failing=[baseline.tests[each] for each in baseline.failing],
+            )
+        return baseline
+
+    def _checked(self, baseline: Baseline, fresh: ServerProcess) -> tuple[frozenset[str], frozenset[int]]:
+        """The parts of the world that make tests fail, and the tests that fail in a fork of the session only.
+
+        A test that fails in a plain fresh process fails. One that passes there, and with all parts of the world too,
+        can't stand the fork. Otherwise parts are left out, one after the other, until it passes.
+        """
+        names = {baseline.tests[test] for test in baseline.failing}
+        suspicious = names - self._failing(fresh, names, frozenset())
+        if not suspicious:
+            return frozenset(), frozenset()
+        left, parts = self._failing(fresh, suspicious, self._world.parts), self._world.parts
+        for part in DOUBTFUL:
+            if left and part in parts:
+                parts -= {part}
+                left = self._failing(fresh, left, parts)
+        passed = frozenset(test for test in baseline.failing if baseline.tests[test] in suspicious)
+        return self._world.parts - parts, passed if self._servers.live is not None else frozenset()
+
+    def _failing(self, fresh: ServerProcess, names: Collection[str], parts: Collection[str]) -> set[str]:
+        """Which of the tests fail in a fresh process."""
+        report, _ = _run(fresh, {"work": "measure", "tests": sorted(names)}, parts)
+        if report is None or "durations" not in report:
+            return set(names)
+        tests = report["collected"]["tests"]
+        return {tests[int(test)] for test in report["failing"]} & set(names)
+
+
+def remeasured(server: ServerProcess, baseline: Baseline, tests: int, parts: Collection[str]) -> Baseline | None:
+    """What some tests run now; None when they don't come to their end."""
+    report, _ = _run(server, {"work": "measure", "tests": list(bits(tests))}, parts)
+    if report is None:
+        return None
+    return Baseline.of(report, {"tests": baseline.tests, "seconds": baseline.collecting})
+
+
+def _run(server: ServerProcess, job: Message, parts: Collection[str]) -> tuple[Message | None, Any]:
+    """The report of one job, and the exit code of its process."""
+    server.channel.send({"id": 0, "do": "run", "limit": None, "parts": sorted(parts), **job})
+    answer = next(server.channel.messages(), None)
+    return (None, "?") if answer is None else (answer["report"], answer["exit"])
+
+
+def _key(plan: Plan) -> list[Any]:
+    site = sysconfig.get_path("purelib")
+    return [
+        plan.content,
+        plan.environment,
+        list(plan.arguments),
+        list(plan.sources),
+        sys.version,
+        version("pytest"),
+        os.stat(site).st_mtime_ns if os.path.isdir(site) else 0,
+    ]

@@ -1,0 +1,90 @@
+"""Reload: an edit of function bodies goes into the live server, and only the tests that run them are measured again.
+
+The problem: after an edit, starting pytest, importing the project, collecting and measuring all tests takes seconds;
+the edit mostly changes one function. The rule is that of `live_code`, with the edited file in the place of the
+mutated one: if the edit changes nothing but code objects of functions, and none of these ran before the fork, the
+live functions of the server get the code of the new file, those that didn't change for their line numbers. What the
+unedited functions were seen to run stays true, at its new lines. The tests that ran an edited function (and those
+that start processes) are measured again: their paths through the project may differ now. Anything else needs new
+servers.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection, Iterator
+
+from .baseline import Baseline, FileFacts
+from .fork_server import ServerProcess
+from .live_code import Change, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .measurement import remeasured
+
+Codes = tuple[types.CodeType, types.CodeType]
+
+
+def reloaded(
+    baseline: Baseline, path: str, old: SourceFile, new: SourceFile, server: ServerProcess, parts: Collection[str]
+) -> Baseline | None:
+    """The baseline after the edit, when the server has the new code; None when it can't have it."""
+    facts = baseline.facts.get(path)
+    if facts is None or facts.read:
+        return None
+    segment = Segment(new.filename, 0, 1, old.text, new.text)
+    try:
+        before, after = segment.compiled()
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return None
+    changed = [pair for pair in pairs(before, after) if pair.changed]
+    functions = [(key(pair.old), pair.parents) for pair in changed]
+    change = Change(segment, range(0), tuple(functions), why_not_live(changed))
+    if change.not_live is not None or not all(
+        function not in facts.called
+        and function not in facts.suspended
+        and (function in facts.live or facts.live.intersection(parents))
+        for function, parents in functions
+    ):
+        return None
+    edited = {line for pair in changed for line in _lines(pair.old)}
+    tests = baseline.spawning
+    for line in edited:
+        tests |= baseline.lines.get(path, {}).get(line, 0)
+    server.channel.send({"do": "reload", "segment": segment.as_list()})
+    answer = next(server.channel.messages(), None)
+    if answer is None or "facts" not in answer:
+        return None
+    again = remeasured(server, baseline, tests, parts) if tests else baseline
+    if again is None:
+        return None
+    now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
+    return baseline.edited(path, now, _moved_lines(before, after), again, tests)
+
+
+def _side_by_side(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:
+    """The code objects at the same places, whose structure is equal."""
+    yield old, new
+    for one, other in zip(nested(old), nested(new), strict=False):
+        yield from _side_by_side(one, other)
+
+
+def _moved_lines(old: types.CodeType, new: types.CodeType) -> dict[int, int]:
+    """Old lines to new ones, of the code objects that the edit has not changed."""
+    return {
+        line: to
+        for one, other in _side_by_side(old, new)
+        if same_shallow(one, other)
+        for line, to in zip(_ordered(one), _ordered(other), strict=False)
+    }
+
+
+def _moved_keys(facts: FileFacts, old: types.CodeType, new: types.CodeType) -> list[tuple[str, int]]:
+    """The functions that were called before the fork, as they are named now."""
+    return [key(other) for one, other in _side_by_side(old, new) if key(one) in facts.called]
+
+
+def _ordered(code: types.CodeType) -> list[int]:
+    return [line for _, _, line in code.co_lines() if line is not None]
+
+
+def _lines(code: types.CodeType) -> set[int]:
+    """The lines of a function and of those nested in it."""
+    return {line for each in all_nested(code) for line in _ordered(each)}

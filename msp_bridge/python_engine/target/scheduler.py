@@ -1,0 +1,420 @@
+"""The scheduler: the way of each mutant from its first job to a verdict that a fresh process would give too.
+
+Theory of operation
+-------------------
+The truth about a mutant is what a fresh process says: the mutated file on the disk, all tests, in their order. A mutant
+gets there in stages, each of which is cheap and either final or hands on to the next:
+
+- *route*. Where live code isn't the truth (`live_code`), straight to `FRESH`. No test runs it: NoCoverage.
+- `LIVE`: the candidate tests in a fork of the collected session, the last killer first, then the fastest.
+- A test failed: `STEADY`, unless the test was the first one that ran, and then `CONTROL`. STEADY runs the killer alone
+  with the mutant: does it fail also without the tests that ran before it here? CONTROL runs it alone without the
+  mutant: does it pass? Yes and yes: Killed. Otherwise nobody knows: FRESH.
+- No test failed: what one test computes and keeps (a cache, module state), later tests use without running the code; in
+  the baseline only the first was seen. `ISOLATED` waits until each test has been run alone once (for all survivors
+  together), which shows what it runs then. New candidates: `LIVE` again with them. A suite in which some test fails
+  alone (it depends on the order) has no truth but the whole run: FRESH. Otherwise: Survived.
+- `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests: likely killers first,
+  then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
+  turn; if it isn't, the tests run once more, in their order.
+
+A control is no proof for ever: a test may fail by chance, or by load. The first kill by a test is controlled, then the
+4th, the 16th and so on. A test that failed a control is *unsteady*: each of its kills must be confirmed with the
+mutant and without, twice; otherwise the mutant is tested again without that test.
+
+Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
+runs have negative ids. A stopped request is answered when its job is gone.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from .baseline import Baseline
+from .channel import Message
+from .fork_server import ServerProcess
+from .isolated_runs import IsolatedRuns
+from .live_code import Change
+from .plan import Plan
+from .verdict import verdict_of
+
+CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
+
+
+class Stage(enum.Enum):
+    """Where a mutant is."""
+
+    LIVE = "live"
+    STEADY = "steady"
+    CONTROL = "control"
+    ISOLATED = "isolated"
+    FRESH = "fresh"
+    FRESH_STEADY = "fresh steady"
+
+
+@dataclass
+class Mutant:
+    """One mutant on its way to a verdict."""
+
+    request: int
+    path: str
+    change: Change
+    files: Mapping[str, str]  # path to the mutated content, in base64
+    stage: Stage = Stage.LIVE
+    tests: list[int] = field(default_factory=list)  # of the last LIVE job
+    asked: set[int] = field(default_factory=set)  # of all LIVE jobs
+    left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
+    verdict: Message = field(default_factory=dict)  # until it is confirmed
+    completed: int = 0  # tests
+    confirmations: int = 0
+    from_fresh: bool = False  # the verdict is that of a fresh process
+    in_order: bool = False  # no test may be brought forward
+    stopped: bool = False
+
+
+class MutantScheduler:
+    """For one baseline. Each mutant is answered once, through `send`, under the id of its request."""
+
+    def __init__(
+        self,
+        baseline: Baseline,
+        plan: Plan,
+        servers: tuple[ServerProcess | None, ServerProcess],
+        parts: Collection[str],
+        jobs: int,
+        send: Callable[[Message], None],
+        note: Callable[[], None],
+    ) -> None:
+        """`servers` are the live and the fresh one; `note` is called when the baseline has become richer."""
+        self.baseline, self._plan, self._jobs, self._send, self._note = baseline, plan, jobs, send, note
+        self._live, self._fresh = servers
+        self._parts = sorted(parts)  # what each job has for itself
+        self._mutants: dict[int, Mutant] = {}
+        self._isolated: IsolatedRuns | None = None
+        self._kills: dict[int, int] = {}  # by each test, to know when the next control is due
+        self._unsteady: set[int] = set()
+        self._steady: set[int] = set()  # tests that passed a control
+        self._fails_alone: set[int] = set()  # tests that failed their control, and may need others before them
+        self._killers: dict[tuple[str, str], int] = {}  # of the last mutant of a function
+
+    @property
+    def servers(self) -> list[ServerProcess]:
+        """Those that there are."""
+        return [server for server in (self._live, self._fresh) if server is not None]
+
+    def test(self, request: int, path: str, change: Change, files: Mapping[str, str]) -> None:
+        """Start on the way."""
+        mutant = self._mutants[request] = Mutant(request, path, change, files)
+        if self.needs_fresh(path, change) is not None:
+            self._start_fresh(mutant)
+            return
+        tests = self.baseline.candidates(path, change.lines)
+        if tests:
+            self._start_live(mutant, tests)
+        else:
+            self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
+
+    def needs_fresh(self, path: str, change: Change) -> str | None:
+        """Why live code isn't the truth for the mutant; None when it is. See `live_code`."""
+        facts = self.baseline.facts.get(path)
+        if self._live is None:
+            return "every mutant is tested in a fresh process"
+        if facts is None:
+            unseen = path not in self.baseline.late and not self.baseline.spawning
+            return None if unseen else "its file is imported by the tests themselves"
+        if change.not_live is not None:
+            return change.not_live
+        if facts.read:
+            return "the source of its file was read at import"
+        for function, parents in change.changed:
+            if function in facts.called:
+                return "it changes a function that was called at import"
+            if function in facts.suspended:
+                return "it changes a function that is suspended"
+            if function not in facts.live and not facts.live.intersection(parents):
+                return "no live function has its code"
+        return None
+
+    def stop(self, requests: list[int]) -> None:
+        """Kill the jobs of these requests; each request is answered when its job is gone."""
+        ids = [request for request in requests if request in self._mutants]
+        for mutant in [self._mutants[request] for request in ids]:
+            mutant.stopped = True
+            if mutant.stage is Stage.ISOLATED:
+                self._answer(mutant, {"status": "stopped"})
+        waiting = any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
+        if self._isolated is not None and not waiting:
+            ids += self._isolated.pause()
+        for server in self.servers:
+            server.channel.send({"do": "stop", "ids": ids})
+
+    def end(self) -> None:
+        """The servers have ended: so has every job."""
+        for mutant in list(self._mutants.values()):
+            self._answer(mutant, {"status": "stopped"})
+
+    def receive(self, server: ServerProcess) -> None:
+        """Handle what the jobs of `server` have come to."""
+        answers = server.channel.receive()
+        if answers is None:
+            raise SystemExit("a fork server has ended")  # the bridge starts a new host
+        for answer in answers:
+            if answer["id"] < 0:
+                self._on_isolated_run(answer)
+            elif (mutant := self._mutants.get(answer["id"])) is not None:
+                self._on_answer(mutant, answer)
+
+    def _on_answer(self, mutant: Mutant, answer: Message) -> None:
+        """A job of `mutant` has ended."""
+        if mutant.stopped or answer["kill_reason"] == "stopped":
+            self._answer(mutant, {"status": "stopped"})
+        elif mutant.stage is Stage.LIVE:
+            self._after_live(mutant, answer)
+        elif mutant.stage is Stage.STEADY:
+            self._after_steady(mutant, answer)
+        elif mutant.stage is Stage.CONTROL:
+            self._after_control(mutant, answer)
+        elif mutant.stage is Stage.FRESH:
+            self._after_fresh(mutant, answer)
+        else:
+            self._after_fresh_steady(mutant, answer)
+
+    def _after_live(self, mutant: Mutant, answer: Message) -> None:
+        if answer["report"] is not None and "not_live" in answer["report"]:
+            self._start_fresh(mutant)
+            return
+        mutant.verdict = verdict_of(answer, self._plan)
+        if "tests" in mutant.verdict:
+            mutant.completed += mutant.verdict["tests"]
+            mutant.verdict["tests"] = mutant.completed
+        killer = self._killer(mutant)
+        if mutant.verdict["status"] == "Survived":
+            self._after_survival(mutant)
+        elif killer is None:
+            self._answer(mutant, mutant.verdict)
+        elif killer == mutant.tests[0] and killer not in self._unsteady:
+            self._control(mutant, killer)
+        else:
+            mutant.stage = Stage.STEADY
+            self._run_live(mutant, [killer], mutated=True)
+
+    def _after_steady(self, mutant: Mutant, answer: Message) -> None:
+        """The killer ran alone with the mutant."""
+        killer = self._killer(mutant)
+        assert killer is not None
+        if _failed(answer):
+            self._control(mutant, killer)
+        elif killer in self._unsteady:
+            self._without(mutant, killer)
+        else:
+            self._start_fresh(mutant)
+
+    def _control(self, mutant: Mutant, killer: int) -> None:
+        if killer in self._fails_alone or killer in self.baseline.order_dependent:
+            self._after_failed_control(mutant, killer)
+            return
+        kills = self._kills[killer] = self._kills.get(killer, 0) + 1
+        if killer in self._unsteady or killer not in self._steady or _is_power_of_four(kills):
+            mutant.stage = Stage.CONTROL
+            self._run_live(mutant, [killer], mutated=False)
+        else:
+            self._killed(mutant, killer)
+
+    def _after_control(self, mutant: Mutant, answer: Message) -> None:
+        """The killer ran alone without the mutant."""
+        killer = self._killer(mutant)
+        assert killer is not None
+        passed = answer["report"] is not None and answer["report"].get("failure", "") is None
+        if not passed:
+            (self._unsteady if killer in self.baseline.alone else self._fails_alone).add(killer)
+            self._after_failed_control(mutant, killer)
+            return
+        self._steady.add(killer)
+        if killer in self._unsteady and mutant.confirmations < CONFIRMATIONS:
+            mutant.confirmations += 1
+            mutant.stage = Stage.STEADY
+            self._run_live(mutant, [killer], mutated=True)
+        else:
+            self._killed(mutant, killer)
+
+    def _after_failed_control(self, mutant: Mutant, killer: int) -> None:
+        """The killer does not pass alone without the mutant either."""
+        if killer in self._unsteady:
+            self._without(mutant, killer)
+        elif mutant.from_fresh and mutant.confirmations:  # it needs others before it, and failed after them twice
+            self._killed(mutant, killer)
+        else:
+            mutant.confirmations += mutant.from_fresh
+            self._start_fresh(mutant)
+
+    def _without(self, mutant: Mutant, killer: int) -> None:
+        """Test the mutant again without a test whose failure says nothing."""
+        mutant.left_out.add(killer)
+        if mutant.from_fresh:
+            self._start_fresh(mutant)
+            return
+        rest = [test for test in mutant.tests[mutant.tests.index(killer) + 1 :] if test not in mutant.left_out]
+        if rest:
+            self._start_live(mutant, rest)
+        else:
+            mutant.verdict = {"status": "Survived", "tests": mutant.completed, "seconds": 0.0}
+            self._after_survival(mutant)
+
+    def _killed(self, mutant: Mutant, killer: int) -> None:
+        for function, _ in mutant.change.changed[:1]:
+            self._killers[mutant.path, function[0]] = killer
+        self._answer(mutant, mutant.verdict)
+
+    def _after_survival(self, mutant: Mutant) -> None:
+        """It survived its candidates; would others notice it that run its code when they run alone?"""
+        baseline = self.baseline
+        if not baseline.isolated_runs:
+            mutant.stage = Stage.ISOLATED
+            if self._isolated is None:
+                self._isolated = IsolatedRuns(baseline.never_alone, self._jobs, self._start_isolated)
+            self._isolated.advance()
+        elif baseline.order_dependent or self._is_unsafe(mutant):
+            self._start_fresh(mutant)
+        elif more := self._more(mutant):
+            self._start_live(mutant, more)
+        else:
+            self._answer(mutant, self._seen(mutant, mutant.verdict))
+
+    def _is_unsafe(self, mutant: Mutant) -> bool:
+        """Whether a test that can't be trusted in a fork would be a candidate."""
+        unsafe = self.baseline.fork_unsafe
+        return bool(unsafe) and not unsafe.isdisjoint(self.baseline.covering_all(mutant.path, mutant.change.lines))
+
+    def _more(self, mutant: Mutant) -> list[int]:
+        candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
+        return [test for test in candidates if test not in mutant.asked]
+
+    def _seen(self, mutant: Mutant, verdict: Message) -> Message:
+        """Nobody saw the code run, and no process that the tests start minds the mutant: that's no coverage."""
+        covered = self._live is None or self.baseline.covering(mutant.path, mutant.change.lines)
+        unseen = not covered and not self._is_static(mutant) and mutant.path not in self.baseline.late
+        return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
+
+    def _after_fresh(self, mutant: Mutant, answer: Message) -> None:
+        mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
+        killer = self._killer(mutant)
+        reordered = bool(self._first(mutant)) and mutant.verdict.get("tests", 0) > 1
+        if killer is not None and (killer in self._unsteady or reordered):
+            mutant.stage = Stage.FRESH_STEADY
+            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
+        elif killer is not None and self._live is not None:
+            mutant.from_fresh = True
+            self._control(mutant, killer)
+        else:
+            self._answer(mutant, mutant.verdict)
+
+    def _after_fresh_steady(self, mutant: Mutant, answer: Message) -> None:
+        killer = self._killer(mutant)
+        assert killer is not None
+        if not _failed(answer) and killer in self._unsteady:
+            self._without(mutant, killer)
+        elif not _failed(answer):
+            mutant.in_order = True
+            self._start_fresh(mutant)
+        elif self._live is not None:
+            mutant.from_fresh = True
+            self._control(mutant, killer)
+        else:
+            self._answer(mutant, mutant.verdict)
+
+    def _start_live(self, mutant: Mutant, tests: list[int]) -> None:
+        mutant.stage = Stage.LIVE
+        mutant.asked.update(tests)
+        last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
+        if last is not None and last in tests:
+            tests = [last, *(test for test in tests if test != last)]
+        mutant.tests = tests
+        self._run_live(mutant, tests, mutated=True)
+
+    def _run_live(self, mutant: Mutant, tests: list[int], *, mutated: bool) -> None:
+        assert self._live is not None
+        if mutant.from_fresh and mutated:
+            mutant.stage = Stage.FRESH_STEADY
+            self._run_fresh(mutant, [self.baseline.tests[test] for test in tests], only_first=True)
+            return
+        job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "tests": tests, "parts": self._parts}
+        job["limit"] = self._plan.limit_for(self.baseline.seconds(tests))
+        if mutated:
+            job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
+        self._live.channel.send(job)
+
+    def _start_fresh(self, mutant: Mutant) -> None:
+        mutant.stage = Stage.FRESH
+        mutant.completed = 0
+        self._run_fresh(mutant, self._first(mutant), only_first=False)
+
+    def _first(self, mutant: Mutant) -> list[str]:
+        """The tests that are most likely to fail, before all others."""
+        last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
+        return [] if last is None or mutant.in_order or last in mutant.left_out else [self.baseline.tests[last]]
+
+    def _run_fresh(self, mutant: Mutant, first: list[str], *, only_first: bool) -> None:
+        left_out = [self.baseline.tests[test] for test in {*self.baseline.failing, *mutant.left_out}]
+        self._fresh.channel.send(
+            {
+                "id": mutant.request,
+                "do": "run",
+                "work": "mutant",
+                "parts": self._parts,
+                "first": first,
+                "only_first": only_first,
+                "left_out": left_out,
+                "files": dict(mutant.files),
+                "limit": self._plan.limit_for(self.baseline.total + self.baseline.collecting),
+            }
+        )
+
+    def _start_isolated(self, id: int, test: int) -> None:
+        assert self._live is not None
+        limit = self._plan.limit_for(self.baseline.durations[test])
+        job: Message = {"id": id, "do": "run", "work": "measure", "tests": [test], "limit": limit}
+        self._live.channel.send({**job, "parts": self._parts})
+
+    def _on_isolated_run(self, answer: Message) -> None:
+        """One test was run alone."""
+        assert self._isolated is not None
+        self._isolated.receive(answer)
+        waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
+        if waiting and not self._isolated.done:
+            self._isolated.advance()
+        elif self._isolated.done:
+            self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
+            self._isolated = None
+            self._note()
+            for mutant in waiting:
+                self._after_survival(mutant)
+
+    def _killer(self, mutant: Mutant) -> int | None:
+        """The index of the test that killed it; None where nothing or no test did."""
+        name = mutant.verdict.get("killed_by")
+        return self.baseline.tests.index(name) if name in self.baseline.tests else None
+
+    def _is_static(self, mutant: Mutant) -> bool:
+        facts = self.baseline.facts.get(mutant.path)
+        if facts is None:
+            return False
+        at_import = mutant.change.not_live is not None
+        return at_import or any(function in facts.called for function, _ in mutant.change.changed)
+
+    def _answer(self, mutant: Mutant, verdict: Message) -> None:
+        del self._mutants[mutant.request]
+        covered = self.baseline.covering(mutant.path, mutant.change.lines)
+        static = self._is_static(mutant)
+        self._send({"id": mutant.request, "covered": sorted(covered), "static": static, **verdict})
+
+
+def _failed(answer: Message) -> bool:
+    """Whether the tests of a job failed, or didn't come to their end."""
+    report = answer["report"]
+    return report is None or bool(report.get("failure", True))
+
+
+def _is_power_of_four(number: int) -> bool:
+    return number & (number - 1) == 0 and number.bit_length() % 2 == 1

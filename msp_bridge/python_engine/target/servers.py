@@ -1,0 +1,289 @@
+"""The fork servers: processes that have done what all mutants have in common, and fork a process for each mutant.
+
+The *live* server has imported the project and collected the tests, so that a job runs its few tests at once. The
+*fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
+file on the disk. The *bare* server has not even imported pytest, for projects that pytest itself imports.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import threading
+import time
+import traceback
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+
+from .channel import Channel, Message
+from .fork_server import ForkServer, Job
+from .import_paths import loaded_elsewhere
+from .import_trace import ImportTrace
+from .line_coverage import Reach, lines_of
+from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
+from .plan import Plan
+from .pytest_session import Failure, Session, arguments
+from .world import World
+
+
+def live(channel: Channel, plan: Plan, world: World, trace: ImportTrace) -> None:
+    """Collect, say what was found, and serve until the channel ends."""
+    server = Live(channel, plan, world, trace)
+    code = pytest.main(arguments(plan.arguments), plugins=[server, server.reach])
+    channel.send({"do": "failed", "exit": int(code), "broken": _rows(server.broken)})
+
+
+def fresh(channel: Channel, plan: Plan, world: World, _trace: ImportTrace) -> None:
+    """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends."""
+    server = Fresh(channel, plan, world)
+    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    if server.job is None:
+        channel.send({"do": "failed", "exit": code, "broken": []})
+    else:
+        server.job.run(lambda _job: server.report(code))
+
+
+def alone(job: Job, plan: Plan, world: World) -> Message:
+    """What a job of the bare server does: everything."""
+    server = Fresh(None, plan, world, job)
+    return server.report(int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach])))
+
+
+class Live(Session):
+    """Holds pytest where it would start to run the tests, and forks there."""
+
+    def __init__(self, channel: Channel, plan: Plan, world: World, trace: ImportTrace) -> None:
+        super().__init__()
+        self._channel, self._plan, self._world, self._trace = channel, plan, world, trace
+        self._start = time.perf_counter()
+        self._functions = LiveFunctions(frozenset())
+        self._loaded: set[str] = set()
+        self.reach = Reach()
+
+    def pytest_runtestloop(self, session: Any) -> object:
+        """Instead of pytest's own."""
+        if session.testsfailed or not self.items:
+            return True
+        self._trace.stop()
+        filenames = frozenset(self._plan.filenames)
+        self._functions = LiveFunctions(filenames)
+        self._loaded = loaded_files(filenames)
+        self._channel.send({"do": "ready", **self._collected()})
+        gc.collect()
+        gc.freeze()  # collecting garbage would copy the pages that all jobs share
+        return ForkServer(self._channel, self._world, self._handle).serve().run(self._work)
+
+    def _collected(self) -> Message:
+        """What collecting the tests has shown."""
+        threads = threading.active_count()
+        return {
+            "tests": [item.nodeid for item in self.items],
+            "seconds": time.perf_counter() - self._start,
+            "threads": threads - 1,
+            "native_threads": max(0, _kernel_threads() - threads),
+            "trace_lost": self._trace.lost,
+            "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
+            "files": {
+                path: {
+                    **self._functions.facts(filename),
+                    "called": self._trace.called(filename),
+                    "read": filename in self._trace.read,
+                }
+                for path, filename in zip(self._plan.sources, self._plan.filenames, strict=False)
+                if filename in self._loaded
+            },
+        }
+
+    def _handle(self, message: Message) -> Message:
+        """Reload: the live functions of this process get the code of an edited file."""
+        try:
+            old, new = Segment(*message["segment"]).compiled()
+            self._functions.replace(old, new)
+        except Exception as error:  # the host then starts another server
+            return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
+        filename = message["segment"][0]
+        return {"do": "reloaded", "facts": self._functions.facts(filename)}
+
+    def _work(self, job: Job) -> Message:
+        _silence(self._plan)
+        message = job.message
+        self._world.enter(job.scratch, message.get("files", {}), message["parts"])
+        self.use_scratch(job.scratch)
+        if message["work"] == "measure":
+            return self._measure(message["tests"], message.get("stuck"))
+        if message.get("segment") is not None:
+            try:
+                put(self._functions, Segment(*message["segment"]))
+            except NotLive as error:
+                return {"not_live": str(error)}
+        return run_until_failure(self, message["tests"])
+
+    def _measure(self, tests: Sequence[int] | None, stuck: float | None) -> Message:
+        """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
+
+        A test that takes more than `stuck` seconds ends the process.
+        """
+        sources = {filename: _text(filename) for filename in self._loaded}
+        if stuck is not None:
+            faulthandler.dump_traceback_later(stuck, exit=True)
+        self.reach.measure(lines_of(self._functions, sources))
+        names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
+        durations: dict[int, float] = {}
+        lines: dict[tuple[str, int], int] = {}
+        failing: dict[int, str] = {}
+        spawning = 0
+        for test, duration in self.run(range(len(self.items)) if tests is None else tests):
+            durations[test] = duration
+            hits, started = self.reach.of(self.items[test])
+            if stuck is not None:
+                faulthandler.dump_traceback_later(stuck, exit=True)
+            bit = 1 << test
+            spawning |= bit if started else 0
+            for line in hits:
+                lines[line] = lines.get(line, 0) | bit
+            if self.failure is not None:
+                failing[test], self.failure = self.failure.text, None
+        by_path: dict[str, dict[int, str]] = {}
+        for (filename, number), mask in lines.items():
+            by_path.setdefault(names[filename], {})[number] = hex(mask)
+        faulthandler.cancel_dump_traceback_later()
+        late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
+        return {
+            "durations": durations,
+            "lines": by_path,
+            "failing": failing,
+            "spawning": hex(spawning),
+            "late": sorted(names[filename] for filename in late),
+        }
+
+
+class Fresh(Session):
+    """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
+
+    def __init__(self, channel: Channel | None, plan: Plan, world: World, job: Job | None = None) -> None:
+        super().__init__()
+        self._channel, self._plan, self._world, self.job = channel, plan, world, job
+        self.reach = Reach()
+        self._start = 0.0
+        self._report: Message | None = None
+        if job is not None:
+            self._begin(job)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
+        """The fork."""
+        if self.job is None:
+            assert self._channel is not None
+            unfit = bool(loaded_files(frozenset(self._plan.filenames)))
+            self._channel.send({"do": "unfit" if unfit else "ready"})
+            gc.collect()
+            gc.freeze()
+            self.job = ForkServer(self._channel, self._world).serve()
+            self._begin(self.job)
+        try:
+            yield
+        except BaseException as error:
+            cause = error.__cause__ or error
+            self.broken.append(Failure("conftest.py", f"{type(cause).__name__}: {cause}"))
+            raise
+
+    def pytest_runtestloop(self, session: Any) -> object:
+        """Instead of pytest's own."""
+        if session.testsfailed or not self.items:
+            return True
+        assert self.job is not None
+        self.use_scratch(self.job.scratch)
+        message = self.job.message
+        if message["work"] == "measure":
+            self._report = self._measure(message["tests"])
+            return True
+        left_out = set(message["left_out"])
+        names = {item.nodeid: index for index, item in enumerate(self.items)}
+        first = [names[name] for name in message["first"] if name in names and name not in left_out]
+        rest = [index for name, index in names.items() if name not in left_out and index not in set(first)]
+        chosen = first if message["only_first"] else [*first, *rest]
+        self._report = run_until_failure(self, chosen)
+        return True
+
+    def report(self, code: int) -> Message:
+        """After pytest has ended with `code`."""
+        if self._report is not None:
+            return self._report
+        return {"exit": code, "broken": _rows(self.broken), "seconds": time.perf_counter() - self._start}
+
+    def _measure(self, names: Sequence[str] | None) -> Message:
+        """The tests of these names, or all, without a mutant."""
+        collected = {"tests": [item.nodeid for item in self.items], "seconds": time.perf_counter() - self._start}
+        durations: dict[int, float] = {}
+        failing: dict[int, str] = {}
+        wanted = None if names is None else set(names)
+        chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
+        for test, duration in self.run(chosen):
+            durations[test] = duration
+            if self.failure is not None:
+                failing[test], self.failure = self.failure.text, None
+        return {"collected": collected, "durations": durations, "failing": failing}
+
+    def _begin(self, job: Job) -> None:
+        _silence(self._plan)
+        self._world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
+        self._start = time.perf_counter()
+
+
+def run_until_failure(session: Session, tests: Sequence[int]) -> Message:
+    """Run `tests` until one fails."""
+    count, seconds = 0, 0.0
+    interruption: Failure | None = None
+    try:
+        for _, duration in session.run(tests):
+            count, seconds = count + 1, seconds + duration
+            if session.failure is not None:
+                break
+    except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success
+        interruption = Failure(session.items[tests[count]].nodeid, f"{type(error).__name__}: {error}")
+        count += 1
+    failure = session.failure or interruption
+    if failure is not None:
+        _tear_down(session)
+    return {"tests": count, "seconds": seconds, "failure": [failure.test, failure.text] if failure else None}
+
+
+def _tear_down(session: Session) -> None:
+    """Let fixtures give back what they hold; their faults change nothing any more."""
+    try:
+        session.tear_down()
+    except BaseException:  # pytest's own outcomes are no Exceptions
+        traceback.print_exc()
+
+
+def _rows(broken: Sequence[Failure]) -> list[list[str]]:
+    return [[failure.test, failure.text] for failure in broken]
+
+
+def _text(filename: str) -> str:
+    """The text of a source file as Python reads it."""
+    import tokenize
+
+    with tokenize.open(filename) as file:
+        return file.read()
+
+
+def _kernel_threads() -> int:
+    """The threads of this process that the kernel knows of; where it can't be asked, those that Python knows."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return threading.active_count()
+
+
+def _silence(plan: Plan) -> None:
+    """What tests print past pytest's capture is of no use; when debugging it stays in the log."""
+    if plan.debug:
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)

@@ -1,0 +1,104 @@
+"""The world of a job: what it shares with others, and how it gets the mutated file.
+
+Where the kernel permits it (`isolation`), the sandbox stands at the project's own path, and each job has the tree, the
+temporary directories, the home directory, processes, queues and network ports for itself. Elsewhere jobs run in the
+sandbox one at a time, and `Journal` undoes what each has written.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from . import isolation
+from .journal import Journal
+
+TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
+NEVER_KEPT = {"mutants", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".mutmut-cache"}
+
+
+class World:
+    """`place` is the directory in which the tests run; `parts` are what each job has for itself."""
+
+    def __init__(self, root: str, sandbox: str, layers: Path, *, wanted: Collection[str] | None) -> None:
+        """Enter it: this process and its children see the sandbox at `root`, if that is possible.
+
+        `wanted` are the parts to try; None: all.
+        """
+        self._root = root
+        self._isolated: isolation.World | None = None
+        self._journal: Journal | None = None
+        self.refused: dict[str, str] = {}
+        self.place = sandbox
+        layers.mkdir(exist_ok=True)
+        wanted = isolation.PARTS if wanted is None else wanted
+        if wanted:
+            try:
+                self._isolated = isolation.enter_host(
+                    root, sandbox, str(layers), _left_out(root, sandbox), parts=wanted
+                )
+            except OSError as refusal:
+                self.refused = {"mount": str(refusal)}
+        if self._isolated is not None:
+            self.place = self._isolated.root
+            self.refused = dict(self._isolated.refused)
+            os.chdir(self.place)
+        self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
+        self.parts = frozenset(self._isolated.parts) if self._isolated is not None else frozenset()
+
+    def drop(self, parts: Collection[str]) -> None:
+        """Do without some parts: the tests don't pass in them."""
+        self.dropped |= frozenset(parts)
+        self.parts -= frozenset(parts)
+
+    @property
+    def shares_tree(self) -> bool:
+        """Whether jobs write into the same directory: then one at a time, and what it wrote is undone."""
+        return "overlay" not in self.parts
+
+    def before_job(self, parts: Collection[str]) -> None:
+        """In a fork server: remember what the tree is like, if the job will write into it."""
+        if "overlay" not in parts and self._journal is None:
+            self._journal = Journal(self.place, self._root)
+
+    def enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
+        """In a job: separate it from all others, and put the mutated `files` (path to base64) in place."""
+        if self._isolated is not None:
+            self._isolated.enter_child(parts)
+        temporary = scratch / "tmp"
+        temporary.mkdir()
+        os.environ["TMPDIR"] = str(temporary)
+        tempfile.tempdir = None
+        for path, content in files.items():
+            write(os.path.join(self.place, path), base64.b64decode(content))
+
+    def after_job(self, job: int) -> None:
+        """In a fork server: erase what a job that has ended has written. `job` is its process id."""
+        if self._isolated is not None:
+            self._isolated.forget(job)
+        if self._journal is not None:
+            self._journal.undo()
+
+
+def _left_out(root: str, sandbox: str) -> list[str]:
+    """The directories of the real tree that the sandbox does not have, such as environments."""
+    with os.scandir(root) as entries:
+        return [
+            entry.name
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False)
+            and entry.name not in NEVER_KEPT
+            and not os.path.lexists(os.path.join(sandbox, entry.name))
+        ]
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a mutated file. Its time follows from its content: no bytecode of another version passes for its own."""
+    with open(path, "wb") as file:
+        file.write(content)
+    seconds = TIME_OF_MUTANTS + int.from_bytes(hashlib.blake2b(content, digest_size=4).digest(), "big") % (1 << 28)
+    os.utime(path, (seconds, seconds))

@@ -1,0 +1,129 @@
+"""Line coverage: probes in live functions and sys.monitoring note the same lines, and change nothing."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from msp_bridge.python_engine.target.import_trace import ImportTrace, monitoring
+from msp_bridge.python_engine.target.line_coverage import Lines, Monitoring, Probes
+from msp_bridge.python_engine.target.live_code import LiveFunctions, key
+
+FILE = "/line_coverage_under_test.py"
+MODULE = '''
+def branch(a):
+    """Doc."""
+    if a:
+        return [b for b in range(3)]
+    try:
+        raise KeyError(a)
+    except KeyError:
+        with_lambda = lambda text: (
+            text + "!")
+        return with_lambda("x")
+
+def outer():
+    value = 1
+    def inner():
+        nonlocal value
+        value += 1
+        return value
+    return inner
+
+class Thing:
+    @property
+    def kind(self):
+        match self:
+            case Thing():
+                return "thing"
+
+def generate():
+    for n in range(2):
+        yield n
+
+async def wait():
+    return 3
+'''
+
+
+@pytest.fixture
+def module() -> Iterator[types.ModuleType]:
+    """MODULE, imported."""
+    made = types.ModuleType("line_coverage_under_test")
+    made.__file__ = FILE
+    sys.modules[made.__name__] = made
+    exec(compile(MODULE, FILE, "exec", dont_inherit=True), made.__dict__)
+    yield made
+    del sys.modules[made.__name__]
+
+
+def lines(text: str, *more: str) -> set[int]:
+    """The numbers of the lines that hold these texts, once each."""
+    return {next(n for n, line in enumerate(MODULE.split("\n"), 1) if part in line) for part in (text, *more)}
+
+
+@pytest.fixture(params=["probes", "monitoring"])
+def noted(request: pytest.FixtureRequest, module: types.ModuleType) -> Iterator[Lines]:
+    """Either way of noting lines, on the functions of the module."""
+    functions = LiveFunctions(frozenset([FILE]))
+    if request.param == "probes":
+        yield Probes(functions, {FILE: MODULE})
+        return
+    if monitoring is None:
+        pytest.skip("sys.monitoring is there from Python 3.12 on")
+    yield Monitoring(functions, [FILE])
+    monitoring.set_events(4, 0)
+    monitoring.free_tool_id(4)
+
+
+def test_the_lines_that_run_are_noted(module, noted):
+    assert module.branch(True) == [0, 1, 2]
+    hit = {line for _, line in noted.hits}
+    assert hit >= lines("if a:", "return [b")
+    assert not hit & lines("raise KeyError", "with_lambda(")
+
+
+def test_lambdas_closures_properties_and_generators_are_seen(module, noted):
+    assert module.branch(False) == "x!"
+    assert module.outer()() == 2
+    assert module.Thing().kind == "thing"
+    assert list(module.generate()) == [0, 1]
+    hit = {line for _, line in noted.hits}
+    assert hit >= lines('text + "!"', "value += 1", 'return "thing"', "yield n")
+
+
+def test_each_test_has_its_own_lines(module, noted):
+    module.branch(True)
+    noted.hits.clear()
+    noted.again()
+    module.branch(True)
+    first = set(noted.hits)
+    noted.hits.clear()
+    noted.again()
+    module.outer()()
+    assert {line for _, line in first} >= lines("if a:")
+    assert not noted.hits & first
+
+
+def test_probes_leave_names_docstrings_and_signatures_alone(module):
+    before = (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames)
+    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE})
+    assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
+
+
+def test_calls_before_the_fork_are_noted(module):
+    trace = ImportTrace(frozenset([FILE]))
+    trace.start()
+    try:
+        module.branch(True)
+        module.Thing().kind  # noqa: B018  (a property, which is called)
+    finally:
+        trace.stop()
+    module.outer()
+    called = trace.called(FILE)
+    assert key(module.branch.__code__) in called
+    assert any(name.endswith("kind") for name, _ in called)
+    assert key(module.outer.__code__) not in called

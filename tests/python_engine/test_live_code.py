@@ -1,0 +1,190 @@
+"""Live code: which mutants can be put into live functions, and that those then do what a fresh import would do."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+
+import pytest
+
+from msp_bridge.python_engine.target.live_code import Change, LiveFunctions, NotLive, Segment, SourceFile, key, put
+
+MODULE = '''
+"""A module."""
+import functools
+
+LIMIT = 10
+
+def plain(a, b=LIMIT):
+    return a + b
+
+@functools.lru_cache
+def cached(a):
+    return a * 2
+
+def outer(a):
+    def inner(b):
+        return a - b
+    return inner
+
+class Thing:
+    kind = "thing"
+
+    def method(self):
+        return [x + 1 for x in (1, 2)]
+
+    def __private(self):
+        return super().__repr__() + self.__class__.__name__
+
+shout = lambda text: text + "!"
+
+def generate():
+    yield 1
+    yield 2
+
+def closure():
+    count = 0
+    def step():
+        nonlocal count
+        count = count + 1
+        return count
+    return step
+'''
+
+
+@pytest.fixture
+def module(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
+    """MODULE, imported."""
+    name = "live_code_under_test"
+    made = types.ModuleType(name)
+    made.__file__ = f"/{name}.py"
+    sys.modules[name] = made
+    exec(compile(MODULE, made.__file__, "exec", dont_inherit=True), made.__dict__)
+    yield made
+    del sys.modules[name]
+
+
+def change(old: str, new: str, text: str = MODULE) -> Change:
+    """The change that puts `new` in the place of `old`, which stands in the text once."""
+    assert text.count(old) == 1
+    start = text.index(old)
+    return SourceFile("/live_code_under_test.py", text).change(start, start + len(old), new)
+
+
+def put_into(module: types.ModuleType, old: str, new: str) -> None:
+    """Into the live functions."""
+    put(LiveFunctions(frozenset([module.__file__ or ""])), change(old, new).segment)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "call", "value"),
+    [
+        ("a + b", "a - b", lambda m: m.plain(3, 1), 2),
+        ("a * 2", "a * 3", lambda m: m.cached(2), 6),
+        ("a - b", "a + b", lambda m: m.outer(3)(1), 4),
+        ("x + 1", "x - 1", lambda m: m.Thing().method(), [0, 1]),
+        ('text + "!"', 'text + "?"', lambda m: m.shout("a"), "a?"),
+        ("yield 2", "yield 3", lambda m: list(m.generate()), [1, 3]),
+        ("count + 1", "count + 2", lambda m: m.closure()(), 2),
+        ("self.__class__.__name__", '"x"', lambda m: m.Thing()._Thing__private()[-1], "x"),
+    ],
+)
+def test_a_mutant_of_a_body_goes_into_the_live_function(module, old, new, call, value):
+    assert change(old, new).not_live is None
+    put_into(module, old, new)
+    assert call(module) == value
+
+
+def test_closures_that_exist_already_get_the_mutant_too(module):
+    inner = module.outer(3)
+    put_into(module, "a - b", "a + b")
+    assert inner(1) == 4
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("LIMIT = 10", "LIMIT = 11", "runs at import"),
+        ("b=LIMIT", "b=None", "runs at import"),
+        ('kind = "thing"', 'kind = ""', "runs at import"),
+        ("@functools.lru_cache\n", "", "runs at import"),
+        ("def plain(a, b=LIMIT)", "def plain(a, c=LIMIT)", "signature"),
+        ("    yield 1\n    yield 2", "    return 1", "kind of a function"),
+        ("        nonlocal count\n        count = count + 1", "        count = 1", "free variables"),
+    ],
+)
+def test_what_ran_at_import_is_known_from_the_text(old, new, reason):
+    assert reason in (change(old, new).not_live or "")
+
+
+def test_a_function_that_nothing_holds_any_more_is_refused(module):
+    del module.plain
+    with pytest.raises(NotLive, match="no live function"):
+        put_into(module, "a + b", "a - b")
+
+
+def test_a_function_of_other_code_at_the_same_place_is_left_alone(module):
+    other = types.FunctionType(compile(MODULE.replace("a + b", "a * b"), "/live_code_under_test.py", "exec"), {})
+    namespace: dict[str, object] = {}
+    exec(other.__code__, namespace)
+    module.plain = namespace["plain"]
+    with pytest.raises(NotLive):
+        put_into(module, "a + b", "a - b")
+    assert module.plain(2, 3) == 6
+
+
+def test_only_the_statement_around_the_mutant_is_compiled():
+    segment = change("a + b", "a - b").segment
+    assert (segment.line, segment.old) == (7, "def plain(a, b=LIMIT):\n    return a + b\n")
+
+
+def test_another_number_of_lines_moves_what_follows(module):
+    found = change("return a + b", "return (a\n            + b)")
+    assert (found.segment.line, found.not_live) == (1, None)
+    put_into(module, "return a + b", "return (a\n            + b)")
+    assert key(module.cached.__wrapped__.__code__)[1] == MODULE.count("\n", 0, MODULE.index("@functools")) + 2
+    assert module.plain(1, 2) == 3
+
+
+def test_a_mutant_that_is_no_python_is_a_syntax_error():
+    with pytest.raises(SyntaxError):
+        change("a + b", "a +")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "lines"),
+    [
+        ("def f(a):\n    if (a and\n            a > 1):\n        return 1\n", "a > 1", range(2, 4)),
+        ("def f(a):\n    return g(\n        a,\n        1,\n    )\n", "1,", range(2, 6)),
+        ("def f(a):\n    for x in many:\n        x = 2\n", "many", range(2, 3)),
+        ("def f(a):\n    match some:\n        case 1:\n            return 2\n", "some", range(2, 3)),
+        ("f = [\n    lambda a: a,\n    lambda a: a + 1,\n]\n", "a + 1", range(1, 5)),
+    ],
+)
+def test_the_lines_of_a_mutant_are_those_of_its_statement(text, old, lines):
+    assert change(old, "3", text).lines == lines
+
+
+def test_future_statements_hold_for_a_single_function():
+    text = "from __future__ import annotations\n\ndef f(a: Undefined) -> None:\n    return a\n"
+    segment = change("return a", "return None", text).segment
+    exec(segment.compiled()[1], {})
+
+
+def test_constants_of_equal_value_and_other_type_differ():
+    assert change("return 1", "return 1.0", "def f():\n    return 1\n").changed
+    assert change("return 0.0", "return -0.0", "def f():\n    return 0.0\n").changed
+
+
+def test_a_suspended_generator_is_known(module):
+    waiting = module.generate()
+    next(waiting)
+    facts = LiveFunctions(frozenset([module.__file__])).facts(module.__file__)
+    assert key(waiting.gi_code) in facts["suspended"]
+    assert key(module.plain.__code__) in facts["live"]
+
+
+def test_a_segment_survives_json():
+    segment = change("a + b", "a - b").segment
+    assert Segment(*segment.as_list()) == segment
