@@ -60,7 +60,7 @@ async def test_an_adapter_that_keeps_its_promises_passes(project: Project, entri
     ],
     ids=str,
 )
-async def test_a_broken_promise_is_told(
+async def test_a_broken_promise_is_reported(
     project: Project, entries: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msp_bridge.testing.running.MAX_LOOKS", 10)
@@ -183,9 +183,7 @@ def started(project: Project) -> int:
 
 
 @pytest.mark.parametrize("eager", [True, False])
-async def test_starting_mutants_that_nobody_waits_for_is_told_where_it_can_be_seen(
-    project: Project, eager: bool
-) -> None:
+async def test_starting_mutants_too_early_is_reported_where_it_can_be_counted(project: Project, eager: bool) -> None:
     project.cache.mkdir()
     script(project, events=str(project.cache), testing={"eager": eager})
     checking = check_adapter(Scripted, project, started=lambda: started(project))
@@ -196,7 +194,7 @@ async def test_starting_mutants_that_nobody_waits_for_is_told_where_it_can_be_se
         await checking
 
 
-async def test_discovering_again_is_told_where_it_can_be_counted(project: Project) -> None:
+async def test_discovering_again_is_reported_where_it_can_be_counted(project: Project) -> None:
     project.cache.mkdir()
     script(project, events=str(project.cache))
 
@@ -208,12 +206,12 @@ async def test_discovering_again_is_told_where_it_can_be_counted(project: Projec
         await check_adapter(AcceptsChangedFiles, project, listings=listings)
 
 
-async def test_an_adapter_that_does_not_detect_itself_is_told(project: Project) -> None:
+async def test_an_adapter_that_does_not_detect_itself_is_reported(project: Project) -> None:
     with pytest.raises(AssertionError, match="scripted does not detect itself"):
         await check_adapter(Scripted, project)
 
 
-def test_the_state_of_a_tree_tells_what_appeared_vanished_and_changed(tmp_path: Path) -> None:
+def test_tree_states_differ_in_what_appeared_vanished_and_changed(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     for name in ("same", "content", "mode", "gone", "sub/deep"):
         (tmp_path / name).write_text(name)

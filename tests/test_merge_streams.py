@@ -26,19 +26,19 @@ async def test_whoever_has_something_goes_next() -> None:
         assert [item async for item in merged] == ["a0", "a1"]
 
 
-async def test_no_more_is_asked_than_one_ahead_of_what_is_taken() -> None:
-    asked: list[str] = []
+async def test_each_source_is_read_one_item_ahead_of_what_is_taken() -> None:
+    read: list[str] = []
 
     async def source(name: str) -> AsyncGenerator[str, None]:
         for number in range(10):
-            asked.append(f"{name}{number}")
+            read.append(f"{name}{number}")
             yield name
 
     async with contextlib.aclosing(merge_streams([source("a"), source("b")])) as merged:
         await anext(merged)
         for _ in range(5):
             await asyncio.sleep(0)
-        assert sorted(asked) == ["a0", "b0"]
+        assert sorted(read) == ["a0", "b0"]
 
 
 async def test_closing_closes_all_and_waits_for_them() -> None:
@@ -85,7 +85,7 @@ async def test_a_cancel_while_one_ends_leaves_no_other_open() -> None:
     async def paused() -> AsyncGenerator[str, None]:
         try:
             yield "taken"
-            yield "never asked for"
+            yield "never taken"
         finally:
             closed.append("paused")
 

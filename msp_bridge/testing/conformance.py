@@ -15,11 +15,8 @@ from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
 
 PAUSE_S = 0.5  # in which an adapter that doesn't wait for the next request of a result starts more mutants
-LOCATES_AGAIN = (
-    frozenset(  # their `test` looks mutants up again, and so accepts a changed file: remove each once it doesn't
-        {"cosmic-ray", "stryker-js", "stryker-net"}
-    )
-)
+# The `test` of these looks mutants up again, and accepts a changed file. Remove each from here once it doesn't.
+LOCATES_AGAIN = frozenset({"cosmic-ray", "stryker-js", "stryker-net"})
 
 
 async def check_adapter(

@@ -1,4 +1,4 @@
-"""Configuration: the usual project needs none, and every mistake is told in a sentence that says what to do."""
+"""Configuration: the usual project needs none, and every mistake is an error with its remedy."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_a_named_file_of_the_tool_is_passed_on_beside_our_own_configuration(tmp_path: Path, absolute: bool) -> None:
+def test_a_named_file_of_the_tool_is_used_beside_our_own(tmp_path: Path, absolute: bool) -> None:
     file = tmp_path / "setup.cfg"
     file.touch()
     own(tmp_path, "jobs = 2")
@@ -115,7 +115,7 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("mutmut = 1", "msp-bridge.toml: mutmut must be a table, not 1"),
     ],
 )
-def test_each_mistake_is_told_with_what_would_be_right(tmp_path: Path, text: str, says: str) -> None:
+def test_each_mistake_is_an_error_with_what_would_be_right(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(own(tmp_path, text))
     assert str(caught.value) == says
@@ -132,7 +132,7 @@ def test_each_mistake_is_told_with_what_would_be_right(tmp_path: Path, text: str
         ("tool = 1", "[tool] of pyproject.toml must be a table"),
     ],
 )
-def test_a_mistake_in_pyproject_is_told_with_its_place(tmp_path: Path, text: str, says: str) -> None:
+def test_a_mistake_in_pyproject_is_an_error_with_its_place(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path)
@@ -140,7 +140,7 @@ def test_a_mistake_in_pyproject_is_told_with_its_place(tmp_path: Path, text: str
 
 
 @pytest.mark.parametrize("content", [b"jobs = ", b"\xff\xfe", b"jobs = 1\njobs = 2"])
-def test_a_file_that_is_no_toml_is_told_by_its_name(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "msp-bridge.toml"
     file.write_bytes(content)
     with pytest.raises(ConfigurationError, match="can't read") as caught:
@@ -149,26 +149,26 @@ def test_a_file_that_is_no_toml_is_told_by_its_name(tmp_path: Path, content: byt
 
 
 @pytest.mark.parametrize("named", ["no/such.toml", "/no/such.toml", ".", "a\0b", "\ud800", "x" * 5000])
-def test_a_named_file_that_is_not_there_is_told(tmp_path: Path, named: str) -> None:
+def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path, named: str) -> None:
     with pytest.raises(
         ConfigurationError, match=r"there is no configuration file .*: correct the path, or leave it out"
     ):
         load(tmp_path, named)
 
 
-def test_an_unknown_adapter_on_the_command_line_is_told() -> None:
+def test_an_unknown_adapter_on_the_command_line_is_an_error() -> None:
     with pytest.raises(ConfigurationError) as caught:
         check_adapters(("mutmutt",), "--adapter", ADAPTERS)
     assert str(caught.value) == "--adapter: there is no adapter 'mutmutt': did you mean 'mutmut'?"
 
 
-def test_the_plugin_of_a_stranger_is_found_beside_our_own() -> None:
+def test_a_third_party_plugin_is_found_beside_our_own() -> None:
     known = installed()
     assert known["scripted"].value == "support.scripted.scripted_adapter:Scripted"
     assert "mutmut" in known
 
 
-def test_a_project_without_any_tool_is_told_what_to_do(tmp_path: Path) -> None:
+def test_a_project_without_any_tool_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     scripted = {"scripted": installed()["scripted"]}
     with pytest.raises(ConfigurationError) as caught:
         detect(tmp_path, Configuration(), scripted)
@@ -177,14 +177,14 @@ def test_a_project_without_any_tool_is_told_what_to_do(tmp_path: Path) -> None:
     assert "`msp-bridge doctor`" in str(caught.value)
 
 
-def test_a_tool_that_was_asked_for_and_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_chosen_tool_that_is_not_set_up_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"scripted is not set up in .*: `msp-bridge doctor` says what is missing"
     ):
         detect(tmp_path, Configuration(adapters=("scripted",)), installed())
 
 
-def test_an_interpreter_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_interpreter_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     configuration = Configuration(adapters=("scripted",), python=tmp_path / "no" / "python")
     with pytest.raises(ConfigurationError, match=r"there is no interpreter .*: correct the setting `python`"):
         detect(tmp_path, configuration, installed())
@@ -203,7 +203,7 @@ def test_a_directory_is_an_environment_and_no_other_is_taken_for_it(tmp_path: Pa
         detect(tmp_path, Configuration(adapters=("scripted",), python=tmp_path), installed())
 
 
-def test_who_is_in_a_directory_of_a_project_is_told_its_root(tmp_path: Path) -> None:
+def test_the_error_in_a_directory_of_a_project_names_its_root(tmp_path: Path) -> None:
     (tmp_path / "scripted.json").write_text('{"mutations": []}')
     below = tmp_path / "src" / "shop"
     below.mkdir(parents=True)
@@ -212,13 +212,13 @@ def test_who_is_in_a_directory_of_a_project_is_told_its_root(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("value", ["no_such_module:Adapter", "json:NoSuchClass"])
-def test_a_broken_plugin_is_told_by_its_name(tmp_path: Path, value: str) -> None:
+def test_a_broken_plugin_is_named(tmp_path: Path, value: str) -> None:
     broken = {"broken": EntryPoint("broken", value, GROUP)}
     with pytest.raises(BridgeError, match=r"the adapter broken .* can't be loaded: .*: reinstall or remove it"):
         detect(tmp_path, Configuration(), broken)
 
 
-def test_an_adapter_is_told_all_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_gets_all_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
     root = tmp_path / "project"
     root.mkdir()

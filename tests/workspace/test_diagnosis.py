@@ -24,7 +24,7 @@ async def found_in(tree: Tree, options: Configuration | None = None) -> list[tup
     return [(finding.good, finding.subject, finding.text) for finding in await tree.findings(options)]
 
 
-async def test_a_folder_whose_chosen_tool_is_missing_is_shown(tree: Tree) -> None:
+async def test_a_folder_that_lacks_its_chosen_tool_is_shown(tree: Tree) -> None:
     tree.project("api/")
     (tree.root / "web").mkdir()
     tree.write("msp-bridge.toml", "adapter = 'scripted'\n[folders.web]\nadapter = 'scripted'\n")
@@ -72,7 +72,7 @@ async def test_all_tools_switched_off_is_no_good(tree: Tree) -> None:
     assert (False, "msp-bridge", "`adapter` is empty: no tool is used") in await found_in(tree)
 
 
-async def test_options_are_not_taken_for_a_file_that_says_nothing(tree: Tree) -> None:
+async def test_options_are_not_taken_for_a_file_that_sets_nothing(tree: Tree) -> None:
     tree.project("")
     tree.write("pyproject.toml", "[project]\nname = 'x'\n")
     found = await found_in(tree, Configuration(adapters=("scripted",)))
@@ -141,7 +141,7 @@ class TestMisplaced:
 
     ABOUT = "is about the root, where scripted isn't set up"
 
-    async def told(self, tree: Tree, caplog: pytest.LogCaptureFixture, named: str | None = None) -> str:
+    async def reported(self, tree: Tree, caplog: pytest.LogCaptureFixture, named: str | None = None) -> str:
         """What the log says in one warning, and `msp-bridge doctor` as a fault with a remedy."""
         caplog.clear()
         tree.opened(named=named)
@@ -150,15 +150,15 @@ class TestMisplaced:
         assert (wrong.good, warning) == (False, f"{wrong.text}: {wrong.remedy}")
         return warning
 
-    async def test_it_is_told_where_to_write_it(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_the_remedy_names_the_right_place(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
         tree.project("web/")
         tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
-        assert await self.told(tree, caplog) == (
+        assert await self.reported(tree, caplog) == (
             f'`[scripted]` {self.ABOUT}: write [folders."web".scripted], or [scripted] in web/msp-bridge.toml'
         )
         for folder in ("api/", "services/mail/", "services/shop/"):
             tree.project(folder)
-        assert await self.told(tree, caplog) == (
+        assert await self.reported(tree, caplog) == (
             f'`[scripted]` {self.ABOUT}: write [folders."api".scripted], [folders."web".scripted], '
             '[folders."services/mail".scripted], and so on for 1 more, or [scripted] in the msp-bridge.toml of each'
         )
@@ -169,12 +169,12 @@ class TestMisplaced:
         tree.project("web/")
         file = tree.write("pyproject.toml", "[tool.msp-bridge.scripted]\na = 1\n")
         for named in (None, str(file), str(tree.root / "web/scripted.json")):
-            assert 'write [tool.msp-bridge.folders."web".scripted], or' in await self.told(tree, caplog, named)
+            assert 'write [tool.msp-bridge.folders."web".scripted], or' in await self.reported(tree, caplog, named)
         tree.write("msp-bridge.toml", "[scripted]\na = 1\n")
-        assert 'write [folders."web".scripted], or' in await self.told(tree, caplog)
+        assert 'write [folders."web".scripted], or' in await self.reported(tree, caplog)
 
     @pytest.mark.parametrize("text", ["[folders.web.scripted]\na = 1\n", "[scripted]\na = 1\n"])
-    def test_what_is_in_its_place_is_not_told(self, text: str, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_table_in_its_place_is_no_fault(self, text: str, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
         for folder in ("web/", "") if text.startswith("[scripted]") else ("web/",):
             tree.project(folder)
         tree.write("msp-bridge.toml", text)
@@ -190,12 +190,12 @@ class TestMisplaced:
         tree.write("msp-bridge.toml", "[scripted]\na = 1\n" + ("" if in_folder else own))
         if in_folder:
             tree.write("web/msp-bridge.toml", "[scripted]\na = 2\n")
-        assert await self.told(tree, caplog) == (
+        assert await self.reported(tree, caplog) == (
             f"`[scripted]` {self.ABOUT}: remove the table, as each folder where scripted is set up has its own"
         )
 
     @pytest.mark.parametrize("broken", ["nonsense = 1\n", "python = 'none'\n", 'python = "a\\u0000b"\n'])
-    async def test_nothing_is_told_while_the_tool_may_be_in_a_folder_that_is_broken(
+    async def test_a_broken_folder_may_have_the_tool(
         self, broken: str, tree: Tree, caplog: pytest.LogCaptureFixture
     ) -> None:
         tree.project("web/")
@@ -203,9 +203,9 @@ class TestMisplaced:
         tree.write("web/msp-bridge.toml", broken)
         tree.opened()
         assert caplog.messages == []
-        told = [finding.text for finding in await tree.findings() if not finding.good]
-        assert not any(self.ABOUT in text for text in told)
-        assert any("nonsense" in text or "interpreter" in text for text in told)
+        texts = [finding.text for finding in await tree.findings() if not finding.good]
+        assert not any(self.ABOUT in text for text in texts)
+        assert any("nonsense" in text or "interpreter" in text for text in texts)
 
     async def test_a_tool_that_is_nowhere_is_to_be_set_up(self, tree: Tree, caplog: pytest.LogCaptureFixture) -> None:
         tree.project("")

@@ -49,7 +49,7 @@ def test_a_directory_that_only_has_the_name_is_passed_over(root: Path, tmp_path:
     assert find_interpreter(root, {"VIRTUAL_ENV": str(tmp_path / "active")}) == active
 
 
-def test_an_environment_whose_interpreter_is_gone_is_passed_over(root: Path, tmp_path: Path) -> None:
+def test_an_environment_without_interpreter_is_passed_over(root: Path, tmp_path: Path) -> None:
     environment(root / ".venv").unlink()
     environment(root / "venv").chmod(0o644)
     active = environment(tmp_path / "active")
@@ -73,7 +73,7 @@ def test_conda_is_found_in_the_project_and_when_it_is_active(root: Path, tmp_pat
     assert find_interpreter(root, variables) == own
 
 
-def test_pdm_says_which(root: Path, tmp_path: Path) -> None:
+def test_the_interpreter_that_pdm_names_is_used(root: Path, tmp_path: Path) -> None:
     python = environment(tmp_path / "elsewhere")
     (root / ".pdm-python").write_text(f"{python}\n")
     assert find_interpreter(root, {}) == python
@@ -163,9 +163,7 @@ def test_an_environment_with_nothing_but_the_bridge_in_it_is_no_projects(root: P
     assert str(own) in doctor(root, own, everywhere.parent)
 
 
-def test_what_pip_leaves_behind_of_a_failed_uninstall_is_nothing_that_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_failed_uninstall_leaves_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "site"
     (site / "msp_bridge-1.dist-info").mkdir(parents=True)
     (site / "msp_bridge-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: msp-bridge\nVersion: 1\n")

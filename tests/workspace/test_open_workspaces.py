@@ -69,12 +69,12 @@ async def test_another_configuration_is_another_workspace(workspaces: OpenWorksp
     assert await opened(workspaces) is not await opened(workspaces, "1.json")
 
 
-async def test_a_wrong_configuration_is_told_and_opens_nothing(workspaces: OpenWorkspaces) -> None:
+async def test_a_wrong_configuration_is_an_error_and_opens_nothing(workspaces: OpenWorkspaces) -> None:
     with pytest.raises(ConfigurationError, match="no configuration file"):
         await workspaces.check("gone.json")
 
 
-async def test_a_changed_configuration_file_is_a_new_workspace_and_the_old_one_ends(
+async def test_a_changed_configuration_makes_a_new_workspace_and_ends_the_old(
     workspaces: OpenWorkspaces, closed: list[Any], root: Path
 ) -> None:
     old = await opened(workspaces)
@@ -172,7 +172,7 @@ async def test_clients_that_come_while_a_workspace_is_being_opened_share_it(
 
 
 @pytest.mark.parametrize("folder", ["", "web/"])
-async def test_a_configuration_that_is_saved_while_its_projects_are_looked_for_is_read(
+async def test_a_configuration_saved_during_detection_is_read(
     workspaces: OpenWorkspaces, root: Path, folder: str
 ) -> None:
     (root / folder).mkdir(exist_ok=True)
@@ -189,7 +189,7 @@ async def test_a_configuration_that_is_saved_while_its_projects_are_looked_for_i
     assert await opened(workspaces) is workspace
 
 
-async def test_a_configuration_that_is_saved_at_every_look_is_read_by_the_next_request(
+async def test_a_configuration_saved_at_every_look_is_read_by_the_next_request(
     workspaces: OpenWorkspaces, closed: list[Any], root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     numbers = itertools.count(1)
@@ -208,7 +208,7 @@ async def test_a_configuration_that_is_saved_at_every_look_is_read_by_the_next_r
     assert closed == [before]
 
 
-async def test_a_client_that_leaves_while_its_workspace_is_being_opened_leaves_nothing_behind(
+async def test_a_client_that_leaves_during_detection_leaves_nothing_behind(
     workspaces: OpenWorkspaces, closed: list[Any], root: Path
 ) -> None:
     look = SlowLook(root / "scripted.json")
@@ -222,7 +222,7 @@ async def test_a_client_that_leaves_while_its_workspace_is_being_opened_leaves_n
     assert closed == []
 
 
-async def test_a_workspace_that_ends_while_its_tools_are_looked_for_again_is_not_used_again(
+async def test_a_workspace_that_ends_during_a_check_is_not_used_again(
     workspaces: OpenWorkspaces, closed: list[Any], root: Path
 ) -> None:
     old = await opened(workspaces, "0.json")
@@ -241,11 +241,11 @@ class SlowClosing:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
-        self.asked: list[Workspace] = []
+        self.closing: list[Workspace] = []
         self.closed: list[Workspace] = []
 
         async def slowly(workspace: Workspace) -> None:
-            self.asked.append(workspace)
+            self.closing.append(workspace)
             self.begun.set()
             await self.may_end.wait()
             self.closed.append(workspace)
@@ -258,7 +258,7 @@ async def test_a_request_that_waits_for_another_tool_to_end_gets_a_living_one(
 ) -> None:
     async def alive() -> bool:
         async with workspaces.use("0.json") as workspace:
-            return workspace not in closing.asked
+            return workspace not in closing.closing
 
     await opened(workspaces, "0.json")
     closing = SlowClosing(monkeypatch)

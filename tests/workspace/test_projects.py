@@ -43,7 +43,7 @@ def test_each_folder_with_a_tool_is_a_project(tree: Tree) -> None:
     assert found_in(tree) == ["scripted", "scripted in web/", "scripted in services/api/"]
 
 
-def test_a_project_is_told_what_is_its_own(tree: Tree) -> None:
+def test_a_project_gets_the_settings_of_its_folder(tree: Tree) -> None:
     tree.project("web/")
     tree.write("msp-bridge.toml", "jobs = 5\n[folders.web]\njobs = 2\nscripted = {a = 1}\n")
     projects = tree.detect()
@@ -79,7 +79,7 @@ def test_a_folders_own_file_goes_before_what_is_said_around_it(tree: Tree) -> No
     assert found_in(tree) == ["scripted in web/"]
 
 
-def test_what_is_chosen_for_a_folder_takes_nothing_from_it_in_the_folders_below(tree: Tree) -> None:
+def test_a_choice_for_a_folder_keeps_its_files_in_folders_below(tree: Tree) -> None:
     tree.project("web/")
     tree.write("web/part/scripted.txt")
     tree.project("web/part/", files="*.js")
@@ -91,7 +91,7 @@ def test_what_is_chosen_for_a_folder_takes_nothing_from_it_in_the_folders_below(
     assert owner.folder == "web/"
 
 
-def test_a_folders_own_file_speaks_of_those_in_it_as_when_it_is_opened_alone(tree: Tree) -> None:
+def test_a_folders_own_file_configures_the_folders_in_it(tree: Tree) -> None:
     for folder in ("web/", "web/gen/", "web/gen/deep/"):
         tree.project(folder)
     tree.write("web/msp-bridge.toml", "[folders.gen]\nadapter = []\n")
@@ -116,7 +116,7 @@ def test_a_tool_that_a_folder_asks_for_and_has_not_is_that_folders_fault(tree: T
     assert found_in(tree) == ["scripted", "msp-bridge in web/"]
 
 
-def test_what_is_asked_for_by_name_may_be_in_any_folder(tree: Tree) -> None:
+def test_a_chosen_tool_may_be_in_any_folder(tree: Tree) -> None:
     tree.project("web/")
     assert found_in(tree, Configuration(adapters=("scripted",))) == ["scripted in web/"]
 
@@ -159,7 +159,7 @@ def test_a_named_configuration_is_that_of_the_project_it_lies_in(tree: Tree) -> 
         ("[folders.web.folders.y]\n", "folders.'web' has folders in it: write them as"),
     ],
 )
-def test_each_mistake_about_folders_is_told(tree: Tree, text: str, says: str) -> None:
+def test_each_mistake_about_folders_is_an_error(tree: Tree, text: str, says: str) -> None:
     tree.project("web/")
     tree.write("msp-bridge.toml", text)
     with pytest.raises(ConfigurationError) as caught:
@@ -274,11 +274,11 @@ class TestMerelyInstalled:
         (root / "stryker.config.json").write_text("{}")
         assert self.tools(root) == ["mutmut", "stryker-js"]
 
-    async def test_doctor_says_so(self, root: Path) -> None:
+    async def test_doctor_names_the_configured_tool(self, root: Path) -> None:
         async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
-            told = {finding.subject: finding async for finding in findings}
-        assert told["mutmut"].good
-        assert told["mutmut"].text == "not used, for nothing here configures it, and cosmic-ray has its files"
+            found = {finding.subject: finding async for finding in findings}
+        assert found["mutmut"].good
+        assert found["mutmut"].text == "not used, for nothing here configures it, and cosmic-ray has its files"
 
 
 def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:

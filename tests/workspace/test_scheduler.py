@@ -53,7 +53,7 @@ async def test_a_request_waits_until_the_newer_one_is_done() -> None:
         await waiting
 
 
-async def test_a_request_whose_results_nobody_takes_holds_up_no_other() -> None:
+async def test_a_request_with_an_idle_client_holds_up_no_other() -> None:
     scheduler = RequestScheduler()
     with scheduler.turn() as oldest, scheduler.turn() as older, scheduler.turn() as newest:
         with newest.paused():
@@ -99,14 +99,14 @@ class TestJobBudget:
         with budget.active("a"), budget.active("a"), budget.active("b"):
             assert (budget.share_of("a"), budget.share_of("b")) == (2, 2)
 
-    def test_who_waits_leaves_its_share_to_the_others(self) -> None:
+    def test_a_paused_tool_leaves_its_share_to_the_others(self) -> None:
         budget = JobBudget(4)
         with budget.active("a"), budget.active("b"):
             with budget.paused("a"):
                 assert budget.share_of("b") == 4
             assert budget.share_of("b") == 2
 
-    async def test_projects_that_run_side_by_side_are_told_their_share(self, tree: Tree) -> None:
+    async def test_projects_that_run_side_by_side_get_their_share(self, tree: Tree) -> None:
         seen = []
         for folder in ("api/", "web/"):
             tree.project(folder, {**DIGIT, "after": "go"}, events=str(tree.root))

@@ -167,7 +167,7 @@ def test_a_range_takes_exactly_the_mutants_wholly_within_it(range: Location, tak
     assert Selection(targets=(Target("src/a.py", range),)).takes(mutant()) is taken
 
 
-def test_a_range_of_one_file_says_nothing_about_another() -> None:
+def test_a_range_of_one_file_selects_nothing_of_another() -> None:
     selection = Selection(targets=(Target("src/a.py", location(1, 1, 99, 1)),))
     assert not selection.takes(mutant("src/b.py"))
     assert selection.scope == Scope(frozenset({"src/a.py"}))
@@ -207,7 +207,7 @@ def test_a_known_mutant_is_found_by_path_location_mutator_and_replacement(known:
     assert selection.scope == Scope(frozenset({known.path}))
 
 
-def test_known_mutants_at_one_place_are_told_apart() -> None:
+def test_known_mutants_at_one_place_are_distinguished() -> None:
     selection = Selection(mutants=(KnownMutant("src/a.py", HERE, "m", "x"), KnownMutant("src/a.py", HERE, "n", "y")))
     assert [
         selection.takes(mutant(name=name, replacement=text))

@@ -114,7 +114,7 @@ async def test_the_adapter_gets_the_handles_that_it_gave(workspace: Workspace, m
     assert len(given) == 4
 
 
-async def test_what_still_exists_in_a_changed_file_is_discovered_again_and_tested(
+async def test_what_still_exists_in_a_changed_file_is_tested(
     root: Path, workspace: Workspace, tmp_path: Path, edit: Edit
 ) -> None:
     edit(lambda: (root / "b.py").write_text("1 two") and None)

@@ -15,7 +15,7 @@ from msp_bridge.workspace.selection import KnownMutant, Selection
 
 
 class TestRouting:
-    """Whose a file is, and who is asked."""
+    """Which tool gets a file, and which have a part in a request."""
 
     async def test_every_project_gives_its_mutants_with_the_paths_of_the_tree(self, tree: Tree) -> None:
         for folder in ("", "web/", "services/api/"):
@@ -35,7 +35,7 @@ class TestRouting:
                 found = sorted([(mutant.path, mutant.mutator) async for mutant in mutants])
         assert found == [("web/a.js", "web"), ("web/a.py", "root")]
 
-    async def test_a_folder_whose_tools_were_chosen_gives_nothing_to_those_around_it(self, tree: Tree) -> None:
+    async def test_a_folder_with_chosen_tools_gives_no_file_to_those_around_it(self, tree: Tree) -> None:
         tree.project("", files="*")
         tree.project("web/", files="*.js")
         tree.write("web/a.py", "1")
@@ -64,19 +64,19 @@ class TestRouting:
             async with contextlib.aclosing(workspace.test(Selection(mutants=tuple(known)))) as results:
                 assert sorted([result.mutant.path async for result in results]) == ["a.py", "web/b.py"]
 
-    def test_a_tool_that_has_nothing_to_do_with_a_request_is_not_asked(self, tree: Tree) -> None:
+    def test_a_tool_without_a_part_in_a_request_is_not_used(self, tree: Tree) -> None:
         for folder in ("", "web/", "api/"):
             tree.project(folder)
         projects = tree.detect()
 
-        def asked(*paths: str) -> list[tuple[str, bool]]:
+        def parts(*paths: str) -> list[tuple[str, bool]]:
             return [(part.tool.folder, part.named) for part in projects.parts(Scope(frozenset(paths)))]
 
-        assert asked("web/a.py") == [("web/", True)]
-        assert asked("web/a.js") == []
-        assert asked("a.py", "api/b.py") == [("", True), ("api/", True)]
-        assert asked("web/src/") == [("", False), ("web/", True)]
-        assert asked("/") == [("", False), ("api/", False), ("web/", False)]
+        assert parts("web/a.py") == [("web/", True)]
+        assert parts("web/a.js") == []
+        assert parts("a.py", "api/b.py") == [("", True), ("api/", True)]
+        assert parts("web/src/") == [("", False), ("web/", True)]
+        assert parts("/") == [("", False), ("api/", False), ("web/", False)]
 
     async def test_an_id_is_that_of_the_path_in_the_tree(self, tree: Tree) -> None:
         for folder in ("api/", "web/"):
@@ -98,31 +98,31 @@ class TestFaults:
         for folder in ("api/", "web/"):
             tree.project(folder)
             tree.write(f"{folder}a.py", "1")
-        tree.project("web/", discovery={"raises": ["ToolError", "no such thing; install it"]})
+        tree.project("web/", discovery={"raises": ["ToolError", "no such thing", "install it"]})
         return tree
 
-    async def test_the_others_do_their_part_and_then_the_fault_is_told(self, broken: Tree) -> None:
+    async def test_the_others_do_their_part_before_the_error_is_raised(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             async with contextlib.aclosing(workspace.test(Selection())) as results:
                 assert (await anext(results)).mutant.path == "api/a.py"
-                with pytest.raises(PartlyFailed, match=r"^scripted in web/: no such thing; install it$"):
+                with pytest.raises(PartlyFailed, match=r"^scripted in web/: no such thing: install it$"):
                     await anext(results)
 
-    async def test_who_asked_for_it_by_name_is_told_the_fault(self, broken: Tree) -> None:
+    async def test_a_request_that_names_it_gets_the_error(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             for target in ("web/a.py", "web/"):
                 with pytest.raises(BridgeError, match="no such thing") as caught:
                     await statuses(workspace, target)
                 assert not isinstance(caught.value, PartlyFailed)
 
-    async def test_who_asked_for_others_too_gets_theirs(self, broken: Tree) -> None:
+    async def test_a_request_that_names_others_too_gets_theirs(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             for targets in (("web/", "api/"), ("web/a.py", "api/a.py")):
                 with pytest.raises(PartlyFailed, match="no such thing"):
                     await statuses(workspace, *targets)
 
     async def test_mutants_that_could_not_be_tested_say_why(self, broken: Tree) -> None:
-        broken.project("web/", testing={"raises": ["ToolError", "its tests fail; mend them"]})
+        broken.project("web/", testing={"raises": ["ToolError", "its tests fail", "fix them first"]})
         async with broken.open() as workspace:
             async with contextlib.aclosing(workspace.test(Selection())) as results:
                 two = [await anext(results), await anext(results)]
@@ -130,13 +130,13 @@ class TestFaults:
                     await anext(results)
         assert {(result.mutant.path, result.status.value, result.status_reason) for result in two} == {
             ("api/a.py", "Killed", None),
-            ("web/a.py", "Ignored", "not tested: its tests fail; mend them"),
+            ("web/a.py", "Ignored", "not tested: its tests fail: fix them first"),
         }
 
     @pytest.mark.parametrize(
         ("raises", "reason"),
         [
-            (["ToolError", "no such thing; install it"], "no such thing; install it"),
+            (["ToolError", "no such thing", "install it"], "no such thing: install it"),
             (
                 ["RuntimeError", "x"],
                 "RuntimeError('x'), a fault of the adapter: please report it, with the log",
@@ -144,7 +144,7 @@ class TestFaults:
         ],
     )
     @pytest.mark.parametrize("phase", ["discovery", "testing"])
-    async def test_mutants_that_the_client_knows_have_a_result_also_when_they_can_not_be_found_again(
+    async def test_known_mutants_have_a_result_also_when_discovery_fails(
         self, broken: Tree, phase: str, raises: list[str], reason: str
     ) -> None:
         broken.project("web/")
@@ -154,8 +154,8 @@ class TestFaults:
             broken.project("web/", **{phase: {"raises": raises}})
             one = Location(Position(1, 1), Position(1, 2))
             known = [KnownMutant(path, one, "digit", "2") for path in ("api/a.py", "web/a.py", "web/a.py", "none.txt")]
-            untold = KnownMutant("web/a.py", one, "digit", None)  # its id can't be told
-            async with contextlib.aclosing(workspace.test(Selection(mutants=(*known, untold)))) as results:
+            without_id = KnownMutant("web/a.py", one, "digit", None)  # its id can't be known
+            async with contextlib.aclosing(workspace.test(Selection(mutants=(*known, without_id)))) as results:
                 two = [await anext(results), await anext(results)]
                 with pytest.raises(PartlyFailed) as caught:
                     await anext(results)
@@ -165,7 +165,7 @@ class TestFaults:
             (ids["web/a.py"], "Ignored", f"not tested: {reason}"),
         }
 
-    async def test_a_request_to_the_others_knows_nothing_of_it(self, broken: Tree) -> None:
+    async def test_a_request_to_the_others_is_not_affected(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             assert await statuses(workspace, "api/") == ["api/a.py Killed"]
 
@@ -185,7 +185,7 @@ class TestFaults:
                 await statuses(workspace)
         assert "Traceback" in caplog.text
 
-    async def test_a_wrong_configuration_is_told_to_who_asks_for_that_folder(self, broken: Tree) -> None:
+    async def test_a_wrong_configuration_is_the_error_of_requests_to_its_folder(self, broken: Tree) -> None:
         broken.write("web/msp-bridge.toml", "jobs = 0\n")
         async with broken.open() as workspace:
             assert await paths(workspace, "api/a.py") == ["api/a.py"]

@@ -21,9 +21,12 @@ and a mutant is tested as the script said when it was discovered:
      "warm": "hang",                     and one that stays until the adapter is closed
      "lines": true}                      each result waits for a line of the tool, which is its status reason
 
-FAULTS are any of `after` (a gate), `say` (a text that is printed), `failing` (tests that fail without any mutant, with what they
-print), `raises` ([kind, message]), `end_after` (a gate that cleaning
-up waits for), `invents` (true: a mutant or result that nobody asked for), `writes` (a file in the project), `columns` (a
+            kind, *arguments = faults["raises"]
+            if kind == "BaselineError":
+                problem, remedy = [*arguments, "fix the tests first"][:2]
+                raise BaselineError(problem, remedy, list(failing), next(iter(failing.values()), ""))
+            raise ERRORS[kind](*arguments)
+        log_failing_tests(log, failing)
 number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
 mutants are started at once).
 """
@@ -210,10 +213,11 @@ class Scripted:
             (self._project.root / faults["writes"]).write_text("written\n")
         failing = faults.get("failing", {})
         if "raises" in faults:
-            kind, text = faults["raises"]
+            kind, *arguments = faults["raises"]
             if kind == "BaselineError":
-                raise BaselineError(text, "fix the tests first", list(failing), next(iter(failing.values()), ""))
-            raise ERRORS[kind](text)
+                problem, remedy = [*arguments, "fix the tests first"][:2]
+                raise BaselineError(problem, remedy, list(failing), next(iter(failing.values()), ""))
+            raise ERRORS[kind](*arguments)
         log_failing_tests(log, failing)
 
     @contextlib.asynccontextmanager
