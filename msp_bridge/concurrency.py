@@ -46,18 +46,6 @@ async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: C
     return task.result()
 
 
-async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, in any case: a cancel meanwhile comes too late, and is dropped."""
-    task, waiting = asyncio.create_task(work), asyncio.current_task()
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError:
-            if waiting is not None:
-                waiting.uncancel()
-    return task.result()
-
-
 async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Cancel `tasks`; returns when all are done, however they ended. A cancel of our own is held back until then."""
     for task in tasks:

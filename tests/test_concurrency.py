@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from msp_bridge.concurrency import cancel_all, in_thread, run_to_completion, wait_shielded
+from msp_bridge.concurrency import cancel_all, in_thread, wait_shielded
 
 
 async def fail() -> None:
@@ -76,29 +76,3 @@ async def test_what_a_thread_does_is_finished_also_when_it_is_cancelled() -> Non
         await task
     assert done == ["it"]
     assert await in_thread(work, "again") == "again"
-
-
-async def test_what_is_carried_out_in_any_case_gives_its_result_though_it_is_cancelled() -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    async def work() -> str:
-        begun.set()
-        await may_end.wait()
-        return "it"
-
-    async def all_of_it() -> str:
-        done = await run_to_completion(work())
-        await asyncio.sleep(0)  # the cancel is over
-        return done
-
-    task = asyncio.create_task(all_of_it())
-    await begun.wait()
-    for _ in range(3):
-        task.cancel()
-        await asyncio.sleep(0)
-    assert not task.done()
-    may_end.set()
-    assert await task == "it"
-    assert task.cancelling() == 0
-    with pytest.raises(LookupError):
-        await run_to_completion(fail())

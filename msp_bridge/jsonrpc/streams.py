@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 CHUNK = 64 * 1024
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
-# s, s, and probes: a peer whose machine has gone without a goodbye is noticed within two minutes
+# s, s, and probes: a peer whose machine is gone without closing the connection is noticed within two minutes
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 

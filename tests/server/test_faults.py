@@ -191,7 +191,7 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
         code, out, err = await ran(tmp_path, "serve", "socket", "--port", str(port), "--address", "127.0.0.1")
     assert (code, out) == (1, b"")
     assert err.decode().splitlines() == [
-        f"msp-bridge: port {port} on 127.0.0.1 is already in use; stop what uses it, or choose another (0 picks a free one)"
+        f"msp-bridge: port {port} on 127.0.0.1 is already in use: stop what uses it, or choose another (0 picks a free one)"
     ]
 
 
