@@ -45,10 +45,10 @@ class StrictConverter:
         self._converter.register_unstructure_hook(enum.Enum, attrgetter("value"))
         self._converter.register_unstructure_hook_factory(attrs.has, self._unstructure_class)
 
-    def structure(self, value: Any, wanted: type[T]) -> T:
-        """`value` as a `wanted`. Raises WrongShape with every fault."""
+    def structure(self, value: Any, expected: type[T]) -> T:
+        """`value` as an `expected`. Raises WrongShape with every fault."""
         try:
-            return self._converter.structure(value, wanted)
+            return self._converter.structure(value, expected)
         except Exception as error:  # cattrs promises no base class for what hooks and validators raise
             faults = cattrs.transform_error(error, path="params", format_exception=lambda fault, _: _reason(fault))
             raise WrongShape([_path_first(fault) for fault in faults]) from None
@@ -62,7 +62,7 @@ class StrictConverter:
 
         def structure_object(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
-                raise TypeError(f"must be an object, not {_shown(value)}")
+                raise TypeError(f"must be an object, not {_describe(value)}")
             return structure(value, cls)
 
         return structure_object
@@ -70,41 +70,41 @@ class StrictConverter:
     def _unstructure_class(self, cls: type[Any]) -> Any:
         return make_dict_unstructure_fn(cls, self._converter, _cattrs_omit_if_default=True, **_wire_names(cls))
 
-    def _list(self, wanted: Any) -> Any:
-        structure = list_structure_factory(wanted, self._converter)
+    def _list(self, expected: Any) -> Any:
+        structure = list_structure_factory(expected, self._converter)
 
         def structure_array(value: Any, _: Any) -> Any:
             if not isinstance(value, list):
-                raise TypeError(f"must be an array, not {_shown(value)}")
-            return structure(value, wanted)
+                raise TypeError(f"must be an array, not {_describe(value)}")
+            return structure(value, expected)
 
         return structure_array
 
-    def _dict(self, wanted: Any) -> Any:
-        structure = make_mapping_structure_fn(wanted, self._converter, dict)
+    def _dict(self, expected: Any) -> Any:
+        structure = make_mapping_structure_fn(expected, self._converter, dict)
 
         def structure_map(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
-                raise TypeError(f"must be an object, not {_shown(value)}")
-            return structure(value, wanted)
+                raise TypeError(f"must be an object, not {_describe(value)}")
+            return structure(value, expected)
 
         return structure_map
 
 
-def _is_list(wanted: Any) -> bool:
-    return getattr(wanted, "__origin__", None) is list
+def _is_list(expected: Any) -> bool:
+    return getattr(expected, "__origin__", None) is list
 
 
-def _is_dict(wanted: Any) -> bool:
-    return getattr(wanted, "__origin__", None) is dict
+def _is_dict(expected: Any) -> bool:
+    return getattr(expected, "__origin__", None) is dict
 
 
-def _exactly(wanted: type[Any]) -> Any:
+def _exactly(expected: type[Any]) -> Any:
     names = {int: "a whole number", str: "a string", bool: "true or false"}
 
     def structure(value: Any, _: Any) -> Any:
-        if type(value) is not wanted:
-            raise TypeError(f"must be {names[wanted]}, not {_shown(value)}")
+        if type(value) is not expected:
+            raise TypeError(f"must be {names[expected]}, not {_describe(value)}")
         return value
 
     return structure
@@ -112,13 +112,13 @@ def _exactly(wanted: type[Any]) -> Any:
 
 def _number(value: Any, _: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"must be a number, not {_shown(value)}")
+        raise TypeError(f"must be a number, not {_describe(value)}")
     return value
 
 
 def _one_based(value: Any, _: Any) -> OneBased:
     if type(value) is not int or value < 1:
-        raise ValueError(f"must be a whole number from 1 on, not {_shown(value)}")
+        raise ValueError(f"must be a whole number from 1 on, not {_describe(value)}")
     return OneBased(value)
 
 
@@ -149,7 +149,7 @@ def _path_first(fault: str) -> str:
     return f"params{STEP.sub(lambda step: step[0] if step[1] is None else camel_case(step[0]), path)}: {reason}"
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     """What the JSON value is, short enough for an error message."""
     match value:
         case None:

@@ -32,11 +32,11 @@ class Msp:
 
     def test_selection(self, params: Any) -> Selection:
         """What the params of `mutationTest` select: `mutants` wins over `files`."""
-        wanted = self._structure(params, msp.MutationTestParams)
-        if wanted.mutants is None:
-            return _files(wanted.files)
+        selected = self._structure(params, msp.MutationTestParams)
+        if selected.mutants is None:
+            return _files(selected.files)
         return Selection(
-            mutants=tuple(_known(path, mutant) for path, file in wanted.mutants.items() for mutant in file.mutants)
+            mutants=tuple(_known(path, mutant) for path, file in selected.mutants.items() for mutant in file.mutants)
         )
 
     def configured(self) -> Any:
@@ -74,9 +74,9 @@ class Msp:
             files.setdefault(path, {"mutants": []})["mutants"].append(mutant)
         return {"files": files}
 
-    def _structure(self, params: Any, wanted: type[T]) -> T:
+    def _structure(self, params: Any, expected: type[T]) -> T:
         try:
-            return self._converter.structure({} if params is None else params, wanted)
+            return self._converter.structure({} if params is None else params, expected)
         except WrongShape as error:
             raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
 

@@ -54,13 +54,13 @@ class FrameDecoder:
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._buffer = bytearray()
-        self._wanted: int | None = None  # length of the body being read; None within a header
+        self._body_length: int | None = None  # length of the body being read; None within a header
         self.limits = limits or Limits()
 
     @property
     def mid_message(self) -> bool:
         """Whether the end of the stream would now cut a message short."""
-        return bool(self._buffer) or self._wanted is not None
+        return bool(self._buffer) or self._body_length is not None
 
     @property
     def rest(self) -> bytes:
@@ -74,16 +74,16 @@ class FrameDecoder:
             yield body
 
     def _next(self) -> bytes | None:
-        if self._wanted is None:
+        if self._body_length is None:
             header = self._take_header()
             if header is None:
                 return None
-            self._wanted = self._content_length(header)
-        if len(self._buffer) < self._wanted:
+            self._body_length = self._content_length(header)
+        if len(self._buffer) < self._body_length:
             return None
-        body = bytes(memoryview(self._buffer)[: self._wanted])
-        del self._buffer[: self._wanted]
-        self._wanted = None
+        body = bytes(memoryview(self._buffer)[: self._body_length])
+        del self._buffer[: self._body_length]
+        self._body_length = None
         return body
 
     def _take_header(self) -> bytes | None:
@@ -102,21 +102,21 @@ class FrameDecoder:
         lengths = set()
         for line in filter(None, map(bytes.strip, header.split(b"\n"))):
             if HEADER_LINE.fullmatch(line) is None:
-                raise FramingError(f"this is no header of a message: {_shown(line)}")
+                raise FramingError(f"this is no header of a message: {_excerpt(line)}")
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
                 lengths.add(self._length(value.strip()))
         if len(lengths) != 1:
             raise FramingError(
-                f"the header has {'more than one' if lengths else 'no'} Content-Length: {_shown(header)}"
+                f"the header has {'more than one' if lengths else 'no'} Content-Length: {_excerpt(header)}"
             )
         return lengths.pop()
 
     def _length(self, text: bytes) -> int:
         if not (text.isascii() and text.isdigit()):
-            raise FramingError(f"Content-Length is not a number: {_shown(text)}")
+            raise FramingError(f"Content-Length is not a number: {_excerpt(text)}")
         if len(text.lstrip(b"0")) > len(str(self.limits.body)) or int(text) > self.limits.body:
-            raise FramingError(f"a message of {_shown(text)} bytes is over the limit of {self.limits.body}")
+            raise FramingError(f"a message of {_excerpt(text)} bytes is over the limit of {self.limits.body}")
         return int(text)
 
 
@@ -179,5 +179,5 @@ class TolerantFrameDecoder:
             del self._buffer[:count]
 
 
-def _shown(data: bytes) -> str:
+def _excerpt(data: bytes) -> str:
     return repr(data[:80].decode("utf-8", "replace"))

@@ -246,7 +246,7 @@ async def test_the_bridges_options_may_stand_before_and_after_the_dashes(
         assert await server.exited() == 0
 
 
-async def test_the_configuration_of_the_command_line_holds_until_a_client_names_one(
+async def test_the_configuration_file_of_the_command_line_is_the_default(
     project: ScriptedProject,
 ) -> None:
     project.write("a.py", "1 x")

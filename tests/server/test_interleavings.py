@@ -216,6 +216,6 @@ async def played(directory: Path, script: list[Any]) -> None:
 
 @given(st.lists(steps, max_size=25))
 @settings(max_examples=EXAMPLES, deadline=None)
-def test_in_any_order_each_request_gets_one_answer_and_each_mutant_one_result(script: list[Any]) -> None:
+def test_each_request_gets_one_answer_and_each_mutant_one_result(script: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(played(Path(directory), script))
