@@ -21,7 +21,7 @@ from msp_bridge.workspace.configuration import (
     misplaced_table,
 )
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
-from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap, sources
+from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget
 from msp_bridge.workspace.tree import cache_of, folders_above, folders_with, matcher
 
@@ -145,7 +145,7 @@ class _Detection:
             one.name: other.name
             for one in found
             for other in configured
-            if one not in configured and not sources(one.adapter_class).isdisjoint(sources(other.adapter_class))
+            if one not in configured and set(one.sources or ()) & set(other.sources or ())
         }
         return [evolve(one, yields_to=rivals.get(one.name)) for one in candidates]
 

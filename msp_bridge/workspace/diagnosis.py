@@ -128,7 +128,7 @@ class _Missing:
         """Where nothing is set up: those that fit; one that is for anything, only if no other has files here."""
         if self.found:
             return []
-        return absent if fitting is absent else [one for one in fitting if _sources(one) != ()]
+        return absent if fitting is absent else [one for one in fitting if one.sources != ()]
 
     def _fitting(self, absent: Sequence[Candidate]) -> Sequence[Candidate]:
         """Without those whose files aren't here. All, when there are none for any of them."""
@@ -136,22 +136,16 @@ class _Missing:
         if not any(files.values()):
             return absent
         fitting = [one for one in absent if files.get(one.name) != 0]
-        return sorted(fitting, key=lambda one: (_sources(one) == (), -files.get(one.name, 0)))
+        return sorted(fitting, key=lambda one: (one.sources == (), -files.get(one.name, 0)))
 
     def _counts(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """How many files here each is for; nothing of one that is for anything, or doesn't say."""
-        matching = {one.name: matcher(patterns) for one in candidates if (patterns := _sources(one))}
+        matching = {one.name: matcher(patterns) for one in candidates if (patterns := one.sources)}
         counts = dict.fromkeys(matching, 0)
         for path in files_below(str(self.projects.root)):
             for name, matches in matching.items():
                 counts[name] += matches(path.rpartition("/")[2]) is not None
         return counts
-
-
-def _sources(candidate: Candidate) -> tuple[str, ...] | None:
-    """None: the adapter doesn't say."""
-    sources: tuple[str, ...] | None = getattr(candidate.adapter_class, "sources", None)
-    return sources
 
 
 def _source(root: Path, named: str | None, configuration: Configuration, options: Configuration) -> str:

@@ -34,6 +34,12 @@ class Candidate:
     error: BridgeError | None = None
     yields_to: str | None = None  # it is merely installed: the adapter that is configured for its files
 
+    @property
+    def sources(self) -> tuple[str, ...] | None:
+        """The patterns of the files that the adapter is for. None: it doesn't say."""
+        sources: tuple[str, ...] | None = getattr(self.adapter_class, "sources", None)
+        return sources
+
 
 @frozen(eq=False)
 class ProjectFolder:
@@ -50,11 +56,8 @@ class ProjectFolder:
         fault = self.fault
         if fault is not None:
             return (MountedAdapter(UnavailableAdapter(fault), self.path),)
-        return tuple(
-            MountedAdapter(one.adapter, self.path)
-            for one in self.candidates
-            if one.adapter is not None and one.yields_to is None
-        )
+        used = [one.adapter for one in self.candidates if one.adapter is not None and one.yields_to is None]
+        return tuple(MountedAdapter(adapter, self.path) for adapter in used)
 
     @property
     def fault(self) -> BridgeError | None:
@@ -183,11 +186,6 @@ class ProjectMap:
 
     def _nearest(self, directory: str) -> ProjectFolder | None:
         return next((folder for folder in self._innermost_first if directory.startswith(folder.path)), None)
-
-
-def sources(adapter_class: type[Adapter]) -> frozenset[str]:
-    """The patterns of the files that an adapter is for; none, if it doesn't say."""
-    return frozenset(getattr(adapter_class, "sources", ()))
 
 
 def _not_set_up(name: str, root: Path) -> ConfigurationError:

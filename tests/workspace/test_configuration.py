@@ -87,9 +87,10 @@ def test_a_named_pyproject_may_be_both(tmp_path: Path) -> None:
 
 
 def test_the_command_line_goes_before_the_file() -> None:
-    line = Configuration(adapters=("mutmut",), jobs=1)
-    file = Configuration(adapters=("cosmic-ray",), jobs=2, python=Path("/p"), settings={"mutmut": {"x": 1}})
-    assert line.over(file) == Configuration(("mutmut",), Path("/p"), 1, None, {"mutmut": {"x": 1}})
+    line = Configuration(adapters=("mutmut",), jobs=1, threshold=0)
+    settings = {"mutmut": {"x": 1}}
+    file = Configuration(adapters=("cosmic-ray",), jobs=2, python=Path("/p"), threshold=80, settings=settings)
+    assert line.over(file) == Configuration(("mutmut",), Path("/p"), 1, 0, None, settings)
     assert Configuration().over(file) == file
 
 
@@ -100,7 +101,7 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt': did you mean 'mutmut'?"),
         (
             "zzz = 1",
-            "msp-bridge.toml: unknown key 'zzz': choose from adapter, cosmic-ray, folders, jobs, mutmut, python",
+            "msp-bridge.toml: unknown key 'zzz': choose from adapter, cosmic-ray, folders, jobs, mutmut, python, threshold",
         ),
         ("jobs = 0", "msp-bridge.toml: jobs must be a whole number from 1 on, not 0"),
         ("jobs = -1", "msp-bridge.toml: jobs must be a whole number from 1 on, not -1"),
