@@ -1,25 +1,28 @@
-"""StrykerJs: the adapter, which puts StrykerJS's own server, or its command line, to work in private copies."""
+"""StrykerJs: the adapter, which has StrykerJS's own server, or its command line, work in private copies."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status
+from msp_bridge import reading
+from msp_bridge.adapter import BridgeError, Finding, Mutant, Project, Result, Scope, Status, ToolError
+from msp_bridge.counts import counted, counted_mutants
 
-from .bench import Benches, Toolchain
-from .configuration import CORE, MUTABLE, NAMES, configured
-from .diagnosis import diagnose
+from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
 from .discovery import Discovery
-from .installation import Installation, setup_commands
-from .mutants import Chosen, Found, result_of
-from .node import find_node
-from .settings import Settings
+from .failures import missing_runner_remedy
+from .installation import INSTALL, Toolchain, package_manager, setup_commands
+from .mutants import Handle, TestPlan, result_of
+from .sessions import Session, SessionPool
+
+log = logging.getLogger(__name__)
 
 
 class StrykerJs:
-    """StrykerJS on one project: exactly the mutants that are asked for, each result as soon as it is known.
+    """StrykerJS on one project: exactly the mutants of the request, each result as soon as it is known.
 
     Every result is StrykerJS's own. The project's tree is only read: StrykerJS runs in a private copy of it.
     """
@@ -31,8 +34,8 @@ class StrykerJs:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._discovery = Discovery(project)
-        self._benches = Benches(project)
-        self._known: tuple[Installation, Toolchain] | None = None
+        self._sessions = SessionPool(project)
+        self._known: Toolchain | None = None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -53,53 +56,97 @@ class StrykerJs:
         """See `Adapter.discover`."""
         if scope.paths is not None and not any(path.endswith("/") or self.claims(path) for path in scope.paths):
             return
-        for one in await self._discover(scope):
-            yield one.mutant
+        async with self._sessions.lease(await self._toolchain()) as session:
+            found = await self._discovery.find(session, scope)
+        for mutant in found:
+            yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """See `Adapter.test`. Those that StrykerJS ignores come first."""
         if not mutants:
             return
         paths = frozenset(mutant.path for mutant in mutants)
-        async with self._benches.lease(await self._toolchain(), paths) as bench:
-            found = await self._discovery.find(bench, Scope(paths))
-            known = {one.mutant: one for one in found}
+        async with self._sessions.lease(await self._toolchain(), paths) as session:
+            digests = {path: reading.digest(session.sandbox.path / path) for path in paths}
             due: dict[Mutant, Mutant] = {}
             for mutant in mutants:
-                one = known.get(mutant)
-                if one is not None and one.ignored is not None:
-                    yield Result(mutant, Status.IGNORED, status_reason=one.ignored)
-                elif one is not None:
+                if not isinstance(mutant.handle, Handle) or mutant.handle.digest != digests[mutant.path]:
+                    continue
+                if mutant.handle.ignored is not None:
+                    yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
+                else:
                     due[mutant] = mutant
+            async with aclosing(self._tested(session, due)) as results:
+                async for result in results:
+                    yield result
+
+    async def _tested(self, session: Session, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
+        """The results of those that are due, which are removed. StrykerJS that dies is started again, once."""
+        for attempt in (1, 2):
             if not due:
                 return
-            chosen = Chosen.of(due, (one.mutant for one in found if one.ignored is None))
+            plan = TestPlan(tuple(due))
             jobs = max(1, min(self._project.jobs, len(due)))
-            tool = await bench.tool(chosen, jobs)
-            async with aclosing(tool.test(chosen, jobs)) as results:
-                async for told, raw in results:
-                    mine = due.pop(told, None)
-                    if mine is not None:
-                        yield result_of(mine, raw)
+            process = await session.process(plan, jobs)
+            try:
+                async with aclosing(process.test(plan, jobs)) as results:
+                    async for reported, raw in results:
+                        if (mutant := due.pop(reported, None)) is not None:
+                            yield result_of(mutant, raw)
+            except ToolError as error:
+                if attempt == 2 or not process.died:
+                    raise
+                missing = counted(len(due), "mutant")
+                log.warning("%s; it is started again for %s that had no result", error.problem, missing)
+                await session.end_process()
+            else:
+                return
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """See `Adapter.diagnose`."""
-        async with aclosing(diagnose(self._project, self._toolchain, self._discover)) as findings:
-            async for finding in findings:
-                yield finding
+        """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
+        manager = package_manager(self._project.root)
+        try:
+            tools = await self._toolchain()
+        except BridgeError as error:
+            yield Finding(False, "stryker-js", error.problem, error.remedy)
+            return
+        installation, node = tools.installation, tools.node
+        way = "served" if installation.serves else "by its command line; from 9.3 on it stays warm between requests"
+        yield Finding(True, "stryker-js", f"{installation.version} in {installation.directory}, {way}")
+        yield Finding(True, "node", f"{node.version} ({node.program})")
+        yield Finding(True, "packages", f"installed with {manager} (`{INSTALL[manager]} <package>`)")
+        yield self._configuration_finding()
+        try:
+            async with self._sessions.lease(tools) as session:
+                listing = await self._discovery.list(session)
+                mutants = await self._discovery.find(session, Scope())
+        except BridgeError as error:
+            yield Finding(False, "mutants", error.problem, error.remedy)
+            return
+        if listing.missing_runner is not None:
+            problem = f"StrykerJS finds no plugin for the test runner {listing.missing_runner!r}"
+            remedy = missing_runner_remedy(listing.missing_runner, INSTALL[manager])
+            yield Finding(False, "test runner", problem, remedy)
+        ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
+        text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
+        if not mutants and listing.patterns:
+            text += f"; the option `mutate` is {', '.join(listing.patterns)}"
+        to_do = None if mutants else "set `mutate` in StrykerJS's configuration to the files to mutate"
+        yield Finding(bool(mutants), "mutants", text, to_do)
 
     async def aclose(self) -> None:
         """End every process."""
-        await self._benches.aclose()
-
-    async def _discover(self, scope: Scope) -> list[Found]:
-        async with self._benches.lease(await self._toolchain()) as bench:
-            return await self._discovery.find(bench, scope)
+        await self._sessions.aclose()
 
     async def _toolchain(self) -> Toolchain:
-        """Looked up anew for each request, for projects are installed while they are open; Node only if need be."""
-        installation = Installation.find(self._project.root)
-        if self._known is None or self._known[0] != installation or not self._known[1].node.program.exists():
-            node = await find_node(self._project.root, installation, Settings.of(self._project).node)
-            self._known = installation, Toolchain(node, installation)
-        return self._known[1]
+        self._known = await Toolchain.find(self._project, self._known)
+        return self._known
+
+    def _configuration_finding(self) -> Finding:
+        file = config_file(self._project)
+        if file is not None:
+            return Finding(True, "configuration", str(file))
+        runner = runner_of(self._project.root)
+        faster = None if runner is None else f'write stryker.config.json: {{"testRunner": "{runner}"}}, which is faster'
+        text = "none: by default, StrykerJS starts `npm test` for each mutant"
+        return Finding(True, "configuration", text, faster)

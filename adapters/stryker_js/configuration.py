@@ -1,4 +1,4 @@
-"""Configuration: which file configures StrykerJS in a project, and whether anything does."""
+"""What configures StrykerJS in a project: its own file, package.json, and the adapter's table in the bridge's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+from attrs import frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
@@ -22,6 +24,10 @@ MUTABLE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue",
 CORE = "@stryker-mutator/core"
 RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
 DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
+TABLE = "stryker-js"  # the adapter's own table in the bridge's configuration
+SETTINGS = ("node", "warm")
+WARM_S, WARM_OF_NESTED_S = 30.0, 10.0
+LONGEST_WARM_S = 24 * 3600.0
 
 
 def configured(project: Project) -> bool:
@@ -50,7 +56,7 @@ def could_configure(file: Path) -> bool:
 
 
 def depends_on_core(root: Path) -> bool:
-    """Whether package.json asks for StrykerJS, or seems to, if it is broken: `check_package` tells that."""
+    """Whether package.json asks for StrykerJS, or seems to, if it is broken: `check_package` reports that."""
     try:
         package = reading.json_value(root / "package.json", errors="replace")
     except OSError:
@@ -75,9 +81,9 @@ def check_package(root: Path) -> None:
     try:
         reading.json_value(file, errors="replace")
     except ValueError as error:
-        raise ConfigurationError(f"{file} is not valid JSON: {error}; correct it") from None
+        raise ConfigurationError(f"{file} is not valid JSON ({error})", "correct it") from None
     except OSError as error:
-        raise ConfigurationError(f"{file} can't be read: {error.strerror}; correct it") from None
+        raise ConfigurationError(f"{file} can't be read ({error.strerror})", "correct it") from None
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -93,3 +99,42 @@ def dependencies(package: Mapping[str, Any], *further: str) -> set[str]:
     """The packages that a package.json asks for; `further` are tables to look in, too."""
     tables = (package.get(name) for name in (*DEPENDENCIES, *further))
     return {name for table in tables if isinstance(table, dict) for name in table}
+
+
+@frozen
+class Settings:
+    """What the user set in the table `stryker-js`."""
+
+    node: Path | None = None  # the program, absolute
+    warm: float = WARM_S  # s that a run stays open for more mutants when it is done
+
+    @classmethod
+    def of(cls, project: Project) -> Self:
+        """Raises ConfigurationError for keys and values that mean nothing here."""
+        for key in project.settings:
+            if key not in SETTINGS:
+                raise ConfigurationError(f"the table {TABLE!r} has no setting {key!r}", f"use {' or '.join(SETTINGS)}")
+        return cls(_node_setting(project), _warm_setting(project))
+
+
+def _node_setting(project: Project) -> Path | None:
+    node = project.settings.get("node")
+    if node is None:
+        return None
+    remedy = f"correct the setting `node` of {TABLE!r}"
+    if not isinstance(node, str):
+        raise ConfigurationError(f"the setting `node` of {TABLE!r} must be the path of a program, not {node!r}", remedy)
+    program = Path(os.path.abspath(project.root / Path(node).expanduser()))
+    if not program.is_file() or not os.access(program, os.X_OK):
+        raise ConfigurationError(f"there is no program {program}", remedy)
+    return program
+
+
+def _warm_setting(project: Project) -> float:
+    warm = project.settings.get("warm", WARM_OF_NESTED_S if project.nested else WARM_S)
+    if isinstance(warm, bool) or not isinstance(warm, int | float) or not 0 <= warm <= LONGEST_WARM_S:
+        raise ConfigurationError(
+            f"the setting `warm` of {TABLE!r} must be a number of seconds, not {warm!r}",
+            f"set it to a number from 0 to {LONGEST_WARM_S:g}",
+        )
+    return float(warm)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
 
-from msp_bridge.adapter import Project, Scope
+from attrs import evolve
 
-from .bench import Bench
-from .failure import BrokenFile
-from .mutants import Found, escaped
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, Project, Scope, ToolError
+
+from .mutants import Handle, Listing
+from .sessions import Session
 
 log = logging.getLogger(__name__)
-
-PATIENCE = 20  # broken files that are left out, one by one
 
 
 class Discovery:
@@ -24,23 +23,46 @@ class Discovery:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._state: object = None
-        self._known: dict[frozenset[str] | None, list[Found]] = {}  # by the files that were asked for; None: all
+        self._known: dict[frozenset[str] | None, Listing] = {}  # by the files that were listed; None: all
+        self._warned: set[str] = set()
 
-    async def find(self, bench: Bench, scope: Scope) -> list[Found]:
-        """The mutants in scope, file by file. Raises BridgeError.
-
-        Files that can't be parsed are left out, with a line in the log; StrykerJS alone would give up.
-        """
-        if self._state != bench.copy.state:
-            self._state, self._known = bench.copy.state, {}
-        paths = self._files(scope)
-        if paths == frozenset():
+    async def find(self, session: Session, scope: Scope) -> list[Mutant]:
+        """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
+        named = self._files(scope)
+        if named == frozenset():
             return []
+        listing = await self.list(session, named)
+        mutants = [mutant for mutant in _by_file(listing, session.sandbox.path) if scope.covers(mutant.path)]
+        for path in sorted((named or frozenset()) - set(listing.matched)) if listing.patterns else ():
+            patterns = ", ".join(listing.patterns)
+            self._warn(f"{path} has no mutants: StrykerJS's option `mutate` leaves it out, which is {patterns}")
+        return mutants
+
+    async def list(self, session: Session, paths: frozenset[str] | None = None) -> Listing:
+        """What there is in these files, or in all. Raises BridgeError."""
+        state = session.sandbox.state
+        if self._state != state:
+            self._state, self._known, self._warned = state, {}, set()
         known = self._known  # another request may replace it meanwhile
-        if paths not in known and None not in known:
-            known[paths] = await self._ask(bench, paths)
-        found = known[None] if None in known else known[paths]
-        return [one for one in found if scope.covers(one.mutant.path)]
+        if None in known:
+            return known[None]
+        if paths not in known:
+            known[paths] = await self._asked(session, paths)
+            for path, reason in known[paths].broken.items():
+                self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
+        return known[paths]
+
+    async def _asked(self, session: Session, paths: frozenset[str] | None) -> Listing:
+        wanted = None if paths is None else sorted(paths)
+        process = await session.process()
+        try:
+            return await process.discover(wanted)
+        except ToolError as error:
+            if not process.died:
+                raise
+            log.warning("%s; it is started again", error.problem)
+            await session.end_process()
+            return await (await session.process()).discover(wanted)
 
     def _files(self, scope: Scope) -> frozenset[str] | None:
         """The files in scope if it names nothing but files, else None."""
@@ -50,35 +72,22 @@ class Discovery:
         directories = [path for path in scope.paths if path.endswith("/") and (root / path).is_dir()]
         return None if directories else frozenset(path for path in scope.paths if (root / path).is_file())
 
-    async def _ask(self, bench: Bench, paths: frozenset[str] | None) -> list[Found]:
-        left_out: list[str] = []
-        asked = None if paths is None else sorted(paths)
-        while True:
-            tool = await bench.tool()
-            try:
-                found = await tool.discover(asked, [escaped(path) for path in left_out])
-            except BrokenFile as error:
-                path = os.path.relpath(os.path.join(bench.copy.source, error.file), bench.copy.source).replace(
-                    os.sep, "/"
-                )
-                if path in left_out or len(left_out) >= PATIENCE or not os.path.lexists(bench.copy.path / path):
-                    raise
-                log.warning("%s has no mutants, for it can't be parsed: %s", path, error.fault)
-                left_out.append(path)
-                if asked is not None:
-                    asked = [name for name in asked if name != path]
-                    if not asked:
-                        return []
-            else:
-                return _by_file(found, bench.copy.path)
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)
 
 
-def _by_file(found: Sequence[Found], copy: Path) -> list[Found]:
-    """File by file, in the order in which the files came, each mutant once."""
-    files: dict[str, dict[object, Found]] = {}
-    for one in found:
-        files.setdefault(one.mutant.path, {}).setdefault(one.mutant, one)
-    for path in [path for path in files if not (copy / path).is_file()]:
-        log.warning("%s has no mutants, for StrykerJS takes a backslash for a separator: rename the file", path)
-        del files[path]
-    return [one for mutants in files.values() for one in mutants.values()]
+def _by_file(listing: Listing, sandbox: Path) -> Collection[Mutant]:
+    """File by file, in the order in which the files came, each mutant once, with its handle."""
+    files: dict[str, dict[Mutant, str | None]] = {}
+    for mutant, ignored in listing.found:
+        files.setdefault(mutant.path, {}).setdefault(mutant, ignored)
+    found: list[Mutant] = []
+    for path, mutants in files.items():
+        if not (sandbox / path).is_file():
+            log.warning("%s has no mutants, for StrykerJS takes a backslash for a separator: rename the file", path)
+            continue
+        digest = reading.digest(sandbox / path)
+        found += (evolve(mutant, handle=Handle(digest, ignored)) for mutant, ignored in mutants.items())
+    return found

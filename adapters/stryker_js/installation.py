@@ -1,18 +1,27 @@
-"""Installation: where the project's StrykerJS lies, which one it is, and how its package manager installs another."""
+"""What runs: the project's StrykerJS, the Node that runs it, and the package manager that installs others."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import logging
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from attrs import frozen
 
-from msp_bridge.adapter import ToolError
+from msp_bridge import reading
+from msp_bridge.adapter import Project, ToolError
+from msp_bridge.processes import ProcessTree
 
 from . import plug_n_play
-from .configuration import CORE, check_package, depends_on_core, read_json
+from .configuration import CORE, TABLE, Settings, check_package, depends_on_core, read_json
+
+log = logging.getLogger(__name__)
 
 OLDEST = (6, 4)
 SERVES = (9, 3)  # since then `stryker serve` speaks the Mutation Server Protocol
@@ -26,6 +35,16 @@ LOCKS = {
 }
 INSTALL = {"npm": "npm install --save-dev", "pnpm": "pnpm add -D", "yarn": "yarn add -D", "bun": "bun add -d"}
 RUN = {"npm": "npx", "pnpm": "pnpm exec", "yarn": "yarn", "bun": "bunx"}
+NODE_TIMEOUT_S = 30.0  # for the answer to --version: a version manager's stand-in may want to download something first
+PINS = (".nvmrc", ".node-version", ".tool-versions")
+VERSION_MANAGERS = (  # each: a variable for its home, the usual home, where in it the programs are
+    ("NVM_DIR", "~/.nvm", "versions/node/*/bin/node"),
+    ("FNM_DIR", "~/.local/share/fnm", "node-versions/*/installation/bin/node"),
+    ("VOLTA_HOME", "~/.volta", "tools/image/node/*/bin/node"),
+    ("ASDF_DATA_DIR", "~/.asdf", "installs/nodejs/*/bin/node"),
+    ("MISE_DATA_DIR", "~/.local/share/mise", "installs/node/*/bin/node"),
+)
+NODE_REMEDY = f"correct the setting `node` of {TABLE!r}, or PATH"
 Version = tuple[int, ...]
 
 
@@ -48,8 +67,8 @@ class Installation:
         found = cls(directory, str(package.get("version")), _engine(package.get("engines")))
         if found.numbers < OLDEST:
             raise ToolError(
-                f"StrykerJS {found.version} in {directory} is too old (6.4 or later is needed): "
-                f"run `{install_command(root, CORE)}`"
+                f"StrykerJS {found.version} in {directory} is too old (6.4 or later is needed)",
+                install_command(root, CORE),
             )
         return found
 
@@ -67,6 +86,129 @@ class Installation:
     def program(self) -> Path:
         """The script that Node runs."""
         return self.directory / "bin" / "stryker.js"
+
+
+@frozen
+class Node:
+    """A program that answers `--version`."""
+
+    program: Path
+    version: str  # "v20.11.0"
+
+    @classmethod
+    async def ask(cls, program: Path) -> Node:
+        """Run it once; raises ToolError when it is no Node, or doesn't answer."""
+        try:
+            async with (
+                asyncio.timeout(NODE_TIMEOUT_S),
+                ProcessTree.running([program, "--version"], cwd=program.parent) as tree,
+                contextlib.aclosing(tree.lines()) as lines,
+            ):
+                said = (await anext(lines, b"")).decode("utf-8", "replace")  # no more: it may go on for ever
+        except TimeoutError:
+            raise ToolError(f"{program} doesn't answer", NODE_REMEDY) from None
+        if not said.startswith("v") or not numbers(said):
+            raise ToolError(f"{program} is no Node", NODE_REMEDY)
+        return cls(program, said.strip())
+
+    def runs(self, engine: str) -> bool:
+        """Whether it is new enough for `engine`, a range like ">=20.0.0"."""
+        return numbers(self.version) >= numbers(engine)
+
+
+@frozen
+class Toolchain:
+    """What runs."""
+
+    node: Node
+    installation: Installation
+
+    @classmethod
+    async def find(cls, project: Project, known: Toolchain | None) -> Toolchain:
+        """Looked up anew for each request, for packages are installed while a project is open; Node only if need be.
+
+        Raises ToolError and ConfigurationError.
+        """
+        installation = Installation.find(project.root)
+        if known is not None and known.installation == installation and known.node.program.exists():
+            return known
+        return cls(await find_node(project.root, installation, Settings.of(project).node), installation)
+
+
+async def find_node(root: Path, installation: Installation, named: Path | None) -> Node:
+    """The Node that the user named, or the project pins, or the first on PATH, or the newest that some manager keeps.
+
+    The first of these that StrykerJS can run on; only that which the user named is taken without a choice.
+    Raises ToolError when there is none.
+    """
+    if named is not None:
+        node = await Node.ask(named)
+        if not node.runs(installation.engine):
+            raise _unfit(installation, node, f"name a newer one with the setting `node` of {TABLE!r}")
+        return node
+    unfit: Node | None = None
+    for program in _candidates(root):
+        try:
+            node = await Node.ask(program)
+        except ToolError as error:  # as a version manager's stand-in that knows no version to run here
+            log.warning("%s", error)
+            continue
+        if node.runs(installation.engine):
+            return node
+        unfit = unfit or node
+    if unfit is None:
+        remedy = f"install Node {installation.engine}, or name it with the setting `node` of {TABLE!r}"
+        raise ToolError("there is no Node that works on PATH", remedy)
+    major = numbers(installation.engine)[0]
+    remedy = f"install one (`nvm install {major}`), or name it with the setting `node` of {TABLE!r}"
+    raise _unfit(installation, unfit, remedy)
+
+
+def _unfit(installation: Installation, node: Node, remedy: str) -> ToolError:
+    needed = f"StrykerJS {installation.version} needs Node {installation.engine}"
+    return ToolError(f"{needed}, but {node.program} is {node.version}", remedy)
+
+
+def _candidates(root: Path) -> Iterator[Path]:
+    kept = _kept_by_version_managers()
+    pinned = _pinned(root)
+    if pinned:
+        yield from (program for version, program in kept if version[: len(pinned)] == pinned)
+    own = root / "node_modules" / ".bin" / "node"  # npm's package `node`
+    if os.access(own, os.X_OK):
+        yield own.resolve()
+    on_path = shutil.which("node")
+    if on_path is not None:
+        yield Path(on_path)
+    yield from (program for _, program in kept)
+
+
+def _pinned(root: Path) -> Version:
+    """The version that the project asks for, perhaps only its beginning; empty when it doesn't."""
+    for directory in upwards(root):
+        for name in PINS:
+            try:
+                lines = reading.text(directory / name).splitlines()
+            except (OSError, ValueError):
+                continue
+            if name == ".tool-versions":
+                lines = [line for line in lines if line.startswith("nodejs ")]
+            if lines and numbers(lines[0]):
+                return numbers(lines[0])
+        volta = read_json(directory / "package.json").get("volta")
+        if isinstance(volta, dict) and "node" in volta:
+            return numbers(str(volta["node"]))
+    return ()
+
+
+def _kept_by_version_managers() -> list[tuple[Version, Path]]:
+    """What version managers have installed, the newest first."""
+    found: list[tuple[Version, Path]] = []
+    for variable, usual, pattern in VERSION_MANAGERS:
+        home = Path(os.environ.get(variable) or usual).expanduser()
+        depth = pattern.split("/").index("*")
+        found += ((numbers(program.relative_to(home).parts[depth]), program) for program in home.glob(pattern))
+    return sorted(found, reverse=True)
 
 
 def package_manager(root: Path) -> str:
@@ -117,8 +259,8 @@ def _missing(root: Path) -> ToolError:
     """To add a package that is asked for already could change package.json and the lock file."""
     asking = next(filter(depends_on_core, upwards(root)), None)
     if asking is None:
-        return ToolError(f"StrykerJS is not installed for {root}: run `{install_command(root, CORE)}`")
-    return ToolError(f"StrykerJS is not installed for {asking}: run `{package_manager(asking)} install`")
+        return ToolError(f"StrykerJS is not installed for {root}", install_command(root, CORE))
+    return ToolError(f"StrykerJS is not installed for {asking}", f"{package_manager(asking)} install")
 
 
 def _engine(engines: object) -> str:

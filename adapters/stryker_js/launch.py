@@ -1,101 +1,199 @@
-"""Launch: how StrykerJS is started in a private copy, and what its configuration there adds to the project's own."""
+"""Launch and Observer: how StrykerJS is started and configured in a private copy, and what it sends from within.
+
+`target/configuration.mjs` reads what `Launch` writes; `target/observer.mjs` sends what `Observer` understands.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import Mutant
+from msp_bridge.adapter import BridgeError, Mutant, Status, ToolError
+from msp_bridge.jsonrpc.client import MessageReader
+from msp_bridge.jsonrpc.framing import frame
+from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
 
 from . import plug_n_play
-from .installation import Installation, upwards
-from .node import Node
-from .places import Places
+from .failures import BaselineFailure, failure, logged_errors
+from .installation import Toolchain, upwards
+from .mutants import Listing, Raw, Tested, TestPlan, key_of
+from .sandbox import PathMap
+
+log = logging.getLogger(__name__)
 
 TOOL = "StrykerJS"  # in messages
 TARGET = Path(__file__).with_name("target")
 CONFIGURATION = TARGET / "configuration.mjs"
-PLUGIN = TARGET / "plugin.mjs"
+PLUGIN = TARGET / "command_line_plugin.mjs"
 RUN = "msp-bridge-run.json"  # beside the copy
+NEXT = frame(notification("msp-bridge/next", {}))  # one more mutant may start
+AGAIN = frame(notification("msp-bridge/again", {}))  # the open run goes on, with the mutants that are configured now
+OVER = frame(notification("msp-bridge/over", {}))  # the open run ends
+STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
+LOG_CHECKS, LOG_INTERVAL_S = 40, 0.05  # the log comes by another pipe than the answer
+
+
+@frozen
+class RunConfig:
+    """What one run has otherwise than the project's own configuration."""
+
+    concurrency: int = 1
+    files: Sequence[str] | None = None  # of those that the project's `mutate` matches, mutate only these
+    only: TestPlan | None = None  # leave out all mutants but these
+    options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
+    plugin: bool = False  # whether to load the plugin for the command line
+    warm: float = 0  # s that the run may stay open for more mutants when it is done
 
 
 @frozen
 class Launch:
-    """One StrykerJS on one copy."""
+    """One StrykerJS on one private copy."""
 
-    node: Node
-    installation: Installation
-    places: Places
+    toolchain: Toolchain
+    paths: PathMap
     config: Path | None  # the project's own file: in the copy, if it is one of the project's
-    warm: float  # s that a run stays ready for more when it is done
+    warm: float  # s that a run stays open for more mutants when it is done
 
     async def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> ProcessTree:
-        """Start `stryker` with these arguments in the copy, with a stdin."""
-        told = {
+        """Start `stryker` with these arguments in the copy, with a stdin. Raises ToolError."""
+        node, installation = self.toolchain.node, self.toolchain.installation
+        settings = {
             "config": None if self.config is None else str(self.config),
-            "core": str(self.installation.directory),
-            "run": str(self.places.copy.parent / RUN),
+            "core": str(installation.directory),
+            "run": str(self._run_file),
         }
-        path = os.pathsep.join([str(self.node.program.parent), *self._programs, os.environ.get("PATH", os.defpath)])
+        path = os.pathsep.join([str(node.program.parent), *self._programs, os.environ.get("PATH", os.defpath)])
         changes: dict[str, str | None] = {
-            "MSP_BRIDGE_STRYKER": json.dumps(told),
+            "MSP_BRIDGE_STRYKER": json.dumps(settings),
             "PATH": path,
             "FORCE_COLOR": None,
             **(env or {}),
         }
-        if plug_n_play.is_used(self.places.copy):
-            changes["NODE_OPTIONS"] = plug_n_play.node_options(self.places.copy)
-        argv = [self.node.program, self.installation.program, *arguments]
-        return await ProcessTree.start(argv, cwd=self.places.copy, env=changes, stdin=True)
+        if plug_n_play.is_used(self.paths.sandbox):
+            changes["NODE_OPTIONS"] = plug_n_play.node_options(self.paths.sandbox)
+        argv = [node.program, installation.program, *arguments]
+        return await ProcessTree.start(argv, cwd=self.paths.sandbox, env=changes, stdin=True)
+
+    def configure(self, run: RunConfig) -> None:
+        """Write what the next run is about; target/configuration.mjs reads it when StrykerJS takes its options."""
+        content = {
+            "concurrency": run.concurrency,
+            "files": None if run.files is None else list(run.files),
+            "only": None if run.only is None else [key_of(mutant) for mutant in run.only.mutants],
+            "options": dict(run.options),
+            "plugin": str(PLUGIN) if run.plugin else None,
+            "warm": round(1000 * run.warm),
+            "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
+        }
+        fresh = self._run_file.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        fresh.write_text(json.dumps(content), encoding="ascii")
+        fresh.replace(self._run_file)
+
+    @property
+    def _run_file(self) -> Path:
+        return self.paths.sandbox.parent / RUN
 
     @property
     def _programs(self) -> list[str]:
         """Where npm scripts, and all that is started by npx, find the programs of packages."""
-        root = self.places.root
+        root = self.paths.root
         return [str(path) for above in upwards(root) if (path := above / "node_modules" / ".bin").is_dir()]
 
-    def want(self, wanted: Wanted) -> None:
-        """Say what the next run is about; StrykerJS reads it when it takes its options."""
-        fresh = (self.places.copy.parent / RUN).with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        fresh.write_text(json.dumps(wanted.content), encoding="ascii")
-        fresh.replace(self.places.copy.parent / RUN)
 
+class Observer:
+    """What is kept of the messages belongs to one run, until the next `begin`."""
 
-@frozen
-class Wanted:
-    """What the configuration has otherwise than the project's own, in one run."""
+    def __init__(self, tree: ProcessTree, reader: MessageReader, paths: PathMap) -> None:
+        self.tree, self.reader, self._paths = tree, reader, paths
+        self._logged_before = ""
+        self.begin()
 
-    concurrency: int = 1
-    left_out: Sequence[str] = ()  # patterns of files that aren't to be mutated
-    mutate: Sequence[str] | None = None  # instead of the project's own patterns
-    files: Sequence[str] | None = None  # of those that the patterns match, mutate only these
-    only: Sequence[Mutant] | None = None  # leave out all others, also those within the ranges that were given
-    options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
-    plugin: bool = False  # whether to load ours
-    warm: float = 0  # s that the run may wait for more to test when it is done
+    def begin(self) -> None:
+        """A new run, or a discovery."""
+        self._names: dict[str, str] = {}  # of tests, by ids that are no names
+        self._broken: dict[str, str] = {}  # files that can't be instrumented, and why
+        self._patterns: list[str] = []  # of files to mutate
+        self._matched: list[str] = []  # the files
+        self._missing_runner: str | None = None
+        self._has_tests = True  # whether the dry run found any
+        self.resume()
+
+    def resume(self) -> None:
+        """The same run goes on with other mutants."""
+        self._baseline = BaselineFailure()
+        self._logged_before = self._log
+
+    def takes(self, message: Message) -> bool:
+        """Whether the message comes from the observer; then it is understood here."""
+        params = message.get("params") or {}
+        match message.get("method"):
+            case "msp-bridge/tests":
+                self._names = dict(params["names"])
+            case "msp-bridge/failed":
+                failing = [(name, self._paths.to_user(text)) for name, text in params["failing"]]
+                self._baseline = BaselineFailure(self._paths.to_user(params.get("error") or ""), failing)
+            case "msp-bridge/broken":
+                self._broken[params["file"]] = self._paths.to_user(params["reason"])
+            case "msp-bridge/patterns":
+                self._patterns, self._matched = params["patterns"], params["matched"]
+            case "msp-bridge/no-runner":
+                self._missing_runner = params["name"]
+            case "msp-bridge/no-tests":
+                self._has_tests = False
+            case _:
+                return False
+        return True
+
+    def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> Listing:
+        """What was found, with what was sent of the files."""
+        return Listing(found, self._broken, self._patterns, frozenset(self._matched), self._missing_runner)
+
+    def understood(self, raw: Raw) -> Raw:
+        """The result with the names of tests in place of their ids, and the user's paths in its reason."""
+        better: dict[str, Any] = {
+            key: [self._names.get(str(id), str(id)) for id in raw[key]]
+            for key in ("coveredBy", "killedBy")
+            if raw.get(key) is not None
+        }
+        if raw.get("statusReason"):
+            better["statusReason"] = self._paths.to_user(raw["statusReason"])
+        return {**raw, **better}
+
+    def uncovered(self, plan: TestPlan) -> Iterator[Tested]:
+        """The results of a run that has found no test for its files; none when there were tests."""
+        if not self._has_tests:
+            log.warning("no test imports %s: the mutants there have no coverage", ", ".join(plan.paths))
+            yield from ((mutant, {"status": Status.NO_COVERAGE.value, "coveredBy": []}) for mutant in plan.mutants)
+
+    async def allow_next(self, raw: Raw) -> None:
+        """The result has been taken: the next mutant may start in its place."""
+        if raw["status"] in STARTED:
+            with contextlib.suppress(ToolError):  # StrykerJS has ended, but its last results are still to be read
+                await self.tree.write(NEXT)
+
+    async def failed(self, message: str) -> BridgeError:
+        """The error to raise when StrykerJS gives `message` as the reason why it can't go on."""
+        for _ in range(LOG_CHECKS):
+            if self._baseline.is_known or logged_errors(self._news):
+                break
+            await asyncio.sleep(LOG_INTERVAL_S)
+        return failure(self._paths.to_user(message), self._baseline, self._paths.to_user(self._news))
 
     @property
-    def content(self) -> dict[str, Any]:
-        """As the configuration reads it."""
-        return {
-            "concurrency": self.concurrency,
-            "left_out": list(self.left_out),
-            "mutate": None if self.mutate is None else list(self.mutate),
-            "files": None if self.files is None else list(self.files),
-            "only": None if self.only is None else [_key(mutant) for mutant in self.only],
-            "options": dict(self.options),
-            "plugin": str(PLUGIN) if self.plugin else None,
-            "warm": round(1000 * self.warm),
-        }
+    def _log(self) -> str:
+        return self.tree.errors + self.reader.noise
 
-
-def _key(mutant: Mutant) -> list[str | int]:
-    start, end = mutant.location.start, mutant.location.end
-    return [mutant.path, mutant.mutator, start.line, start.column, end.line, end.column, mutant.replacement]
+    @property
+    def _news(self) -> str:
+        """The log since the run began, as far as it is remembered."""
+        return self._log.removeprefix(self._logged_before)

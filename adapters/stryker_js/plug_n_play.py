@@ -13,7 +13,7 @@ from typing import Any
 from msp_bridge import reading
 
 from .configuration import CORE, read_json
-from .links import Moved, stands_for
+from .node_modules import Moved, stands_for
 
 MAP = ".pnp.cjs"
 MAPS = (MAP, ".pnp.data.json")  # the second when `pnpEnableInlining` is off

@@ -88,11 +88,62 @@ async def test_a_broken_file_spoils_nothing_but_itself(
         try:
             with caplog.at_level(logging.WARNING):
                 assert await discovered(adapter) == before
-            assert "lib/[broken].js has no mutants, for it can't be parsed: Unexpected token (1:13)" in caplog.text
+            assert (
+                "lib/[broken].js has no mutants, for StrykerJS can't instrument it: Unexpected token (1:13)"
+                in caplog.text
+            )
             assert await discovered(adapter, "lib/[broken].js") == []
             assert len(await results_of(adapter, before[:1])) == 1
         finally:
             (root / "lib/[broken].js").unlink()
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("keyed.js", "export class A { 'some key'() { return 1; } }\n", "could not place mutants"),
+        ("page.svelte", "<script>let a = 1 + 1;</script>\n", "svelte"),
+    ],
+)
+async def test_a_valid_file_that_stryker_cannot_instrument_spoils_no_other(
+    name: str, text: str, reason: str, modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    configure(root, mutate=["lib/**"])
+    async with adapter_on(root) as adapter:
+        before = await discovered(adapter)
+        (root / "lib" / name).write_text(text)
+        assert await discovered(adapter) == before
+        (warning,) = [message for message in caplog.messages if message.startswith(f"lib/{name} has no mutants")]
+        assert reason in warning
+        assert [result.mutant for result in await results_of(adapter, before[:1])] == before[:1]
+        (root / "lib" / name).unlink()
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_a_file_outside_of_the_patterns_is_named_with_them_once(
+    modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    configure(root, mutate=["lib/price.js", "!lib/x*.js"])
+    async with adapter_on(root) as adapter:
+        for _ in range(2):
+            assert await discovered(adapter, "lib/unicode.js") == []
+        assert await discovered(adapter, "lib/price.js")
+    why = "lib/unicode.js has no mutants: StrykerJS's option `mutate` leaves it out, which is lib/price.js, !lib/x*.js"
+    assert [message for message in caplog.messages if "has no mutants" in message] == [why]
+
+
+async def test_a_mutant_whose_file_has_changed_since_gets_no_result(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        with (root / "lib/price.js").open("a") as file:
+            file.write("// the mutants are where they were\n")
+        some = [mutant for mutant in mutants if mutant.path == "lib/price.js"][:2]
+        others = [mutant for mutant in mutants if mutant.path == "lib/unicode.js"][:2]
+        assert {result.mutant for result in await results_of(adapter, some + others)} == set(others)
 
 
 async def test_a_configuration_is_read_anew_when_it_or_what_it_imports_has_changed(tmp_path: Path) -> None:

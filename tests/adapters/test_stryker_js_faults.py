@@ -11,8 +11,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.stryker_js.copy import Copy
-from msp_bridge.adapters.stryker_js.failure import failure
+from msp_bridge.adapters.stryker_js.failures import BaselineFailure, failure
+from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.stryker_js_trees import (
     CORE8,
     CORE9,
@@ -25,7 +25,7 @@ from support.stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import BridgeError, ConfigurationError, ToolError
+from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 from msp_bridge.testing import Running
 
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
@@ -37,9 +37,10 @@ async def test_a_red_suite_is_shown_with_its_failing_tests(modules: Path, tmp_pa
     (root / "test/red.spec.js").write_text("it('is red', () => { throw new Error('for a reason'); });\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError) as caught:
+        with pytest.raises(BaselineError) as caught:
             await results_of(adapter, mutants[:2])
-        assert str(caught.value) == "the tests fail without any mutant, mend them first: is red: for a reason"
+        assert str(caught.value) == "the tests fail without any mutant (is red: for a reason): fix the tests first"
+        assert (caught.value.failing, caught.value.first_failure) == (("is red",), "for a reason")
         (root / "test/red.spec.js").write_text("")
         assert len(await results_of(adapter, mutants[:1])) == 1
 
@@ -49,7 +50,7 @@ async def test_tests_that_cannot_be_loaded_are_shown(tmp_path: Path) -> None:
     (root / "test/red.spec.js").write_text("import './nowhere.js';\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match=r"^the tests can't be run, mend that first: .*nowhere\.js"):
+        with pytest.raises(ToolError, match=r"(?s)^the tests can't be run without any mutant .*nowhere\.js"):
             await results_of(adapter, mutants[:1])
 
 
@@ -117,28 +118,24 @@ async def test_a_missing_test_runner_is_named(tmp_path: Path) -> None:
     ("lock", "command"),
     [("package-lock.json", "npm install --save-dev"), ("pnpm-lock.yaml", "pnpm add -D"), ("yarn.lock", "yarn add -D")],
 )
-async def test_a_missing_core_is_told_with_the_command_of_the_projects_package_manager(
-    lock: str, command: str, tmp_path: Path
-) -> None:
+async def test_a_missing_core_is_named_with_the_command_to_install_it(lock: str, command: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     (root / "package.json").write_text("{}")
     (root / lock).write_text("")
     async with adapter_on(root) as adapter:
-        with pytest.raises(
-            ToolError, match=f"StrykerJS is not installed for .*: run `{command} @stryker-mutator/core`"
-        ):
+        with pytest.raises(ToolError, match=f"StrykerJS is not installed for .*: {command} @stryker-mutator/core"):
             await discovered(adapter)
 
 
 @pytest.mark.parametrize("manager", ["npm", "pnpm", "yarn", "bun"])
-async def test_a_fresh_clone_is_told_to_install_what_it_asks_for_already(manager: str, tmp_path: Path) -> None:
+async def test_a_fresh_clone_installs_what_it_asks_for_already(manager: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     description = json.loads((root / "package.json").read_text())
     (root / "package.json").write_text(json.dumps({**description, "packageManager": f"{manager}@9.9.9"}))
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError) as caught:
             await discovered(adapter)
-    assert str(caught.value) == f"StrykerJS is not installed for {root}: run `{manager} install`"
+    assert str(caught.value) == f"StrykerJS is not installed for {root}: {manager} install"
 
 
 async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Path) -> None:
@@ -149,7 +146,7 @@ async def test_a_package_that_is_asked_for_above_is_installed_there(tmp_path: Pa
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError) as caught:
             await discovered(adapter)
-    assert str(caught.value) == f"StrykerJS is not installed for {tmp_path}: run `pnpm install`"
+    assert str(caught.value) == f"StrykerJS is not installed for {tmp_path}: pnpm install"
 
 
 @BOTH
@@ -161,15 +158,15 @@ async def test_a_broken_package_json_is_named_with_the_place(modules: Path, tmp_
         (root / "package.json").write_text("{ name\n}")
         with pytest.raises(ConfigurationError) as caught:
             await discovered(adapter)
-        told = f"{root}/package.json is not valid JSON: Expecting property name enclosed in double quotes"
-        assert str(caught.value) == f"{told}: line 1 column 3 (char 2); correct it"
+        why = "Expecting property name enclosed in double quotes: line 1 column 3 (char 2)"
+        assert caught.value.problem == f"{root}/package.json is not valid JSON ({why})"
         (finding,) = await findings_of(adapter)
-        assert (finding.good, finding.text) == (False, str(caught.value))
+        assert (finding.good, finding.text, finding.remedy) == (False, caught.value.problem, "correct it")
         (root / "package.json").write_text(before)
         assert await discovered(adapter) == mutants
 
 
-async def test_a_core_that_is_too_old_is_told(tmp_path: Path) -> None:
+async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", "", "5.6.1")
     async with adapter_on(root) as adapter:
@@ -209,12 +206,15 @@ process.stdin.on('data', (data) => {
     [
         ("", r"StrykerJS ended unexpectedly \(exit code 0\)"),
         ("process.stderr.write('no way\\n'); process.exit(3)", r"StrykerJS ended unexpectedly \(exit code 3: no way\)"),
-        ("process.stdout.write('Content-Length: 99999999\\r\\n\\r\\n{')", r"announced a message of 99999999 bytes"),
+        (
+            "process.stdout.write('Content-Length: 99999999\\r\\n\\r\\n{')",
+            r"sent what can't be read \(a message of 99999999 bytes",
+        ),
         ("process.stdout.write('Content-Length: 50\\r\\n\\r\\n{')", r"StrykerJS ended unexpectedly"),
     ],
     ids=["says nothing", "ends at once", "announces too much", "ends within a message"],
 )
-async def test_a_server_that_cannot_be_talked_to_is_told(script: str, message: str, tmp_path: Path) -> None:
+async def test_a_server_that_ends_or_talks_nonsense_is_named(script: str, message: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", script)
     async with adapter_on(root) as adapter:
@@ -230,7 +230,7 @@ async def test_a_server_that_cannot_be_talked_to_is_told(script: str, message: s
 async def test_a_server_that_never_answers_is_ended(
     script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.adapters.stryker_js.server.GREETING", 2.0)
+    monkeypatch.setattr("msp_bridge.adapters.stryker_js.processes.HANDSHAKE_TIMEOUT_S", 2.0)
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", script)
     async with adapter_on(root) as adapter:
@@ -244,7 +244,7 @@ async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_ano
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
-            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
+            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL"):
                 await results_of(adapter, mutants)
         tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
         (core / "bin/stryker.js").write_text(ANSWER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))
@@ -266,7 +266,7 @@ async def test_a_link_that_strykerjs_cannot_copy_is_named_and_one_that_leads_now
     (root / "lib/circle.js").symlink_to("circle.js")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        assert "lib/circle.js has no mutants" in caplog.text
+        assert "lib/circle.js has no mutants, for StrykerJS can't instrument it: ELOOP" in caplog.text
         with pytest.raises(ConfigurationError, match=r"can't copy .*circle\.js, a link .*: add it to `ignorePatterns`"):
             await results_of(adapter, mutants[:1])
 
@@ -280,7 +280,7 @@ async def test_a_copy_that_is_deleted_under_a_warm_server_is_made_anew(tmp_path:
         assert len(await results_of(adapter, mutants[:1])) == 1
 
 
-async def test_a_directory_that_node_cannot_name_is_told(tmp_path: Path) -> None:
+async def test_a_directory_that_node_cannot_name_is_refused(tmp_path: Path) -> None:
     above = tmp_path / os.fsdecode(b"no text \xff")
     above.mkdir()
     root = copied("js_mocha", above)
@@ -315,23 +315,23 @@ async def test_the_last_results_are_taken_though_the_command_line_has_ended(tmp_
             assert [first.mutant, *[result.mutant async for result in results]] == mutants
 
 
-async def test_a_bench_is_given_back_when_its_request_is_cancelled_while_it_is_cleared(
+async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, None)
     scripted_core(root / "node_modules", ANSWER)
-    clear, clearing, may_clear = Copy.clear, asyncio.Event(), threading.Event()
+    clear, clearing, may_clear = ProjectSandbox.clear, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def slowly(copy: Copy) -> None:
+    def slowly(sandbox: ProjectSandbox) -> None:
         loop.call_soon_threadsafe(clearing.set)
         may_clear.wait()
-        clear(copy)
+        clear(sandbox)
 
     async with adapter_on(root) as adapter:
         await discovered(adapter)
-        monkeypatch.setattr(Copy, "refresh", lambda _: None)
-        monkeypatch.setattr(Copy, "clear", slowly)
+        monkeypatch.setattr(ProjectSandbox, "refresh", lambda *_: frozenset())
+        monkeypatch.setattr(ProjectSandbox, "clear", slowly)
         for _ in range(3):
             clearing.clear()
             may_clear.clear()
@@ -350,12 +350,15 @@ async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         with pytest.raises(
-            ConfigurationError, match=r"no TestRunner 'jest': install its plugin \(@stryker-mutator/jest-runner"
+            ConfigurationError,
+            match=r"no TestRunner plugin for 'jest': install @stryker-mutator/jest-runner, and write",
         ):
             await results_of(adapter, mutants[:1])
 
 
 def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason() -> None:
     logged = '12:00:00 (7) WARN PluginLoader Error during loading "@stryker-mutator/mocha-runner" plugin:\n  no such export\n'
-    error = failure('Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', "", logged)
+    error = failure(
+        'Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', BaselineFailure(), logged
+    )
     assert str(error).startswith("@stryker-mutator/mocha-runner can't be loaded (no such export): install versions")

@@ -202,3 +202,47 @@ async def test_mutants_that_a_checker_refuses_are_so_each_time(tmp_path: Path) -
             results = statuses(await results_of(adapter, mutants))
             assert results.keys() == set(mutants)
             assert {mutant for mutant, status in results.items() if status is Status.COMPILE_ERROR} == refused != set()
+
+
+POLLUTED = """import assert from 'node:assert';
+import fs from 'node:fs';
+import { keep } from '../lib/keep.js';
+it('keeps nothing', () => {
+  assert.equal({}.kept, undefined);
+  assert.ok(!fs.existsSync('kept.txt'));
+  assert.equal(keep('x'), 'x');
+  assert.equal({}.kept, undefined);
+  assert.ok(!fs.existsSync('kept.txt'));
+});
+"""
+IN_MEMORY, IN_A_FILE = "Object.prototype.kept = value;", "fs.writeFileSync('kept.txt', value);"
+
+
+@pytest.mark.parametrize("statement", [IN_MEMORY, IN_A_FILE], ids=["in memory", "in a file"])
+async def test_what_a_mutant_leaves_behind_reaches_no_later_request(statement: str, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    keep = f"import fs from 'node:fs';\nexport function keep(value) {{\n  if (value.length > 1) {{ {statement} }}\n"
+    (root / "lib/keep.js").write_text(f"{keep}  return value;\n}}\n")
+    (root / "test/keep.spec.js").write_text(POLLUTED)
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter, "lib/keep.js")
+        (pollutes,) = [mutant for mutant in mutants if mutant.replacement == "true"]
+        (harmless,) = [mutant for mutant in mutants if mutant.replacement == "false"]
+        for _ in range(2):
+            assert statuses(await results_of(adapter, [harmless])) == {harmless: Status.SURVIVED}
+            assert statuses(await results_of(adapter, [pollutes])) == {pollutes: Status.KILLED}
+
+
+async def test_the_processes_that_wait_for_the_next_request_have_run_no_mutant(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await some_of(adapter, "lib/price.js", 4)
+        await results_of(adapter, mutants[:2])
+        used = workers()
+        await gone(used)
+        async with asyncio.timeout(60):
+            while not (fresh := workers()):
+                await asyncio.sleep(0.02)
+        await results_of(adapter, mutants[2:])
+        assert not set(fresh) & set(used)
+        await gone(fresh)

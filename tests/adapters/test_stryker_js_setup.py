@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
-from msp_bridge.adapters.stryker_js.copy import Copy
+from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.stryker_js_trees import (
+    CORE8,
     CORE9,
     TESTS,
     adapter_on,
+    configure,
     copied,
     discovered,
     findings_of,
@@ -60,8 +62,9 @@ async def test_a_dependency_on_the_core_in_a_broken_file_is_no_reason_for_silenc
     async with adapter_on(root) as adapter:
         (finding,) = await findings_of(adapter)
     assert not finding.good
-    assert finding.text.startswith(f"{root}/package.json is not valid JSON: ")
-    assert finding.text.endswith(": line 1 column 47 (char 46); correct it")
+    assert finding.text.startswith(f"{root}/package.json is not valid JSON (")
+    assert finding.text.endswith(": line 1 column 47 (char 46))")
+    assert finding.remedy == "correct it"
 
 
 @pytest.mark.parametrize("text", ["{}", '{"devDependencies": {"mocha": "1"}}', '{"devDependencies": []}', "[", "[]"])
@@ -123,11 +126,11 @@ async def test_the_named_configuration_file_is_the_one_that_counts(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes'; it has: node, warm"),
+        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes': use node or warm"),
         ({"warm": "long"}, "`warm` of 'stryker-js' must be a number of seconds, not 'long'"),
         ({"warm": -1}, "must be a number of seconds, not -1"),
         ({"node": 22}, "must be the path of a program, not 22"),
-        ({"node": "no/such/node"}, "there is no program .*no/such/node; correct the setting `node`"),
+        ({"node": "no/such/node"}, "there is no program .*no/such/node: correct the setting `node`"),
     ],
 )
 async def test_wrong_settings_are_refused(settings: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -145,7 +148,7 @@ def fake_node(file: Path, version: str) -> Path:
     return file
 
 
-async def test_a_node_that_is_too_old_is_told_with_what_to_install(
+async def test_a_node_that_is_too_old_is_named_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, None)
@@ -196,7 +199,7 @@ def test_what_is_absent_comes_with_the_commands_that_set_it_up(tmp_path: Path) -
     assert finding.remedy == "yarn add -D @stryker-mutator/core && yarn stryker init"
 
 
-async def test_the_doctor_tells_what_was_found(tmp_path: Path) -> None:
+async def test_the_doctor_shows_what_was_found(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
         findings = await findings_of(adapter)
@@ -229,15 +232,15 @@ async def test_the_doctor_knows_a_faster_way_than_npm_test_for_each_mutant(tmp_p
 
 
 @pytest.mark.parametrize("text", ['{"a": ' * 100_000, "[" * 100_000])
-async def test_a_package_json_that_is_nested_too_deeply_is_told(text: str, tmp_path: Path) -> None:
+async def test_a_package_json_that_is_nested_too_deeply_is_named(text: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     (root / "package.json").write_text(text)
     async with adapter_on(root) as adapter:
         (finding,) = await findings_of(adapter)
-    assert finding.text == f"{root}/package.json is not valid JSON: it is nested too deeply; correct it"
+    assert finding.text == f"{root}/package.json is not valid JSON (it is nested too deeply)"
 
 
-async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+async def test_the_doctor_shows_what_is_wrong_and_how_to_fix_it(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     async with adapter_on(root) as adapter:
         (missing,) = await findings_of(adapter)
@@ -247,6 +250,18 @@ async def test_the_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path)
         (root / "node_modules").unlink()
     assert (missing.good, missing.remedy) == (False, "npm install")
     assert (empty.good, empty.remedy) == (False, "set `mutate` in StrykerJS's configuration to the files to mutate")
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_the_doctor_misses_the_plugin_of_the_test_runner(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    configure(root, plugins=[])  # what pnpm makes of the default pattern, for it keeps packages apart
+    (root / "pnpm-lock.yaml").write_text("")
+    async with adapter_on(root) as adapter:
+        (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
+    assert (finding.good, finding.text) == (False, "StrykerJS finds no plugin for the test runner 'mocha'")
+    package = "@stryker-mutator/mocha-runner"
+    assert finding.remedy == f'pnpm add -D {package}, and write "plugins": ["{package}"] in StrykerJS\'s configuration'
 
 
 def hoisted(to: Path) -> Path:
@@ -341,7 +356,7 @@ async def test_what_is_written_beside_the_packages_above_stays_beside_the_copy(t
     assert list((tmp_path / "cache").rglob("written")) != []
 
 
-def test_benches_of_one_project_are_linked_side_by_side(tmp_path: Path) -> None:
+def test_sandboxes_of_one_project_are_linked_side_by_side(tmp_path: Path) -> None:
     workspace = tmp_path / "repository"
     root = workspace / "packages" / "group" / "part"
     root.mkdir(parents=True)
@@ -350,9 +365,9 @@ def test_benches_of_one_project_are_linked_side_by_side(tmp_path: Path) -> None:
     for number in range(100):
         (workspace / f"{number}.json").write_text("{}")
         (workspace / "node_modules" / f"package{number}").mkdir()
-    copies = [Copy.claim(project_at(root, cache=tmp_path / "cache")) for _ in range(4)]
+    copies = [ProjectSandbox.claim(project_at(root, cache=tmp_path / "cache")) for _ in range(4)]
     with ThreadPoolExecutor(len(copies)) as threads:
-        list(threads.map(Copy.refresh, copies))
+        list(threads.map(ProjectSandbox.refresh, copies))
     for copy in copies:
         assert len(list((copy.path.parents[2] / "node_modules").iterdir())) == 100
         copy.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.stryker_js.copy import Copy
+from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.stryker_js_trees import TESTS, adapter_on, discovered, findings_of, project_at, results_of
 
 from msp_bridge.model import Mutant
@@ -119,8 +119,8 @@ def npm(root: Path, **dependencies: list[str]) -> Path:
     return root
 
 
-def refreshed(root: Path, to: Path) -> Copy:
-    copy = Copy.claim(project_at(root, cache=to / "cache"))
+def refreshed(root: Path, to: Path) -> ProjectSandbox:
+    copy = ProjectSandbox.claim(project_at(root, cache=to / "cache"))
     copy.refresh()
     return copy
 
@@ -163,7 +163,7 @@ def test_an_edit_in_a_package_that_is_needed_is_noticed(tmp_path: Path) -> None:
     copy.close()
 
 
-def test_a_look_tells_whether_a_package_was_edited_or_another_is_needed_or_installed(tmp_path: Path) -> None:
+def test_a_look_sees_packages_that_were_edited_installed_or_needed(tmp_path: Path) -> None:
     root = npm(tmp_path / "workspace", web=["shop"], shop=[], other=[])
     copy = refreshed(root / "packages/web", tmp_path)
     cached = TreeState.of(tmp_path / "cache")
@@ -475,7 +475,7 @@ def test_a_member_finds_what_is_installed_between_it_and_the_root(tmp_path: Path
 
 
 @pytest.mark.parametrize("place", ["node_modules", "node_modules/@own", "packages"])
-def test_what_a_tool_leaves_in_the_way_is_mended(place: str, tmp_path: Path) -> None:
+def test_what_a_tool_leaves_in_the_way_is_replaced(place: str, tmp_path: Path) -> None:
     root = npm(tmp_path / "workspace", web=["math"], math=[])
     copy = refreshed(root / "packages/web", tmp_path)
     ours = copy.path.parents[1] / place

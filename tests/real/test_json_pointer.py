@@ -12,7 +12,9 @@ import pytest
 from support.judge import mutated
 from support.msp_client import Client, ReaderWriter, Refused
 from support.servers import Server, launched, mutants_of
+from support.stryker_js_trees import adapter_on, discovered, results_of
 
+from msp_bridge.adapter import Mutant
 from msp_bridge.testing import TreeState
 
 MODULES = Path(__file__).parents[1] / "npm" / "core9" / "node_modules"
@@ -110,3 +112,21 @@ async def test_a_client_gets_everything_from_a_real_library(library: Path) -> No
         _, alive = psutil.wait_procs(left, timeout=10)  # they are gone; whoever adopted them may be slow to notice
         assert alive == []
     assert tree.differences(TreeState.of(library)) == []
+
+
+async def test_a_warm_request_gives_the_verdict_of_a_fresh_process(library: Path) -> None:
+    """Mutants of index.js pollute Object.prototype; these four depend on it."""
+
+    def depends_on_pollution(mutant: Mutant) -> bool:
+        return (mutant.location.start.line, mutant.replacement) in {(33, "true"), (78, "true"), (78, '""')}
+
+    async with adapter_on(library, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        some = list(filter(depends_on_pollution, mutants))
+        assert len(some) >= 4
+        await results_of(adapter, mutants)
+        warm = [result for mutant in some for result in await results_of(adapter, [mutant])]
+    async with adapter_on(library, jobs=1, settings={"warm": 0}) as adapter:
+        await discovered(adapter)
+        fresh = [result for mutant in some for result in await results_of(adapter, [mutant])]
+    assert [(result.mutant, result.status) for result in warm] == [(result.mutant, result.status) for result in fresh]

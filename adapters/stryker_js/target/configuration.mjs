@@ -12,7 +12,7 @@ import { observe } from './observer.mjs';
 
 const { config, core, run } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
 
-const internal = (file) => import(pathToFileURL(path.join(core, 'dist', 'src', file)));
+const internal = (file) => import(file.startsWith('file:') ? file : pathToFileURL(path.join(core, 'dist', 'src', file)));
 
 async function projectsOwn() {
   if (config === null) return {};
@@ -22,7 +22,7 @@ async function projectsOwn() {
   return options;
 }
 
-async function named() {
+async function withName() {
   try {
     return await projectsOwn();
   } catch (error) {
@@ -30,15 +30,21 @@ async function named() {
   }
 }
 
-const own = await named();
-const defaults = (await internal('config/options-validator.js')).defaultOptions;
+// Whether the test runner looks only for tests that import the files to mutate. Then no test at all means no coverage.
+function looksForRelatedTests({ testRunner, vitest, jest }) {
+  if (testRunner === 'vitest') return vitest?.related !== false;
+  return testRunner === 'jest' && jest?.enableFindRelatedTests !== false;
+}
+
+const own = await withName();
+const { defaultOptions } = await internal('config/options-validator.js');
 const wanted = () => JSON.parse(fs.readFileSync(run, 'utf-8'));
 
-await observe(internal, wanted);
+await observe(core, internal, wanted, own.testRunner ?? defaultOptions.testRunner);
 
 const options = {
   ...own,
-  // Nothing is written but into the private copy, and nothing is told but to the bridge.
+  // Nothing is written but into the private copy, and nothing is reported but to the bridge.
   allowConsoleColors: false,
   cleanTempDir: true,
   dryRunOnly: false,
@@ -49,20 +55,11 @@ const options = {
   tempDirName: '.stryker-tmp',
   thresholds: { ...own.thresholds, break: null }, // else a low score looks like a failure
 };
+if (looksForRelatedTests(own)) options.allowEmpty = true;
 for (const [name, value] of Object.entries(wanted().options ?? {})) {
   if (value === null) delete options[name];
   else options[name] = value;
 }
 if (wanted().plugin) options.appendPlugins = [...(own.appendPlugins ?? []), wanted().plugin];
 
-export default Object.defineProperties(options, {
-  concurrency: { enumerable: true, get: () => wanted().concurrency },
-  mutate: {
-    enumerable: true,
-    get() {
-      const { mutate, left_out: leftOut } = wanted();
-      const all = mutate ?? own.mutate ?? defaults.mutate;
-      return Array.isArray(all) ? [...all, ...leftOut.map((file) => `!${file}`)] : all; // what is wrong, StrykerJS says
-    },
-  },
-});
+export default Object.defineProperty(options, 'concurrency', { enumerable: true, get: () => wanted().concurrency });

@@ -1,43 +1,89 @@
-// What StrykerJS doesn't tell: names of tests, durations, why the first run failed. And what it can't do: wait, test just
-// these mutants, go on with others when it is done, and, before 9.3, limit the files to some of those that it would mutate.
+// Theory of operation: what the bridge adds to StrykerJS, in StrykerJS's own main process.
 //
-// The last three are done where it plans (`MutantTestPlanner.makePlan`), where it runs (`MutationTestExecutor.execute`) and
-// where it takes the files (`ProjectReader.resolveFileDescriptions`); all else where it gives work to its processes
-// (`Pool.schedule`, the same from 6.0 to 10). If they are gone one day, results lack these fields, StrykerJS runs ahead of
-// those who read them, tests mutants that nobody asked for, and starts anew each time. No result is another one for it.
+// The problem. `stryker serve` and `stryker run` report neither the names of tests, nor durations, nor why the first run of
+// the tests failed. They can't wait for whoever reads the results, can't test just some mutants of a file, can't go on with
+// other mutants when they are done, and one file that can't be instrumented makes them give up all files. StrykerJS has no
+// extension point for any of these. So methods of its inner classes are wrapped: the class is imported by its path, its
+// prototype gets a method that calls the original one. Versions 6.4 to 10 have the same classes. Should one be gone some
+// day, what depends on it is lost and nothing else: no verdict is another one for it.
+//
+//   class                  wrapped for
+//   PluginLoader           which test runners there are, for the doctor
+//   ProjectReader          limit the files to those of the request; which files the `mutate` patterns match
+//   Instrumenter           a file that can't be instrumented is left out, with the reason; the others go on
+//   MutantTestPlanner      plan just the mutants of the request
+//   ChildProcessProxy      no process for checkers where there are none
+//   Pool                   the turn of each mutant; durations; names of tests; why the first run failed
+//   MutationTestExecutor   the open run, see below
+//
+// Turns. A mutant starts when it has a turn. The bridge sends `msp-bridge/next` for each result that somebody has taken,
+// so StrykerJS tests no further ahead than one mutant for each worker. The wait for a turn comes before StrykerJS starts
+// its time limit; otherwise a slow reader would make time-outs.
+//
+// The open run. The first run of the tests and the start of the processes take most of the time of a small request, and
+// both are the same for the next request of the same files. So a run that is done stays open:
+//
+//   running --all results known--> resting --`msp-bridge/again`--> running, with the mutants that are wanted now
+//                                     |----`msp-bridge/over`, or `warm` is over--> ended
+//
+// Invariant: no state of one request reaches the next. A verdict is what it would be in a run of its own. Therefore
+// - in memory: mutants change what lives as long as their process: Object.prototype, caches of modules, open handles. When
+//   a run rests, `recover` replaces each test runner that has run a mutant, as StrykerJS itself does after a time-out. The
+//   processes that rest are started and initialised and have run no mutant; where a runner keeps the files of the tests
+//   loaded, they are loaded. Within a request a process tests one mutant after another, as in StrykerJS alone;
+//   `maxTestRunnerReuse` is the user's setting for that.
+// - on disk: mutants may leave files in the sandbox or beside it, or miss to delete some. All files of the private copy are
+//   noted after the first run of the tests. A run whose mutants have left them otherwise ends instead of resting.
+// - what is not seen: `node_modules` (tools keep caches there), and what tests write outside the private copy.
+// The obvious way, to let the used processes rest, changed 4 of 176 verdicts of json-pointer 0.6.2 in the second request.
+//
+// With checkers no run rests, for StrykerJS ends its checkers when they have seen all mutants.
 
+import { createHash } from 'node:crypto';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { pathToFileURL } from 'node:url';
 
-let allowed = 0; // how many mutants may be started
+export function send(method, params = {}) {
+  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method: `msp-bridge/${method}`, params }));
+  process.stdout.write(Buffer.concat([Buffer.from(`\nContent-Length: ${body.length}\r\n\r\n`), body]));
+}
+
+// --- Turns: how many mutants may start -------------------------------------------------------------------------------
+
+let turns = 0;
 let waiting = [];
 
 // Those that run, and for all workers but one the next; fewer when others need the cores.
-function begin(concurrency, workers) {
-  allowed = concurrency < workers ? concurrency : 2 * concurrency - 1;
+function resetTurns(concurrency, workers) {
+  turns = concurrency < workers ? concurrency : 2 * concurrency - 1;
   waiting = [];
 }
 
-function allow(count) {
-  allowed += count;
-  while (allowed > 0 && waiting.length > 0) {
-    allowed -= 1;
-    waiting.shift()();
-  }
+function giveTurn() {
+  const start = waiting.shift();
+  if (start) start();
+  else turns += 1;
 }
 
-function turn() {
-  if (allowed > 0) {
-    allowed -= 1;
-    return undefined;
-  }
-  return new Promise((resolve) => waiting.push(resolve));
+function takeTurn() {
+  if (turns === 0) return new Promise((resolve) => waiting.push(resolve));
+  turns -= 1;
+  return undefined;
 }
 
-let decide; // whether the run that waits goes on
+// --- What the bridge sends on stdin, among StrykerJS's own messages --------------------------------------------------
 
-// Whether it shall; if nobody says so in time, it shan't.
-function again(milliseconds) {
+const COMMANDS = /msp-bridge\/(next|again|over)/g;
+const LONGEST = 'msp-bridge/again'.length;
+let decide; // whether the open run goes on
+let listening = false;
+let rest = '';
+
+// True when the bridge wants the open run to go on, false when it is over or nothing comes in time.
+function decision(milliseconds) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, milliseconds, false);
     decide = (goesOn) => {
@@ -47,36 +93,54 @@ function again(milliseconds) {
   });
 }
 
-// On stdin, among StrykerJS's own messages: one more mutant may start; the run that waits goes on, or is over.
-const WORDS = /msp-bridge\/(next|again|over)/g;
-const LONGEST = 'msp-bridge/again'.length;
-let listening = false;
-let rest = '';
-
-function hear(word) {
-  if (word === 'next') allow(1);
-  else decide?.(word === 'again');
-}
-
 function listen() {
   if (listening) return;
   listening = true;
   process.stdin.on('data', (data) => {
     const text = rest + data.toString('latin1');
     let end = Math.max(0, text.length - LONGEST + 1);
-    for (const word of text.matchAll(WORDS)) {
-      hear(word[1]);
-      end = Math.max(end, word.index + word[0].length);
+    for (const command of text.matchAll(COMMANDS)) {
+      if (command[1] === 'next') giveTurn();
+      else decide?.(command[1] === 'again');
+      end = Math.max(end, command.index + command[0].length);
     }
     rest = text.slice(end);
   });
   process.stdin.unref?.(); // the command line must be able to end
 }
 
-const isMutantRun = (input) => typeof input === 'object' && input !== null && 'runOptions' in input && 'mutant' in input;
+// --- Test runners ----------------------------------------------------------------------------------------------------
+
+const used = new Map(); // those whose process has run a mutant, and the options of its last run
+
+// Those that keep the files of the tests in memory from one run to the next. Others load them in each run.
+const KEEP_TESTS_LOADED = new Set(['mocha', 'jasmine', 'cucumber']);
+const NO_TEST = 'msp-bridge: the name of no test';
+
+// Two at a time, as StrykerJS starts them. Whether all are ready.
+async function replaceUsedRunners({ testRunner, maxTestRunnerReuse }) {
+  const pending = [...used];
+  used.clear();
+  const loads = KEEP_TESTS_LOADED.has(testRunner) && !maxTestRunnerReuse;
+  const replaceNext = async () => {
+    for (let next; (next = pending.pop()); ) {
+      const [runner, options] = next;
+      await runner.recover();
+      if (loads) await runner.mutantRun({ ...options, ...nothingToRun(options) });
+    }
+  };
+  const outcomes = await Promise.allSettled([replaceNext(), replaceNext()]);
+  return outcomes.every(({ status }) => status === 'fulfilled');
+}
+
+// A run of no test, with no mutant active while the files of the tests are loaded, as in the first run of the tests.
+function nothingToRun({ activeMutant }) {
+  const none = { ...activeMutant, id: '-1' };
+  return { activeMutant: none, testFilter: [NO_TEST], hitLimit: undefined, mutantActivation: 'runtime', reloadEnvironment: false };
+}
 
 // `runner`, but for one of its methods.
-function replaced(runner, name, method) {
+function withMethod(runner, name, method) {
   return new Proxy(runner, {
     get(target, key) {
       if (key === name) return method;
@@ -86,104 +150,213 @@ function replaced(runner, name, method) {
   });
 }
 
-// Waits for its turn before StrykerJS's time-out begins, and gives the mutant's result its duration in milliseconds.
+const isMutantRun = (input) => typeof input === 'object' && input !== null && 'runOptions' in input && 'mutant' in input;
+
+// Gives the mutant's result its duration in milliseconds.
 async function mutantRun(runner, task, input) {
-  await turn();
+  await takeTurn();
   const timed = async (options) => {
+    used.set(runner, { ...options });
     const began = performance.now();
     const result = await runner.mutantRun(options);
     input.mutant.duration = Math.round(performance.now() - began);
     return result;
   };
-  return task(replaced(runner, 'mutantRun', timed), input);
-}
-
-function why({ status, errorMessage, tests = [] }) {
-  if (status === 'error') return errorMessage;
-  if (status === 'timeout') return 'the tests took too long (see dryRunTimeoutMinutes)';
-  return tests
-    .filter((test) => test.failureMessage !== undefined)
-    .map((test) => `${test.name}: ${test.failureMessage}`)
-    .join('\n');
+  return task(withMethod(runner, 'mutantRun', timed), input);
 }
 
 // The run of the tests without a mutant.
-async function dryRun(runner, task, input, tell) {
+async function dryRun(runner, task, input) {
   let result = {};
-  const heard = async (options) => (result = await runner.dryRun(options));
+  const observed = async (options) => (result = await runner.dryRun(options));
   try {
-    const output = await task(replaced(runner, 'dryRun', heard), input);
+    const output = await task(withMethod(runner, 'dryRun', observed), input);
     const names = (result.tests ?? []).filter(({ id, name }) => id !== name).map(({ id, name }) => [id, name]);
-    if (names.length > 0) tell({ method: 'msp-bridge/tests', params: { names } });
+    if (names.length > 0) send('tests', { names });
     return output;
   } catch (error) {
-    tell({ method: 'msp-bridge/failed', params: { status: result.status ?? null, why: why(result) } });
+    const failed = (result.tests ?? []).filter((test) => test.failureMessage !== undefined);
+    const reasons = { error: result.errorMessage, timeout: 'the tests took too long (see dryRunTimeoutMinutes)' };
+    const failing = failed.map(({ name, failureMessage }) => [name, failureMessage]);
+    send('failed', { error: reasons[result.status] ?? '', failing });
     throw error;
   }
 }
 
-function frame(message) {
-  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
-  process.stdout.write(Buffer.concat([Buffer.from(`\nContent-Length: ${body.length}\r\n\r\n`), body]));
+// --- Files of the private copy ---------------------------------------------------------------------------------------
+
+const RUNNERS_OWN = /^stryker-setup-\d+\.js$/; // the Vitest runner has one for each process
+let noted; // each file after the dry run: its stamp, and the digest of what the dry run has written
+
+function* filesBelow(directory) {
+  for (const entry of fs.readdirSync(directory, { withFileTypes: true })) {
+    const file = path.join(directory, entry.name);
+    if (!entry.isDirectory()) {
+      if (!RUNNERS_OWN.test(entry.name)) yield file;
+    } else if (entry.name !== 'node_modules') yield* filesBelow(file);
+  }
 }
+
+const stampOf = ({ mtimeMs, size, ino, mode }) => `${mtimeMs} ${size} ${ino} ${mode}`;
+const digestOf = (file) => createHash('sha1').update(fs.readFileSync(file)).digest('hex');
+
+// `began` is when the dry run began, in ms since the epoch: tests often write the same file in each run.
+function noteFiles(directories, began) {
+  noted = new Map();
+  for (const file of directories.flatMap((directory) => [...filesBelow(directory)])) {
+    const status = fs.lstatSync(file);
+    const written = status.isFile() && status.mtimeMs >= began - 1000; // some file systems count seconds
+    noted.set(file, { stamp: stampOf(status), digest: written ? digestOf(file) : undefined });
+  }
+}
+
+function isUnchanged(file) {
+  const before = noted.get(file);
+  if (before === undefined) return false;
+  return stampOf(fs.lstatSync(file)) === before.stamp || (before.digest !== undefined && digestOf(file) === before.digest);
+}
+
+function filesAreUnchanged(directories) {
+  try {
+    const files = directories.flatMap((directory) => [...filesBelow(directory)]);
+    return files.length === noted?.size && files.every(isUnchanged);
+  } catch {
+    return false; // something writes there still
+  }
+}
+
+// --- The wrapped classes ---------------------------------------------------------------------------------------------
 
 // As the bridge writes it.
 function key({ fileName, mutatorName, location: { start, end }, replacement }) {
-  const file = path.relative(process.cwd(), fileName).split(path.sep).join('/');
-  return JSON.stringify([file, mutatorName, start.line + 1, start.column + 1, end.line + 1, end.column + 1, replacement]);
+  return JSON.stringify([relative(fileName), mutatorName, start.line + 1, start.column + 1, end.line + 1, end.column + 1, replacement]);
 }
 
-export async function observe(internal, wanted) {
-  await observeReader(internal, wanted);
-  await observePlan(internal, wanted);
-  await observeRun(internal, wanted);
+const relative = (file) => path.relative(process.cwd(), file).split(path.sep).join('/');
+
+// `internal` imports a module of StrykerJS's core; `wanted` reads the run's configuration, see `RunConfig` in launch.py.
+export async function observe(core, internal, wanted, testRunner) {
+  const wrap = async (file, className, method, wrapper) => {
+    const prototype = (await internal(file).catch(() => ({})))[className]?.prototype;
+    const original = prototype?.[method];
+    if (typeof original === 'function') prototype[method] = wrapper(original);
+  };
+  await wrap('di/plugin-loader.js', 'PluginLoader', 'load', (load) =>
+    async function (...input) {
+      const loaded = await load.apply(this, input);
+      const runners = loaded.pluginsByKind?.get('TestRunner')?.map(({ name }) => name) ?? [];
+      const found = testRunner === 'command' || runners.some((name) => name.toLowerCase() === String(testRunner).toLowerCase());
+      if (loaded.pluginsByKind && !found) send('no-runner', { name: String(testRunner) });
+      return loaded;
+    },
+  );
+  await wrap('fs/project-reader.js', 'ProjectReader', 'resolveFileDescriptions', (resolve) =>
+    function (...input) {
+      return limited(resolve.apply(this, input), this.mutatePatterns, wanted());
+    },
+  );
+  await wrap(instrumenterOf(core), 'Instrumenter', 'instrument', (instrument) =>
+    function (files, options) {
+      return instrumented((some) => instrument.call(this, some, options), files);
+    },
+  );
+  await wrap('mutants/mutant-test-planner.js', 'MutantTestPlanner', 'makePlan', (makePlan) =>
+    function (mutants) {
+      const only = wanted().only && new Set(wanted().only.map((parts) => JSON.stringify(parts)));
+      return makePlan.call(this, only ? mutants.filter((mutant) => only.has(key(mutant))) : mutants);
+    },
+  );
+  await wrap('process/4-mutation-test-executor.js', 'MutationTestExecutor', 'execute', (execute) =>
+    async function () {
+      const { concurrency: workers, warm, directories } = wanted();
+      if (this.dryRunResult?.tests.length === 0) send('no-tests');
+      for (;;) {
+        const results = await execute.call(this);
+        if (!warm || this.options.checkers.length > 0 || !filesAreUnchanged(directories)) return results;
+        const decided = decision(warm);
+        const replaced = replaceUsedRunners(this.options);
+        send('waiting');
+        const [goesOn, ready] = await Promise.all([decided, replaced]);
+        if (!goesOn || !ready) return results;
+        resetTurns(wanted().concurrency, workers);
+        send('resumed');
+      }
+    },
+  );
+  await wrap('concurrent/pool.js', 'Pool', 'schedule', (schedule) =>
+    function (input$, task) {
+      const observed = async (resource, input) => {
+        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input);
+        if (input !== 0 || typeof resource.dryRun !== 'function') return task(resource, input);
+        const { concurrency, warm, directories } = wanted();
+        listen();
+        resetTurns(concurrency, concurrency);
+        used.clear();
+        const began = Date.now();
+        const output = await dryRun(resource, task, input);
+        if (warm) noteFiles(directories, began);
+        return output;
+      };
+      return schedule.call(this, input$, observed);
+    },
+  );
   await spareChecker(internal);
-  await observePool(internal, wanted);
 }
 
-// `stryker run` has no way to name files without mutating also those that the project's patterns leave out, as tests.
-async function observeReader(internal, wanted) {
-  const { ProjectReader } = await internal('fs/project-reader.js').catch(() => ({}));
-  const resolve = ProjectReader?.prototype?.resolveFileDescriptions;
-  if (typeof resolve !== 'function') return;
-  ProjectReader.prototype.resolveFileDescriptions = function (...input) {
-    const { files } = wanted();
-    const descriptions = resolve.apply(this, input);
-    if (!files) return descriptions;
-    const asked = new Set(files.map((file) => path.resolve(file)));
-    const limited = ([file, description]) => [file, asked.has(path.resolve(file)) ? description : { ...description, mutate: false }];
-    return Object.fromEntries(Object.entries(descriptions).map(limited));
-  };
+// `descriptions` without the mutation of files that the request doesn't name, or that can't be read (a link in circles).
+function limited(descriptions, patterns, { files, only }) {
+  const matched = Object.keys(descriptions).filter((file) => descriptions[file].mutate);
+  if (!only) send('patterns', { patterns: patterns ?? [], matched: matched.map(relative) });
+  const named = files && new Set(files.map((file) => path.resolve(file)));
+  const wanted = new Set(matched.filter((file) => (!named || named.has(path.resolve(file))) && isReadable(file)));
+  const limit = ([file, description]) => [file, wanted.has(file) ? description : { ...description, mutate: false }];
+  return Object.fromEntries(Object.entries(descriptions).map(limit));
 }
 
-async function observePlan(internal, wanted) {
-  const { MutantTestPlanner } = await internal('mutants/mutant-test-planner.js').catch(() => ({}));
-  const makePlan = MutantTestPlanner?.prototype?.makePlan;
-  if (typeof makePlan !== 'function') return;
-  MutantTestPlanner.prototype.makePlan = function (mutants) {
-    const only = new Set(wanted().only?.map((parts) => JSON.stringify(parts)));
-    return makePlan.call(this, only.size > 0 ? mutants.filter((mutant) => only.has(key(mutant))) : mutants);
-  };
+function isReadable(file) {
+  try {
+    fs.accessSync(file, fs.constants.R_OK);
+    if (!fs.statSync(file).isFile()) throw new Error('it is no file');
+    return true;
+  } catch ({ message }) {
+    send('broken', { file: relative(file), reason: message });
+    return false;
+  }
 }
 
-// When it is done, a run waits for a while: then its processes can go on with other mutants of the same files, as they
-// would have in the course of it. With checkers it can't, for they are gone as soon as they have seen all mutants.
-async function observeRun(internal, wanted) {
-  const { MutationTestExecutor } = await internal('process/4-mutation-test-executor.js').catch(() => ({}));
-  const execute = MutationTestExecutor?.prototype?.execute;
-  if (typeof execute !== 'function') return;
-  MutationTestExecutor.prototype.execute = async function () {
-    const { concurrency: workers, warm } = wanted();
-    for (;;) {
-      const results = await execute.call(this);
-      if (!warm || this.options.checkers.length > 0) return results;
-      const goesOn = again(warm);
-      frame({ method: 'msp-bridge/waiting', params: {} });
-      if (!(await goesOn)) return results;
-      begin(wanted().concurrency, workers);
-      frame({ method: 'msp-bridge/resumed', params: {} });
+// The address of the class's module, which the package doesn't export.
+function instrumenterOf(core) {
+  try {
+    const description = createRequire(path.join(core, 'package.json')).resolve('@stryker-mutator/instrumenter/package.json');
+    return pathToFileURL(path.join(path.dirname(description), 'dist', 'src', 'instrumenter.js')).href;
+  } catch {
+    return 'nowhere.js';
+  }
+}
+
+// What `instrument` gives for all files; without those for which it fails alone.
+async function instrumented(instrument, files) {
+  try {
+    return await instrument(files);
+  } catch (error) {
+    const good = [];
+    for (const file of files) {
+      try {
+        await instrument([file]);
+        good.push(file);
+      } catch ({ message }) {
+        send('broken', { file: relative(file.name), reason: reasonOf(message, file.name) });
+      }
     }
-  };
+    if (good.length === files.length) throw error;
+    return instrument(good);
+  }
+}
+
+// Without the file, which is named beside it, and without the JSON that some messages go on with.
+function reasonOf(message, file) {
+  const [line] = String(message).replaceAll(file, '').replaceAll(relative(file), '').trim().split('\n');
+  return line.replace(/^[:\s]+/, '');
 }
 
 // A project without checkers gets a process for them all the same, for which everything waits:
@@ -196,23 +369,5 @@ async function spareChecker(internal) {
     const [module, , options] = input;
     if (!String(module).endsWith('/checker-worker.js') || options.checkers.length > 0) return create.apply(this, input);
     return { proxy: { async init() {} }, async dispose() {} };
-  };
-}
-
-async function observePool(internal, wanted) {
-  const { Pool } = await internal('concurrent/pool.js').catch(() => ({}));
-  const schedule = Pool?.prototype?.schedule;
-  if (typeof schedule !== 'function') return;
-  Pool.prototype.schedule = function (input$, task) {
-    const observed = async (resource, input) => {
-      if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input);
-      if (input === 0 && typeof resource.dryRun === 'function') {
-        listen();
-        begin(wanted().concurrency, wanted().concurrency);
-        return dryRun(resource, task, input, frame);
-      }
-      return task(resource, input);
-    };
-    return schedule.call(this, input$, observed);
   };
 }

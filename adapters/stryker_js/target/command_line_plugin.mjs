@@ -1,25 +1,21 @@
-// A plugin for StrykerJS before 9.3, which has no server: a reporter that tells each event as `serve` would, framed on
-// stdout, and a test runner that runs nothing, so that `stryker run` only finds mutants.
+// A plugin for StrykerJS before 9.3, which has no server: a reporter that sends each event as a message on stdout, as
+// `serve` does, and a test runner that runs nothing, so that `stryker run` only finds mutants.
 
-function frame(method, params) {
-  const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method, params }));
-  process.stdout.write(Buffer.concat([Buffer.from(`\nContent-Length: ${body.length}\r\n\r\n`), body]));
-}
+import { send } from './observer.mjs';
 
 class BridgeReporter {
   #places = new Map(); // by the mutants' ids: 0-based in the plan of every version, 1-based in the results since 7.0
 
   onMutationTestingPlanReady({ mutantPlans }) {
     const mutants = mutantPlans.map(({ mutant }) => mutant);
-    if (process.env.MSP_BRIDGE_DISCOVER) frame('msp-bridge/plan', { mutants });
+    if (process.env.MSP_BRIDGE_DISCOVER) send('plan', { mutants });
     this.#places = new Map(mutants.map(({ id, location }) => [id, location]));
   }
 
   onMutantTested(mutant) {
     if (process.env.MSP_BRIDGE_DISCOVER) return;
-    frame('msp-bridge/tested', { ...mutant, location: this.#places.get(mutant.id) });
+    send('tested', { ...mutant, location: this.#places.get(mutant.id) });
   }
-
 }
 
 class NoTests {

@@ -1,42 +1,75 @@
-"""Copy: the private copy of the project that StrykerJS works in, with ways to the packages installed around it.
+"""ProjectSandbox: the private copy of the project that StrykerJS runs in, with links to the packages around it.
 
 StrykerJS tests in a sandbox below the directory that it runs in, but it, its plugins and the tests write beside that,
 too: reports, the file of incremental mode, `node_modules/.vite`; with `inPlace` it edits the sources. So it is run in a
 copy. `node_modules` there is a directory of links, so that what is made in it stays there. Of a workspace, the packages
-that the project depends on are copied, too: what they write beside themselves stays in their copies.
+that the project depends on are copied, too (`members`): what they write beside themselves stays in their copies.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import blake2b
 from itertools import takewhile
 from pathlib import Path
+from threading import Event
 from typing import Self
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
 from msp_bridge.toolkit import Sandbox, erase, unwritable, walk
 
 from . import plug_n_play
-from .installed import Installed, look
-from .links import MODULES, link_beside, link_modules, make_directory, make_link, stamp
-from .members import members_of
-from .places import Places
+from .configuration import dependencies, read_json
+from .node_modules import (
+    MODULES,
+    Installed,
+    link_beside,
+    link_modules,
+    look,
+    make_directory,
+    make_link,
+    stamp,
+)
 
-COPIES = 16  # how many runs, of all bridges, may go on in one project
-SANDBOX = ".stryker-tmp"
+MAX_SANDBOXES = 16  # how many runs, of all bridges, may go on in one project
+TEMPORARY = ".stryker-tmp"  # StrykerJS's own directory
 WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
 
 
+@frozen
+class PathMap:
+    """Which of the user's files is meant where StrykerJS and its tests name one in the sandbox.
+
+    All directories are absolute, without links.
+    """
+
+    sandbox: Path
+    root: Path
+    members: tuple[tuple[Path, Path], ...] = ()  # of other packages of the workspace: the user's, the copy
+
+    def to_user(self, text: str) -> str:
+        """`text` with the user's paths in place of those in the copies, and in StrykerJS's own sandboxes in it."""
+        text = self._in_sandbox.sub(lambda _: str(self.root), text)
+        for root, copy in self.members:
+            text = text.replace(str(copy), str(root))
+        return text
+
+    @cached_property
+    def _in_sandbox(self) -> re.Pattern[str]:
+        return re.compile(rf"{re.escape(str(self.sandbox))}(?:[/\\]\.stryker-tmp[/\\]sandbox-?\w+)?")
+
+
 @define(eq=False)
-class Copy:
-    """One copy, ours until `close`. Every method blocks: call them in a thread."""
+class ProjectSandbox:
+    """One private copy, ours until `close`. Every method blocks: call them in a thread."""
 
     source: Path  # links resolved
-    _shadow: Sandbox
+    _sandbox: Sandbox
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
     _members: dict[Path, Sandbox] = field(factory=dict)  # of the workspace; ours with the copy
     _installed: Installed = field(factory=dict)
@@ -51,61 +84,65 @@ class Copy:
         """A copy that no other process uses; raises ToolError."""
         source = project.root.resolve()
         above = _workspace_above(source)
-        shadow = Sandbox.claim(project.cache / "copies", project.root, limit=COPIES)
+        sandbox = Sandbox.claim(project.cache / "copies", project.root, limit=MAX_SANDBOXES)
         if above:
-            shadow.path = shadow.path.parent.joinpath("workspace", source.relative_to(above[-1]))
-        shadow.overlaid.update(plug_n_play.OURS)
-        return cls(source, shadow, above)
+            sandbox.path = sandbox.path.parent.joinpath("workspace", source.relative_to(above[-1]))
+        sandbox.overlaid.update(plug_n_play.OURS)
+        return cls(source, sandbox, above)
 
     @property
     def path(self) -> Path:
         """Of the copy, links resolved, as Node sees it."""
-        return Path(os.path.realpath(self._shadow.path))
+        return Path(os.path.realpath(self._sandbox.path))
 
     @property
-    def places(self) -> Places:
+    def paths(self) -> PathMap:
         """Which file of the copy is which of the project's."""
         (source, copy), *members = self._moved.items()
-        return Places(copy, source, tuple(members))
+        return PathMap(copy, source, tuple(members))
 
     @property
     def digest(self) -> str:
         """A name for the content."""
-        return self._shadow.digest
+        return self._sandbox.digest
 
     @property
     def identity(self) -> tuple[int, int] | None:
         """Changes when it was made anew: a process stays in the directory that it was started in."""
-        return self._shadow.identity
+        return self._sandbox.identity
 
     @property
     def installed(self) -> tuple[object, ...]:
         """Equal as long as the same packages are installed, and those that are linked to or copied are unchanged."""
-        return tuple(sorted(self._installed.items())), *(shadow.digest for shadow in self._members.values())
+        return tuple(sorted(self._installed.items())), *(member.digest for member in self._members.values())
 
     @property
     def state(self) -> object:
         """Equal as long as content and packages are the same."""
         return self.digest, self.installed
 
-    def refresh(self) -> None:
-        """Make it equal to the project. No run may be going on. Raises ToolError."""
-        self._make_way(self._shadow)
-        self._shadow.refresh()
+    def refresh(self, stop: Event | None = None) -> frozenset[str]:
+        """Make it equal to the project. No run may be going on. Raises ToolError, and `sync.Stopped` after `stop`.
+
+        Returns what `Sandbox.refresh` returns.
+        """
+        self._make_way(self._sandbox)
+        changed = self._sandbox.refresh(stop)
         self._members = {member: self._copy_of(member) for member in members_of(self.source, self._above)}
         try:
             for member in self._members.values():
                 self._make_way(member)
-                member.refresh()
+                member.refresh(stop)
             self._erase_unneeded()
             self._leave_out_nameless()
             self._installed = self._look_around()
             self._link_around()
             self._write_maps()
             self._made = self._identities
-            self._shadow.note_size(sum(shadow.size for shadow in (self._shadow, *self._members.values())))
+            self._sandbox.note_size(sum(member.size for member in (self._sandbox, *self._members.values())))
         except OSError as error:
-            raise unwritable(self._shadow.path, error) from error
+            raise unwritable(self._sandbox.path, error) from error
+        return changed
 
     def is_current(self) -> bool:
         """Whether nothing of the project, of the members of its workspace, or of what is installed has changed.
@@ -115,7 +152,7 @@ class Copy:
         try:
             return (
                 self._made == self._identities
-                and self._shadow.is_current()
+                and self._sandbox.is_current()
                 and members_of(self.source, self._above) == tuple(self._members)
                 and all(member.is_current() for member in self._members.values())
                 and self._look_around() == self._installed
@@ -125,17 +162,20 @@ class Copy:
 
     def clear(self) -> None:
         """Delete what runs that were ended have left. None may be going on. Raises ToolError."""
-        sandbox = self._shadow.path / SANDBOX
-        self._make_way(self._shadow)
+        temporary = self._sandbox.path / TEMPORARY
+        self._make_way(self._sandbox)
         try:
-            if os.path.lexists(sandbox):
-                erase(str(sandbox))
+            if os.path.lexists(temporary):
+                erase(str(temporary))
         except OSError as error:
-            raise unwritable(sandbox, error) from error
+            raise unwritable(temporary, error) from error
 
     def close(self) -> None:
-        """Let other processes claim it."""
-        self._shadow.close()
+        """Delete what runs have left, and let other processes claim it."""
+        try:
+            self.clear()
+        finally:
+            self._sandbox.close()
 
     def _make_way(self, copy: Sandbox) -> None:
         """No link may stand where a directory of ours belongs: what we write or delete there would be the user's.
@@ -154,9 +194,9 @@ class Copy:
         if self._looked_at != self.digest:
             self._looked_at, self._nameless = self.digest, tuple(_nameless_below(self.source))
         for path in self._nameless:
-            self._shadow.warn(path, "Node.js can't name it, for its name is no UTF-8 text")
-            if os.path.lexists(self._shadow.path / path):  # else it went with its directory
-                erase(str(self._shadow.path / path))
+            self._sandbox.warn(path, "Node.js can't name it, for its name is no UTF-8 text")
+            if os.path.lexists(self._sandbox.path / path):  # else it went with its directory
+                erase(str(self._sandbox.path / path))
 
     def _copy_of(self, member: Path) -> Sandbox:
         if member in self._members:
@@ -170,7 +210,7 @@ class Copy:
         if not self._above or not os.path.lexists(self._homes):
             return
         make_directory(str(self._homes))  # never a link: what is in it is erased
-        needed = {shadow.path.relative_to(self._homes).parts[0] for shadow in self._members.values()}
+        needed = {member.path.relative_to(self._homes).parts[0] for member in self._members.values()}
         for home in set(os.listdir(self._homes)) - needed:
             erase(str(self._homes / home))
 
@@ -183,8 +223,8 @@ class Copy:
                 link_modules(modules, place, moved)
             elif os.path.lexists(place):
                 erase(str(place))
-        for member, shadow in self._members.items():
-            self._link_around_member(member, shadow.path)
+        for member, copy in self._members.items():
+            self._link_around_member(member, copy.path)
 
     def _look_around(self) -> Installed:
         top = self._above[-1] if self._above else self.source
@@ -233,18 +273,18 @@ class Copy:
     @property
     def _moved(self) -> dict[Path, Path]:
         """What is copied, and where to, links resolved."""
-        members = {member: Path(os.path.realpath(shadow.path)) for member, shadow in self._members.items()}
+        members = {member: Path(os.path.realpath(copy.path)) for member, copy in self._members.items()}
         return {self.source: self.path, **members}
 
     @property
     def _identities(self) -> object:
         """They change when a copy was deleted or made anew."""
-        return self.identity, *(shadow.identity for shadow in self._members.values())
+        return self.identity, *(member.identity for member in self._members.values())
 
     @property
     def _beside(self) -> Sequence[Path]:
         """What stands for each directory above."""
-        return self._shadow.path.parents[: len(self._above)]
+        return self._sandbox.path.parents[: len(self._above)]
 
     @property
     def _top(self) -> Path:
@@ -254,7 +294,7 @@ class Copy:
     @property
     def _slot(self) -> Path:
         """The directory that is ours, with all that is in it."""
-        return self._shadow.path.parents[len(self._above)]
+        return self._sandbox.path.parents[len(self._above)]
 
     @property
     def _homes(self) -> Path:
@@ -284,3 +324,36 @@ def _nameless_below(source: Path) -> Iterator[str]:
         for name in (*names, *files):
             if not name.isascii() and name != os.fsencode(name).decode("utf-8", "replace"):
                 yield (Path(directory).relative_to(source) / name).as_posix()
+
+
+def members_of(source: Path, above: Sequence[Path]) -> tuple[Path, ...]:
+    """The packages of its workspace that the project at `source` depends on, directly or not; links resolved.
+
+    `above` are the directories above `source` that belong to the workspace.
+    """
+    if not above:
+        return ()
+    root = plug_n_play.root_of((source, *above))
+    archived = {} if root is None else plug_n_play.members_of(root)
+    found: set[Path] = set()
+    pending = [source]
+    while pending:
+        package = pending.pop()
+        for name in dependencies(read_json(package / "package.json"), "peerDependencies"):
+            member = _source_of(name, package, above[-1], archived)
+            if member is not None and member not in (*found, *above) and not member.is_relative_to(source):
+                found.add(member)
+                pending.append(member)
+    return tuple(sorted(found))
+
+
+def _source_of(name: str, package: Path, top: Path, archived: Mapping[str, Path]) -> Path | None:
+    """Where the package that `package` calls `name` lies, if it is a member."""
+    levels = (package, *package.parents)
+    places = (level / MODULES / name for level in levels[: levels.index(top) + 1])
+    place = next(filter(os.path.exists, places), archived.get(name))
+    if place is None:
+        return None
+    real = Path(os.path.realpath(place))
+    is_member = real.is_relative_to(top) and MODULES not in real.relative_to(top).parts
+    return real if is_member else None

@@ -1,0 +1,97 @@
+"""Failures: the error for what StrykerJS says when it could not go on, with its remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
+
+CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
+MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
+UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
+BAD_LINK = re.compile(r"(?:EISDIR|ELOOP|ENOENT): [^\n]*copyfile '(?P<path>[^'\n]+)'")
+STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
+LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+STACK = re.compile(r"\n\s+at [^\n]*")  # where in StrykerJS, or in the test runner, it happened
+MAX_SHOWN = 800  # characters
+CORRECT_CONFIGURATION = "correct StrykerJS's configuration"
+
+
+@frozen
+class BaselineFailure:
+    """Why the tests can't be run without a mutant: an error of the runner, or the failing tests with their messages."""
+
+    error: str = ""
+    failing: Sequence[tuple[str, str]] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was reported."""
+        return bool(self.error or self.failing)
+
+
+def failure(message: str, baseline: BaselineFailure, log: str) -> BridgeError:
+    """The error for StrykerJS's `message`; `log` is what it has logged in the run."""
+    logged = logged_errors(log)
+    said = message.strip() or logged or "it gave no reason"
+    if missing := MISSING.search(said):
+        return _missing_plugin(missing["kind"], missing["name"], log)
+    if link := BAD_LINK.search(said):
+        problem = f"StrykerJS can't copy {link['path']}, a link to a directory or to nowhere"
+        return ConfigurationError(problem, "add it to `ignorePatterns` in StrykerJS's configuration")
+    if "ENOSPC" in said:
+        remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
+        return ToolError("StrykerJS has no room on the disk", remedy)
+    if "failed tests in the initial test run" in said:
+        return _red_baseline(baseline, logged)
+    if "Something went wrong in the initial test run" in said:
+        reason = _short(baseline.error or logged or said)
+        return BaselineError(f"the tests can't be run without any mutant ({reason})", "fix that first")
+    if "No tests were executed" in said:
+        return ToolError("StrykerJS ran no tests", "correct the options of the test runner in its configuration")
+    if wrong := CONFIGURATION_ERROR.search(said):
+        return ConfigurationError(wrong[0])
+    if "configuration error" in said:
+        return ConfigurationError(f"StrykerJS's configuration is wrong ({_short(logged or said)})", "correct it")
+    text = said if logged in said else f"{said} ({logged})"
+    return ToolError(f"StrykerJS failed ({_short(text)})", "run `msp-bridge doctor`")
+
+
+def logged_errors(log: str) -> str:
+    """The errors in StrykerJS's log, without what stands before each."""
+    found = [match["text"].strip() for match in LOGGED.finditer(COLOURS.sub("", log))]
+    return "; ".join(dict.fromkeys(found))
+
+
+def missing_runner_remedy(name: str, install: str) -> str:
+    """What to do where StrykerJS finds no plugin for the test runner; `install` is how its package is installed."""
+    package = f"@stryker-mutator/{name}-runner"
+    return f'{install} {package}, and write "plugins": ["{package}"] in StrykerJS\'s configuration'
+
+
+def _missing_plugin(kind: str, name: str, log: str) -> ConfigurationError:
+    if unloadable := UNLOADABLE.search(COLOURS.sub("", log)):
+        problem = f"{unloadable['plugin']} can't be loaded ({unloadable['why'].strip()})"
+        return ConfigurationError(problem, "install versions of it and of what it needs that fit each other")
+    problem = f"StrykerJS finds no {kind} plugin for {name!r}"
+    if kind == "TestRunner":
+        return ConfigurationError(problem, f"{missing_runner_remedy(name, 'install')}, or correct `testRunner` there")
+    return ConfigurationError(problem, f"install it, or {CORRECT_CONFIGURATION}")
+
+
+def _red_baseline(baseline: BaselineFailure, logged: str) -> BaselineError:
+    tests = "\n".join(f"{name}: {text}" for name, text in baseline.failing)
+    names = [name for name, _ in baseline.failing]
+    first = baseline.failing[0][1] if baseline.failing else ""
+    problem = f"the tests fail without any mutant ({_short(tests or logged)})"
+    return BaselineError(problem, "fix the tests first", names, first)
+
+
+def _short(text: str) -> str:
+    lines = [line.rstrip() for line in STACK.sub("", text).strip().splitlines()]
+    text = "\n".join(dict.fromkeys(filter(None, lines)))
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]} …"

@@ -1,0 +1,181 @@
+"""Sessions: StrykerJS in private copies of the project, one request at a time in each, kept warm for the next.
+
+Theory of operation
+-------------------
+The problem. StrykerJS starts slowly, runs all tests before the first mutant, and handles one request at a time. It
+writes beside the sources. Requests come side by side, are cancelled in the middle, and the project changes between
+them. A verdict must not depend on what an earlier request did.
+
+The parts. `SandboxPool` (toolkit) leases a private copy (`ProjectSandbox`) with the process that stays warm in it: a
+`ServeProcess`, or a `RunProcess` for versions without a server. A `Session` is such a lease, for one request. A
+`ServeProcess` may have an *open run*, whose test runners wait for more mutants of the same files.
+
+What a request does, in this order:
+
+1. It leases the sandbox whose open run can test its files, else the one that was used last, else a new one.
+2. When there is an open run, it looks whether project and packages are as they were (a look that writes nothing, for
+   tests may still be running there). If not, the open run ends.
+3. Without an open run, it deletes what runs have left, and makes the sandbox equal to the project.
+4. It starts StrykerJS when there is none, or when what a running one has read for good has changed: the configuration,
+   package.json, the installed packages, and every file when the configuration leads to others (`import './x.mjs'`).
+5. It has the open run go on, if that suits; a run that doesn't suit ends first.
+
+The invariants.
+
+- A sandbox is written only while no run is open in it.
+- After a failure or a cancel the process has ended when the block is left, and its leftovers are deleted.
+- An open run goes on only in processes that have run no mutant, on the files as the dry run left them. StrykerJS itself
+  sees to that: see target/observer.mjs.
+- What goes wrong when an open run ends is no error of the next request: it is logged, and StrykerJS starts anew.
+- StrykerJS that dies in the middle of a request (killed for its memory, say) is started again once, for the mutants
+  that have no result yet. What dies twice is reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from msp_bridge import reading
+from msp_bridge.adapter import BridgeError, Project, ToolError
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import SandboxPool, WarmSandbox
+
+from .configuration import Settings, config_file
+from .installation import Toolchain
+from .launch import Launch
+from .mutants import TestPlan
+from .processes import RunProcess, ServeProcess
+from .sandbox import ProjectSandbox
+
+log = logging.getLogger(__name__)
+
+MAX_IDLE = 2  # warm sandboxes that wait for the next request
+SCHEMA = re.compile(rb'"\$schema"\s*:\s*"[^"]*"')
+LEADS_ON = re.compile(rb"""["'`]\.\.?/""")  # the configuration may have read other files of the project
+StrykerProcess = ServeProcess | RunProcess
+Warm = WarmSandbox[ProjectSandbox, StrykerProcess]
+
+
+class Session:
+    """A leased sandbox and the StrykerJS in it, for one request."""
+
+    def __init__(self, project: Project, toolchain: Toolchain, warm: Warm) -> None:
+        self._project, self._toolchain, self._warm = project, toolchain, warm
+
+    @property
+    def sandbox(self) -> ProjectSandbox:
+        """Equal to the project, after `prepare`."""
+        return self._warm.sandbox
+
+    async def prepare(self) -> None:
+        """Steps 2 and 3; raises ToolError when there's no room for the copy, or Node couldn't name it."""
+        _check_name(self._project.root)
+        if self._has_open_run() and not await in_thread(self.sandbox.is_current):
+            await self._make_ready()
+        if not self._has_open_run():
+            await in_thread(self.sandbox.clear)
+            await self._warm.refresh()
+
+    async def process(self, plan: TestPlan | None = None, jobs: int = 1) -> StrykerProcess:
+        """Steps 4 and 5: StrykerJS, ready to test the plan, or to discover. Raises BridgeError."""
+        await self._make_ready(plan, jobs)
+        settings = Settings.of(self._project)
+        launch = Launch(self._toolchain, self.sandbox.paths, self._config(), settings.warm)
+        return await self._warm.process.get(partial(_start, launch), (launch, self._reads(launch)))
+
+    async def end_process(self) -> None:
+        """End StrykerJS, and delete what it has left."""
+        await self._warm.process.close()
+        await self.clear()
+
+    async def clear(self) -> None:
+        """Delete what runs that have ended have left."""
+        if not self._has_open_run():
+            await in_thread(self.sandbox.clear)
+
+    def _has_open_run(self) -> bool:
+        process = self._warm.process.current
+        return process is not None and process.has_open_run()
+
+    async def _make_ready(self, plan: TestPlan | None = None, jobs: int = 1) -> None:
+        process = self._warm.process.current
+        if process is None:
+            return
+        try:
+            await process.make_ready(plan, jobs)
+        except BridgeError:
+            log.warning("StrykerJS is started anew", exc_info=True)
+            await self._warm.process.close()
+
+    def _config(self) -> Path | None:
+        file = config_file(self._project)
+        if file is None or not file.is_relative_to(self._project.root):
+            return file
+        return self.sandbox.path / file.relative_to(self._project.root)
+
+    def _reads(self, launch: Launch) -> object:
+        """Equal as long as what StrykerJS has read for good is the same."""
+        config = b"" if launch.config is None else SCHEMA.sub(b"", _content(launch.config))
+        package = _content(self.sandbox.path / "package.json")
+        digest = self.sandbox.digest if LEADS_ON.search(config) else None
+        return config, package, digest, self.sandbox.installed
+
+
+class SessionPool:
+    """The sessions of one project: as many as there are requests at once; a few stay warm."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        claim = partial(ProjectSandbox.claim, project)
+        self._sandboxes: SandboxPool[ProjectSandbox, StrykerProcess] = SandboxPool(claim, max_idle=MAX_IDLE)
+
+    @asynccontextmanager
+    async def lease(self, toolchain: Toolchain, paths: Collection[str] | None = None) -> AsyncIterator[Session]:
+        """A prepared one, best where a run is open that can test mutants of all the files `paths`. Raises BridgeError.
+
+        After a failure or a cancel nothing of it runs when the block is left.
+        """
+
+        def has_open_run(warm: Warm) -> bool:
+            process = warm.process.current
+            return paths is not None and process is not None and process.has_open_run(paths)
+
+        async with self._sandboxes.lease(has_open_run) as warm:
+            session = Session(self._project, toolchain, warm)
+            try:
+                await session.prepare()
+                yield session
+            except BaseException:
+                await warm.process.close()
+                raise
+            finally:
+                await session.clear()
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        await self._sandboxes.aclose()
+
+
+async def _start(launch: Launch) -> StrykerProcess:
+    return await ServeProcess.start(launch) if launch.toolchain.installation.serves else RunProcess(launch)
+
+
+def _check_name(root: Path) -> None:
+    try:
+        os.fspath(root).encode()
+    except UnicodeEncodeError:
+        problem = f"Node.js can't work in {root}, whose name is no UTF-8 text"
+        raise ToolError(problem, "rename the directory") from None
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return reading.content(file)
+    except OSError:
+        return b""
