@@ -1,24 +1,111 @@
-"""Listing: cargo-mutants' JSON of a mutant, and the exact place that it means in a file."""
+"""Listing: the mutants that cargo-mutants lists, each at its exact place in a file.
+
+A listing takes some hundredths of a second, so none is kept: each `discover` makes one, and `test` makes none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import json
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Location, Mutant
+from msp_bridge.adapter import Location, Mutant, ToolError
+from msp_bridge.concurrency import in_thread
 from msp_bridge.source import BOM, SourceText
+
+from .cargo import Command
+
+TRIES = 3  # when files are saved while cargo-mutants reads them
+
+Key = tuple[str, str, str, tuple[int, ...]]
 
 
 @frozen
-class Handle:
-    """What testing a mutant needs."""
+class Listed:
+    """The handle of a mutant: what a run needs, and finds in its outcomes."""
 
-    name: str  # by which cargo-mutants selects it
-    digest: str  # of the content of its file
+    name: str  # which selects it
+    key: Key
+    digest: str  # of the file's content
+
+
+def key_of(fields: Mapping[str, Any]) -> Key:
+    """What identifies a mutant in a listing and in outcomes; the name is missing in both before version 26.1."""
+    start, end = fields["span"]["start"], fields["span"]["end"]
+    place = (start["line"], start["column"], end["line"], end["column"])
+    return fields["file"], fields["genre"], fields["replacement"], place
+
+
+class Listing:
+    """Lists the mutants of the package or workspace at `root`."""
+
+    def __init__(self, root: Path, command: Command) -> None:
+        self._root, self._command = root.resolve(), command
+        self._workspace: Path | None = None
+
+    async def mutants(self) -> list[Mutant]:
+        """All mutants, in cargo-mutants' order, which is file by file; raises `ToolError`."""
+        workspace = await self._workspace_root()
+        for _ in range(TRIES):
+            began = time.time_ns()
+            entries = await self._json()
+            names = await self._names(entries)
+            if len(names) == len(entries):
+                sources = Sources(self._root, workspace)
+                mutants = await in_thread(self._parsed, sources, entries, names)
+                if sources.modified < began:
+                    return mutants
+        raise ToolError("the sources change while cargo-mutants reads them", "try again")
+
+    async def options(self) -> list[str]:
+        """In a workspace's root all packages count, since any of their files may be open in the editor."""
+        return ["--workspace"] if await self._workspace_root() == self._root else []
+
+    def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str] | None) -> list[Mutant]:
+        try:
+            found = [sources.mutant(entry, name) for entry, name in zip(entries, names or (), strict=names is not None)]
+        except KeyError as error:
+            raise self._unreadable(f"it lacks {error}") from None
+        except (TypeError, ValueError) as error:
+            raise self._unreadable(str(error)) from None
+        return [mutant for mutant in found if mutant is not None]
+
+    async def _json(self) -> list[dict[str, Any]]:
+        try:
+            entries = json.loads(b"\n".join(await self._list("--json")) or b"[]")
+        except ValueError as error:
+            raise self._unreadable(str(error)) from None
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise self._unreadable("it is no list of objects")
+        return entries
+
+    async def _names(self, entries: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+        """One name for each entry. Before version 26.1 by a second listing: the sources may have changed meanwhile."""
+        if all("name" in entry for entry in entries):
+            return [str(entry["name"]) for entry in entries]
+        return [line.decode() for line in await self._list()]
+
+    async def _list(self, *how: str) -> list[bytes]:
+        options = await self.options()
+        async with contextlib.aclosing(self._command.lines("--list", *how, *options)) as lines:
+            return [line async for line in lines]
+
+    def _unreadable(self, why: str) -> ToolError:
+        return ToolError(
+            f"the list of mutants of cargo-mutants in {self._root} can't be read: {why}",
+            "look at what `cargo mutants --list --json` prints",
+        )
+
+    async def _workspace_root(self) -> Path:
+        if self._workspace is None:
+            self._workspace = (await self._command.workspace_root()).resolve()
+        return self._workspace
 
 
 @define
@@ -31,65 +118,55 @@ class Sources:
 
     root: Path  # of the project
     workspace: Path  # what cargo-mutants' paths are relative to
+    modified: int = 0  # when the newest of them was written, ns since the epoch
     _lines: dict[str, _Lines | None] = field(factory=dict, init=False)
 
-    def mutant(self, fields: Mapping[str, Any], name: str = "") -> Mutant | None:
-        """The mutant, called `name` if the JSON has none. None if it lies outside, or is not of the file as it is."""
+    def mutant(self, fields: Mapping[str, Any], name: str) -> Mutant | None:
+        """The mutant called `name`; None when it is outside the project, or not of the file as it is."""
         path, lines = self._file(fields["file"])
         if lines is None:
             return None
         location = lines.location(fields["span"])
         if location is None:
             return None
-        name = fields.get("name") or name
-        handle, description = Handle(name, lines.digest), name.partition(": ")[2] or None
+        description = name.partition(": ")[2] or None
+        handle = Listed(name, key_of(fields), lines.digest)
         return Mutant(path, fields["genre"], location, fields["replacement"], description, handle)
-
-    def unchanged(self, mutants: Iterable[Mutant]) -> list[Mutant]:
-        """Those whose files are as they were when these mutants were discovered."""
-        found = ((mutant, self._lines_of(mutant.path)) for mutant in mutants)
-        return [mutant for mutant, lines in found if lines is not None and lines.digest == mutant.handle.digest]
-
-    def changed(self) -> set[str]:
-        """The files that are no longer as they were when they were read."""
-        read = {path: lines.digest for path, lines in self._lines.items() if lines is not None}
-        return {path for path, digest in read.items() if reading.digest(self.root / path) != digest}
 
     def _file(self, name: str) -> tuple[str, _Lines | None]:
         file = self.workspace / name
         if not file.is_relative_to(self.root):
             return name, None
         path = file.relative_to(self.root).as_posix()
-        return path, self._lines_of(path)
-
-    def _lines_of(self, path: str) -> _Lines | None:
         if path not in self._lines:
-            self._lines[path] = _Lines.read(self.root / path)
-        return self._lines[path]
+            self._lines[path] = lines = _Lines.read(file)
+            self.modified = max(self.modified, lines.modified if lines else 0)
+        return path, self._lines[path]
 
 
 @define
 class _Lines:
     """A file's text by its lines, for places that are counted in characters."""
 
-    digest: str
     source: SourceText
     starts: list[int]  # offsets, in the text without a byte order mark
     mark: int  # how many characters the byte order mark adds to the first line
+    digest: str
+    modified: int  # ns since the epoch
 
     @classmethod
     def read(cls, file: Path) -> _Lines | None:
         """None when it isn't there, or no UTF-8: no mutant can be of it any more."""
         try:
-            content = reading.content(file)
-            text = content.decode("utf-8")
+            modified, content = file.stat().st_mtime_ns, reading.content(file)
+            text = content.decode()
         except (OSError, UnicodeDecodeError):
             return None
         source = SourceText(text.removeprefix(BOM))
         starts = [0]
         for line in source.text.split("\n"):
             starts.append(starts[-1] + len(line) + 1)
-        return cls(reading.digest_of(content), source, starts, len(text) - len(source.text))
+        return cls(source, starts, len(text) - len(source.text), reading.digest_of(content), modified)
 
     def location(self, span: Mapping[str, Any]) -> Location | None:
         """The place of the JSON's span; None when the text has no such place."""

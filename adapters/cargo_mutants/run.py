@@ -1,56 +1,157 @@
-"""Run: one run of cargo-mutants on chosen mutants, whose copies and reports lie in a private temporary directory."""
+"""Run: one run of cargo-mutants on chosen mutants, and what its growing report says of them.
+
+Copies and reports lie in a private temporary directory. What cargo has built of dependencies may be kept for the next
+run.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import json
 import logging
+import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from attrs import frozen
+from attrs import define, field, frozen
 
-from msp_bridge.adapter import Mutant, Result, ToolError
+from msp_bridge import reading
+from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import Sandbox, SandboxPool
 
-from .builds import Builds
-from .command import BASELINE_FAILED, SUCCESS, Command
-from .listing import Sources
-from .outcomes import Outcomes
+from .cargo import BASELINE_FAILED, SUCCESS, Command
+from .listing import Key, key_of
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500  # mutants in one run: with some thousands of names the tool's regular expression gets too large
 MOST_JOBS = 8  # above which cargo-mutants warns, for each job is a cargo with many processes
 FEW = 8  # mutants for which a build from nothing takes longer than testing them one by one
+MOST = 4 << 30  # bytes: a directory that has grown beyond is deleted
+STATUSES = {
+    "CaughtMutant": Status.KILLED,
+    "MissedMutant": Status.SURVIVED,
+    "Unviable": Status.COMPILE_ERROR,
+    "Timeout": Status.TIMEOUT,
+    "Failure": Status.RUNTIME_ERROR,
+}
+FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
+COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
+PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
+ERROR = re.compile(r"^error.*", re.MULTILINE)
+SHOWN = 1000  # characters of a reason
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
 
 
-class BaselineFailed(ToolError):
-    """The tests fail without any mutant."""
+class Builds:
+    """Each directory belongs to one run at a time, whichever bridge runs it.
+
+    What cargo keeps of packages in cargo-mutants' copies is never taken for that of a later copy: the files there are
+    written anew for each run, and so newer than what was built before. Dependencies stay as they are.
+    """
+
+    def __init__(self, project: Project) -> None:
+        # Nothing is copied: cargo-mutants does that itself.
+        self._places: SandboxPool[Sandbox, Any] = SandboxPool(
+            partial(Sandbox.claim, project.cache, project.root, "build")
+        )
+        self.suit = True  # whether the project's tests pass with build results elsewhere than in `target`
+
+    @contextlib.asynccontextmanager
+    async def lease(self) -> AsyncIterator[Path]:
+        """A directory; raises `ToolError` when all are in use, or none can be made."""
+        async with self._places.lease() as place:
+            directory = place.sandbox.path.parent / "target"
+            yield directory
+            await in_thread(_limit, directory)
+
+    async def aclose(self) -> None:
+        """Let other bridges have them."""
+        await self._places.aclose()
+
+
+@define
+class Outcomes:
+    """The directory `mutants.out` of one run, while it grows."""
+
+    directory: Path
+    due: Mapping[Key, Mutant]
+    _seen: int = field(default=0, init=False)
+
+    def new(self) -> list[Result]:
+        """Results since the last call. `outcomes.json` is written anew for each: half of one is no report yet."""
+        try:
+            outcomes = json.loads((self.directory / "outcomes.json").read_bytes())["outcomes"]
+        except (FileNotFoundError, ValueError):
+            return []
+        fresh, self._seen = outcomes[self._seen :], len(outcomes)
+        return [result for outcome in fresh for result in self._results(outcome)]
+
+    def baseline_error(self) -> BaselineError:
+        """The error for tests that fail without a mutant."""
+        log = self._log("log/baseline.log")
+        failing, first = FAILED.findall(log), _reason(log) or ""
+        what = ", ".join(failing) or first or "`cargo test` fails"
+        return BaselineError(
+            f"the tests fail without any mutant: {what}", "make `cargo test` pass first", failing, first
+        )
+
+    def _results(self, outcome: Mapping[str, Any]) -> Iterator[Result]:
+        scenario = outcome["scenario"]
+        if not isinstance(scenario, dict) or outcome["summary"] not in STATUSES:
+            return  # the baseline, or a mutant that was only built
+        mutant = self.due.get(key_of(scenario["Mutant"]))
+        if mutant is None:
+            return
+        status, log = STATUSES[outcome["summary"]], self._log(outcome["log_path"])
+        counted = [int(passed) + int(failed) for passed, failed in COUNTED.findall(log)]
+        yield Result(
+            mutant,
+            status,
+            duration=sum(phase["duration"] for phase in outcome["phase_results"] if phase["phase"] == "Test") * 1000,
+            killed_by=tuple(FAILED.findall(log)) or None if status is Status.KILLED else None,
+            status_reason=None if status is Status.SURVIVED else _reason(log),
+            tests_completed=sum(counted) if counted else None,
+        )
+
+    def _log(self, path: str) -> str:
+        try:
+            return (self.directory / path).read_text("utf-8", "replace")
+        except OSError:
+            return ""
 
 
 @frozen
 class Run:
     """What a request needs of cargo-mutants."""
 
+    root: Path  # of the project
     command: Command
-    sources: Sources
     builds: Builds
     jobs: int
     options: Sequence[str]
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """Results of `mutants`, and perhaps of others, each as soon as cargo-mutants says so.
+        """Results of those of `mutants` whose files are as they were listed, each as soon as cargo-mutants reports it.
 
         Closing it ends the tool and deletes all that it wrote, apart from builds. Raises `ToolError`.
         """
         for start in range(0, len(mutants), AT_ONCE):
-            async with contextlib.aclosing(self._some(mutants[start : start + AT_ONCE])) as results:
-                async for result in results:
-                    yield result
+            current = await in_thread(self._current, mutants[start : start + AT_ONCE])
+            if current:
+                async with contextlib.aclosing(self._some(current)) as results:
+                    async for result in results:
+                        yield result
+
+    def _current(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        digests = {path: reading.digest(self.root / path) for path in {mutant.path for mutant in mutants}}
+        return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
     async def _some(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """With kept builds where they pay. That takes one job, for jobs that share builds could run each other's."""
@@ -62,7 +163,7 @@ class Run:
                     async for result in results:
                         yield result
                 return
-            except BaselineFailed as error:
+            except BaselineError as error:
                 log.info("%s; trying again with a build from nothing", error)
         async with contextlib.aclosing(self._once(mutants, jobs, None)) as results:
             async for result in results:
@@ -74,26 +175,25 @@ class Run:
         names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
         arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", "--jobs", str(jobs), *names]
         async with _private_directory() as directory:
-            outcomes, changed = Outcomes(directory / "mutants.out", self.sources), None
+            outcomes = Outcomes(directory / "mutants.out", {mutant.handle.key: mutant for mutant in mutants})
             env: dict[str, str | None] = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory))
             env["CARGO_TARGET_DIR"] = None if build is None else str(build)
             async with self.command.running("--output", str(directory), *arguments, env=env) as tree:
+                began = False
                 async with contextlib.aclosing(tree.lines()) as lines:
                     async for _ in lines:  # one for each outcome, after that is in outcomes.json
-                        for result in await asyncio.to_thread(outcomes.new):
-                            if changed is None:  # cargo-mutants has copied the project by now
-                                changed = await asyncio.to_thread(self.sources.changed)
-                            if result.mutant.path not in changed:
-                                yield result
+                        if not began:  # the copies are made by now: what was edited until then is another mutant's
+                            current = await in_thread(self._current, mutants)
+                            outcomes.due, began = {mutant.handle.key: mutant for mutant in current}, True
+                        for result in await in_thread(outcomes.new):
+                            yield result
                 code = await tree.exited()
                 if code == BASELINE_FAILED:
-                    failure = await asyncio.to_thread(outcomes.baseline_failure)
-                    raise BaselineFailed(f"the tests fail without any mutant: {failure}; make `cargo test` pass first")
+                    raise await in_thread(outcomes.baseline_error)
                 if code not in SUCCESS:
                     raise self.command.failure(tree)
-                for result in await asyncio.to_thread(outcomes.new):
-                    if result.mutant.path not in (changed or ()):
-                        yield result
+                for result in await in_thread(outcomes.new):
+                    yield result
 
 
 def _exactly(name: str) -> str:
@@ -108,4 +208,18 @@ async def _private_directory() -> AsyncIterator[Path]:
     try:
         yield directory
     finally:
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        await in_thread(partial(shutil.rmtree, directory, ignore_errors=True))
+
+
+def _limit(directory: Path) -> None:
+    sizes = (os.lstat(os.path.join(parent, name)).st_size for parent, _, names in os.walk(directory) for name in names)
+    if sum(sizes) > MOST:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _reason(log: str) -> str | None:
+    panic = PANIC.search(log)
+    if panic is not None:
+        return panic[1].strip()[:SHOWN]
+    error = ERROR.search(log)
+    return error[0][:SHOWN] if error else None

@@ -12,7 +12,7 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from support.rust_trees import adapter_on, copied, discovered, listings, results_of, stand_in
 
-from msp_bridge.adapter import ConfigurationError, Finding, Project, Status, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, Finding, Project, Status, ToolError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -88,7 +88,7 @@ async def test_builds_are_kept_for_requests_of_few_mutants_which_take_one_job(ro
 
 
 async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.builds.MOST", 1)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MOST", 1)
     async with adapter_on(root) as adapter:
         await results_of(adapter, (await discovered(adapter))[:1])
     assert kept_builds(root) == {}
@@ -105,7 +105,7 @@ async def test_builds_are_kept_from_the_next_run_until_a_cancelled_one_has_delet
         may_delete.wait()
         deleted.set()
 
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.builds._limit", slowly)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run._limit", slowly)
     async with adapter_on(root) as adapter:
         request = asyncio.create_task(results_of(adapter, (await discovered(adapter))[:1]))
         await deleting.wait()
@@ -143,7 +143,10 @@ async def test_a_package_of_a_workspace_has_only_its_own_mutants(root: Path) -> 
     ("entries", "says"),
     [
         ({"missing": True}, "cargo-mutants is not installed: run `cargo install --locked cargo-mutants`"),
-        ({"exit": 70}, "cargo-mutants can't work on .*: thread 'main' panicked; mend that, or try"),
+        (
+            {"exit": 70},
+            "cargo-mutants can't work on .*: thread 'main' panicked: fix what `cargo mutants --list` prints",
+        ),
     ],
     ids=str,
 )
@@ -166,16 +169,14 @@ async def test_a_tool_that_fails_is_a_clear_error(root: Path, entries: dict[str,
 )
 async def test_a_list_that_can_not_be_read_is_a_clear_error(root: Path, printed: str, says: str) -> None:
     script(root, json=printed)
-    told = (
-        f"the list of mutants of cargo-mutants in {root} can't be read: {says}; "
-        "look at what `cargo mutants --list --json` prints"
-    )
+    problem = f"the list of mutants of cargo-mutants in {root} can't be read: {says}"
+    remedy = "look at what `cargo mutants --list --json` prints"
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError) as raised:
             await discovered(adapter)
-        assert str(raised.value) == told
+        assert (raised.value.problem, raised.value.remedy) == (problem, remedy)
         *_, last = [finding async for finding in adapter.diagnose()]
-        assert last == Finding(False, "cargo-mutants", told)
+        assert last == Finding(False, "cargo-mutants", problem, remedy)
 
 
 async def test_a_file_that_is_no_rust_is_named(root: Path) -> None:
@@ -189,11 +190,14 @@ async def test_tests_that_fail_without_a_mutant_are_named(root: Path) -> None:
     script(root, baseline="fails")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match=r"^the tests fail without any mutant: tests::add; make `cargo test` pass"):
+        with pytest.raises(
+            BaselineError, match=r"^the tests fail without any mutant: tests::add: make `cargo test`"
+        ) as red:
             await results_of(adapter, mutants)
+        assert red.value.failing == ("tests::add",)
 
 
-async def test_the_doctor_tells_the_versions_and_how_many_mutants(root: Path) -> None:
+async def test_the_doctor_shows_the_versions_and_how_many_mutants(root: Path) -> None:
     async with adapter_on(root) as adapter:
         findings = [finding async for finding in adapter.diagnose()]
     assert findings[1:] == [
@@ -251,3 +255,29 @@ def test_without_the_tool_only_its_configuration_makes_it_detected(
 def test_settings_are_refused(root: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"move jobs to \.cargo/mutants\.toml"):
         CargoMutants.detect(project(root, settings={"jobs": 2}))
+
+
+async def test_a_request_lists_the_mutants_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = root.parent / "calls"
+    monkeypatch.setenv("CARGO_STAND_IN_LOG", str(log))
+    configuration = Configuration(adapters=("cargo-mutants",), jobs=1)
+    async with contextlib.aclosing(Workspace.open(root, configuration)) as workspace:
+        async with contextlib.aclosing(workspace.test(Selection())) as results:
+            assert len([result async for result in results]) == 14
+        calls = log.read_text().splitlines()
+        assert [call for call in calls if "--list" in call] == ["mutants --colors never --list --json --workspace"]
+        assert len(calls) == 3  # where the workspace is, the listing, the run
+        log.unlink()
+        async with contextlib.aclosing(workspace.test(Selection())) as results:
+            assert len([result async for result in results]) == 14
+        assert len(log.read_text().splitlines()) == 2
+
+
+async def test_a_mutant_of_a_file_that_was_edited_gets_no_result(root: Path) -> None:
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+    file = root / "shop" / "src" / "lib.rs"
+    file.write_text("// first\n" + file.read_text())
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, mutants)
+    assert {result.mutant.path for result in results} == {"stock/src/lib.rs"}

@@ -1,4 +1,4 @@
-"""Command: how cargo-mutants is called, where cargo is, and what their failures say."""
+"""Command: how cargo-mutants is called, where cargo is, and the errors for their failures."""
 
 from __future__ import annotations
 
@@ -55,19 +55,19 @@ class Command:
         return Path(os.fsdecode(found[0])).parent
 
     def failure(self, tree: ProcessTree) -> ToolError:
-        """What to say when it has ended with an exit code that is no result."""
-        said = tree.errors.partition("Stack backtrace:")[0]
-        if MISSING in said:
-            return ToolError(f"cargo-mutants is not installed: run `{INSTALL}`")
-        words = " ".join(said.split())[-TAIL:] or f"exit code {tree.returncode}"
-        return ToolError(f"cargo-mutants can't work on {self.root}: {words}; mend that, or try `cargo mutants --list`")
+        """The error for an exit code that is no result."""
+        printed = tree.errors.partition("Stack backtrace:")[0]
+        if MISSING in printed:
+            return ToolError("cargo-mutants is not installed", f"run `{INSTALL}`")
+        reason = " ".join(printed.split())[-TAIL:] or tree.outcome
+        return ToolError(f"cargo-mutants can't work on {self.root}: {reason}", "fix what `cargo mutants --list` prints")
 
 
 def cargo() -> str:
     """The program, also where an editor's PATH doesn't lead; raises `ToolError`."""
     found = shutil.which("cargo", path=search_path())
     if found is None:
-        raise ToolError("there is no cargo on PATH, nor in ~/.cargo/bin: install Rust from https://rustup.rs")
+        raise ToolError("there is no cargo on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
     return found
 
 
