@@ -90,7 +90,7 @@ class CargoMutants:
             yield Finding(True, "cargo-mutants", " ".join(versions))
             yield Finding(True, "mutants", f"{len(await self._listing.mutants())} in {self._project.root}")
         except BridgeError as error:
-            yield Finding(False, "cargo-mutants", error.problem, error.remedy)
+            yield Finding.of_error("cargo-mutants", error)
 
     async def aclose(self) -> None:
         """Give back the directories for builds; no process outlives its request."""

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import shutil
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import ClassVar, Self
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status
+from msp_bridge.concurrency import in_thread
 from msp_bridge.counts import counted
 
-from .discovery import Discovery
-from .places import Places
-from .run import Run
-from .tool import Tool, tools_of
+from .run import Place, Places, Run
+from .settings import Tool, tools_of
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
 
@@ -28,13 +29,82 @@ files = ["src/**/*.php"]
 discover = ["vendor/bin/infection", "--dry-run", "--filter={files:,}", "--logger-html={report}"]
 test = ["vendor/bin/infection", "--threads={jobs}", "--filter={files:,}", "--logger-html={report}"]
 """
+Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
+
+
+@frozen
+class Handle:
+    """What testing needs of a mutant."""
+
+    digest: str | None  # of the file that the tool read
+    id: str  # the tool's own; "" where it has none
+
+
+class Discovery:
+    """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
+
+    def __init__(self, project: Project, places: Places, tool: Tool) -> None:
+        self._project, self._places, self._tool = project, places, tool
+        self._known: Known = {}
+        self._turn = asyncio.Lock()
+
+    async def mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
+        """The mutants of each of `files` that is still there, in the report's order; raises `ToolError`."""
+        async with self._turn:
+            return await self._mutants(files)
+
+    async def _mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
+        root, tool = self._project.root, self._tool
+        states = await in_thread(_states, root, files)
+        unknown = [path for path in files if path not in self._known or self._known[path][0] != states[path]]
+        if unknown and not tool.discover.names("files"):  # it lists all files at once
+            unknown = await in_thread(tool.listed, root)
+            states |= await in_thread(_states, root, unknown)
+        if unknown:
+            found: dict[str, list[Mutant]] = {path: [] for path in unknown}
+            for mutant in await self._report(unknown):
+                if mutant.path in found:
+                    found[mutant.path].append(mutant)
+            self._known |= {path: (states[path], tuple(mutants)) for path, mutants in found.items()}
+        current = (path for path in files if path in self._known and self._known[path][0] == states[path])
+        return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile
+
+    async def _report(self, files: Sequence[str]) -> list[Mutant]:
+        run = Run(self._project, self._tool, self._tool.discover, files)
+        last: list[Mutant] = []
+        async with self._places.lease(copy=self._tool.writes) as place:
+            digests = await in_thread(_digests, place, files)
+            async with contextlib.aclosing(run.reports(place)) as reports:
+                async for report, _ in reports:
+                    last = list(report)
+        return [evolve(mutant, handle=Handle(digests.get(mutant.path), mutant.handle)) for mutant in last]
+
+
+def _digests(place: Place, files: Sequence[str]) -> dict[str, str | None]:
+    return {path: reading.digest(place.root / path) for path in files}
+
+
+def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
+    """What names the content of each file together with the files at the top, where tools have their configuration."""
+    top = blake2b()
+    with os.scandir(root) as entries:
+        for entry in sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name):
+            status = entry.stat()
+            top.update(f"{entry.name}\0{status.st_mtime_ns}\0{status.st_size}\0".encode("utf-8", "surrogatepass"))
+    states = {}
+    for path in files:
+        state = top.copy()
+        with contextlib.suppress(FileNotFoundError):
+            state.update((root / path).read_bytes())
+        states[path] = state.digest()
+    return states
 
 
 class Generic:
     """The tools of `[tool.msp-bridge.generic.NAME]`. A file belongs to the first of them that mutates it.
 
     A tool runs once for each request, on the files that the request is about, and is ended with it. Tools that write
-    into the project run in a private copy, which is what the bridge supposes of all.
+    into the project run in a private copy, which is the default.
     """
 
     name: ClassVar[str] = "generic"
@@ -65,7 +135,7 @@ class Generic:
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """What the tools' `discover` commands report."""
         for tool in self._tools:
-            listed = await asyncio.to_thread(tool.listed, self._project.root)
+            listed = await in_thread(tool.listed, self._project.root)
             files = [path for path in listed if scope.covers(path) and self._tool_of(path) is tool]
             if files:
                 for mutants in (await self._discoveries[tool.name].mutants(files)).values():
@@ -84,21 +154,26 @@ class Generic:
         if not due:
             return
         async with self._places.lease(copy=tool.writes) as place:
-            due = dict.fromkeys(await asyncio.to_thread(_unchanged, place.root, due))
-            if not due:
+            present = await in_thread(_as_discovered, place, list(due))
+            if not present:
                 return
-            files = list(dict.fromkeys(mutant.path for mutant in due))
-            run = Run(tool, tool.test, files, _ranges(due), self._project.jobs, self._project.root)
+            files = list(dict.fromkeys(mutant.path for mutant in present))
+            ids = [mutant.handle.id for mutant in present if mutant.handle.id]
+            run = Run(self._project, tool, tool.test, files, _ranges(present), ids)
+            due = dict.fromkeys(present)
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, last in reports:
                     found = [mutant for mutant in due if mutant in report]
                     if not tool.writes:  # it reads the project itself, which may have changed meanwhile
-                        found = await asyncio.to_thread(_unchanged, place.root, found)
+                        found = await in_thread(_as_discovered, place, found)
                     for mutant in found:
                         result = report[mutant]
                         if last or result.status not in UNDECIDED:
                             del due[mutant]
                             yield _decided(evolve(result, mutant=mutant), tool)
+            lost = await in_thread(_as_discovered, place, list(due))
+        for mutant in lost:
+            yield Result(mutant, Status.IGNORED, status_reason=f"the report of {tool.name} has no such mutant")
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Each tool's programs and files, and where it runs."""
@@ -124,16 +199,12 @@ class Generic:
         return shutil.which(str(self._project.root / program) if "/" in program else program)
 
 
-def _unchanged(root: Path, mutants: Iterable[Mutant]) -> list[Mutant]:
-    """Those whose files have the content that they were discovered in."""
-    digests: dict[str, str | None] = {}
-    for mutant in mutants:
-        if mutant.path not in digests:
-            digests[mutant.path] = reading.digest(root / mutant.path)
-    return [mutant for mutant in mutants if mutant.handle == digests[mutant.path]]
+def _as_discovered(place: Place, mutants: Sequence[Mutant]) -> list[Mutant]:
+    digests = _digests(place, list({mutant.path for mutant in mutants}))
+    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
 
-def _ranges(mutants: Iterable[Mutant]) -> list[str]:
+def _ranges(mutants: Sequence[Mutant]) -> list[str]:
     places = ((mutant.path, mutant.location) for mutant in mutants)
     return list(dict.fromkeys(f"{path}:{place.start.line}-{place.end.line}" for path, place in places))
 

@@ -1,4 +1,4 @@
-"""Report: a mutation-testing-report-schema report, read as strictly as its many writers allow. Pure: no disk.
+"""Report: a mutation-testing-report-schema report, read as strictly as its many writers allow, and the files it means.
 
 https://github.com/stryker-mutator/mutation-testing-elements/tree/master/packages/report-schema
 """
@@ -6,9 +6,14 @@ https://github.com/stryker-mutator/mutation-testing-elements/tree/master/package
 from __future__ import annotations
 
 import json
+import os
+import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from attrs import frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 from msp_bridge.source import utf16_length
@@ -72,7 +77,7 @@ def _results(path: str, source: str, file: Mapping[str, Any], tests: Mapping[str
 
 
 def _mutant(path: str, lines: list[str], fields: Mapping[str, Any]) -> Mutant:
-    """Where the tool doesn't tell the replacement, its words stand there, as in the standard viewer.
+    """Where the report lacks the replacement, the description stands there, as in the standard viewer.
 
     They also join the mutator's name then, for two mutants at one place must not be taken for one.
     """
@@ -87,6 +92,7 @@ def _mutant(path: str, lines: list[str], fields: Mapping[str, Any]) -> Mutant:
         Location(start, max(start, end)),
         replacement if replacement is not None else description or mutator,
         description,
+        handle=str(fields.get("id", "")),
     )
 
 
@@ -145,3 +151,53 @@ def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{what} is no object")
     return value
+
+
+@frozen
+class Paths:
+    """The files that one tool mutates."""
+
+    ran_in: Path  # the project, or its private copy
+    root: Path
+    files: Sequence[str]
+
+    def locate(self, key: str, source: str) -> str | None:
+        """The file's path from the root; None when it is none of the tool's.
+
+        A key is absolute, relative to the root, or, as Infection writes it, relative to whatever directory the files of
+        the report have in common: then the file is the one whose path ends so. PIT's plugin puts a package's name
+        before the file's: then only that counts. Where several files fit, it is the one whose text is `source`.
+        """
+        path = self._relative(key)
+        if path is None:
+            return None
+        if path in self.files and (not source or self._has(path, source)):
+            return path
+        for end in (path, posixpath.basename(path)):
+            fitting = [file for file in self.files if file.endswith(f"/{end}")]
+            if len(fitting) > 1 or end != path:
+                fitting = [file for file in fitting if self._has(file, source)]
+            if len(fitting) == 1:
+                return fitting[0]
+        return path if path in self.files else None
+
+    def _relative(self, key: str) -> str | None:
+        if not os.path.isabs(key):
+            return posixpath.normpath(key)
+        for base in (self.ran_in, self.root):
+            for start in (str(base), os.path.realpath(base)):
+                for path in (os.path.normpath(key), os.path.realpath(key)):
+                    if path.startswith(start + os.sep):
+                        return path[len(start) + 1 :].replace(os.sep, "/")
+        return None
+
+    def _has(self, path: str, source: str) -> bool:
+        try:
+            text = (self.ran_in / path).read_bytes().decode("utf-8-sig", "replace")
+        except OSError:
+            return False
+        return _plain(text) == _plain(source.removeprefix("\ufeff"))
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip("\n")

@@ -1,4 +1,4 @@
-"""Run: one run of a tool's command, and the reports that it writes meanwhile."""
+"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile."""
 
 from __future__ import annotations
 
@@ -8,54 +8,85 @@ import errno
 import glob
 import os
 import shlex
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field, frozen
 
-from msp_bridge.adapter import Mutant, Result, ToolError
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.adapter import Mutant, Project, Result, ToolError
+from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.processes import ProcessTree
+from msp_bridge.toolkit import Sandbox, SandboxPool
 
-from .command import Command, filled
-from .paths import Paths
-from .places import Place
-from .report import read_report
-from .tool import Tool
+from .report import Paths, read_report
+from .settings import Command, Tool, filled
 
-CALM = 0.25  # s between two looks at a report that may be growing
-TAIL = 600  # characters of output in an error message
+LOOK_EVERY_S = 0.25  # at a report that may be growing
+SHOWN = 600  # characters of output in an error message: the first and the last ones
 Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
+
+
+@frozen
+class Place:
+    """Where one run happens."""
+
+    root: Path  # of the project, or of its private copy
+    directory: Path  # private, outside the project, and empty when the run begins
+
+
+class Places:
+    """Each belongs to one run at a time, whichever bridge runs it."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(partial(Sandbox.claim, project.cache, project.root))
+
+    @contextlib.asynccontextmanager
+    async def lease(self, *, copy: bool) -> AsyncIterator[Place]:
+        """A place; with `copy`, one with a copy of the project as it is now. Raises `ToolError` for want of room."""
+        async with self._copies.lease() as warm:
+            directory = warm.sandbox.path.parent / "report"
+            await in_thread(_make_empty, directory)
+            if copy:
+                await warm.refresh()
+            yield Place(warm.sandbox.path if copy else self._project.root, directory)
+
+    async def aclose(self) -> None:
+        """Let other bridges have them."""
+        await self._copies.aclose()
 
 
 @frozen
 class Run:
     """What is to be run: a command of `tool`, on some of its files."""
 
+    project: Project
     tool: Tool
     command: Command
     files: Sequence[str]
-    ranges: Sequence[str]  # path:first line-last line
-    jobs: int
-    root: Path  # the user's project
+    ranges: Sequence[str] = ()  # path:first line-last line
+    ids: Sequence[str] = ()  # the tool's own, of the mutants
 
     async def reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         """Each complete report as it appears, and whether it is the last: the tool has ended by itself then.
 
         Closing it ends the tool. Raises `ToolError` when the tool ends without a report.
         """
-        listed = await asyncio.to_thread(self.tool.listed, self.root)
-        appearing = _Appearing(self._pattern(place), Paths(place.root, self.root, listed))
-        argv, said = self._argv(place), bytearray()
+        listed = await in_thread(self.tool.listed, self.project.root)
+        appearing = _Appearing(self._pattern(place), Paths(place.root, self.project.root, listed))
+        argv, said = self._argv(place), Output()
         async with self._running(argv, place) as tree:
             async with contextlib.aclosing(_looks(tree, said)) as looks:
                 async for _ in looks:
-                    report = await asyncio.to_thread(appearing.changed)
+                    report = await in_thread(appearing.changed)
                     if report is not None:
                         yield report, False
             code = await tree.exited()
             try:
-                report = await asyncio.to_thread(appearing.last)
+                report = await in_thread(appearing.last)
             except (OSError, ValueError) as error:
                 raise self._failure(argv, code, f"its report can't be read: {error}", tree, said) from error
             if report is None:
@@ -65,12 +96,11 @@ class Run:
             yield report, True
 
     def _argv(self, place: Place) -> list[str]:
-        words = self.command.words(
-            {**_values(place), "jobs": str(self.jobs), "files": self.files, "ranges": self.ranges}
-        )
+        lists = {"files": self.files, "ranges": self.ranges, "ids": self.ids}
+        words = self.command.words({**self._values(place), "jobs": str(self.project.jobs), **lists})
         program = Path(words[0])
         if "/" in words[0] and not program.is_absolute():  # environments are no part of a copy
-            words[0] = str((place.root if (place.root / program).exists() else self.root) / program)
+            words[0] = str((place.root if (place.root / program).exists() else self.project.root) / program)
         return words
 
     @contextlib.asynccontextmanager
@@ -81,8 +111,8 @@ class Run:
             if error.errno != errno.E2BIG:
                 raise
             raise ToolError(
-                f"{self.tool.name}: {len(self.files)} files are too many for one command: leave {{files}} and "
-                "{ranges} out of it, so that it is about all files, or ask for fewer files"
+                f"{self.tool.name}: {len(self.files)} files are too many for one command",
+                "leave {files}, {ranges} and {ids} out of it, so that it is about all files, or select fewer files",
             ) from error
         try:
             yield tree
@@ -90,17 +120,44 @@ class Run:
             await tree.end()
 
     def _pattern(self, place: Place) -> str:
-        escaped = {name: glob.escape(value) for name, value in _values(place).items()}
+        escaped = {name: glob.escape(value) for name, value in self._values(place).items()}
         return os.path.join(glob.escape(str(place.root)), filled(self.tool.report, escaped))
 
-    def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: bytearray) -> ToolError:
-        tail = (tree.errors.strip() or said.decode("utf-8", "replace").strip())[-TAIL:] or "it said nothing"
-        command = shlex.join([self.command.program, *argv[1:]])
-        command = command if len(command) <= TAIL else f"{command[:TAIL]} …"
+    def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: Output) -> ToolError:
+        printed = _shown(tree.errors.strip() or str(said)) or "it printed nothing"
+        command = _shown(shlex.join([self.command.program, *argv[1:]]))
         return ToolError(
-            f"{self.tool.name}: {what}; `{command}` ended with exit code {code}: {tail}; "
-            "try the command by hand, and correct it in the settings"
+            f"{self.tool.name}: {what}; `{command}` ended with exit code {code}: {printed}",
+            "run the command by hand, and correct it in the settings",
         )
+
+    def _values(self, place: Place) -> dict[str, str]:
+        python = self.project.python
+        return {
+            "root": str(place.root),
+            "directory": str(place.directory),
+            "report": str(place.directory / "report.json"),
+            "project": str(self.project.root),
+            "python": "python3" if python is None else str(python),
+        }
+
+
+@define
+class Output:
+    """The beginning and the end of what a tool printed."""
+
+    _head: bytes = b""
+    _tail: bytes = b""
+
+    def add(self, data: bytes) -> None:
+        """Keep what may be shown of it."""
+        room = 4 * SHOWN - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-4 * SHOWN :] if room < len(data) else self._tail
+
+    def __str__(self) -> str:
+        """Decoded, without white space around it."""
+        return (self._head + self._tail).decode("utf-8", "replace").strip()
 
 
 @define
@@ -136,10 +193,10 @@ class _Appearing:
         return max(fresh, key=lambda item: item[1], default=None)
 
 
-async def _looks(tree: ProcessTree, said: bytearray) -> AsyncGenerator[None, None]:
+async def _looks(tree: ProcessTree, said: Output) -> AsyncGenerator[None, None]:
     """A look every now and then, until the tool closes its stdout, whose tail goes to `said`."""
     now = asyncio.get_running_loop().time
-    reading, due = asyncio.create_task(tree.read(), name="stdout of a tool"), now() + CALM
+    reading, due = asyncio.create_task(tree.read(), name="stdout of a tool"), now() + LOOK_EVERY_S
     try:
         while True:
             await asyncio.wait([reading], timeout=max(0, due - now()))
@@ -147,18 +204,19 @@ async def _looks(tree: ProcessTree, said: bytearray) -> AsyncGenerator[None, Non
                 data = reading.result()
                 if not data:
                     return
-                said += data
-                del said[: -4 * TAIL]
+                said.add(data)
                 reading = asyncio.create_task(tree.read(), name="stdout of a tool")
-            if now() >= due:  # also when the tool says something all the time
+            if now() >= due:  # also when the tool prints all the time
                 yield
-                due = now() + CALM
+                due = now() + LOOK_EVERY_S
     finally:
         await cancel_all([reading])
 
 
-def _values(place: Place) -> dict[str, str]:
-    return {"root": str(place.root), "directory": str(place.directory), "report": str(place.directory / "report.json")}
+def _shown(text: str) -> str:
+    """The beginning, where the cause often is, and the end."""
+    half = SHOWN // 2
+    return text if len(text) <= SHOWN else f"{text[:half]} … {text[-half:]}"
 
 
 def _stamps(pattern: str) -> dict[str, Stamp]:
@@ -168,3 +226,8 @@ def _stamps(pattern: str) -> dict[str, Stamp]:
             status = os.stat(path)
             found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
     return found
+
+
+def _make_empty(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.generic.tool import Tool
+from msp_bridge.adapters.generic.settings import Tool
 from support.generic_trees import SHOP
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "generic.md").read_text("utf-8")

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.generic.paths import Paths
-from msp_bridge.adapters.generic.report import read_report
+from msp_bridge.adapters.generic.report import Paths, read_report
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 

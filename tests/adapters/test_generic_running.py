@@ -62,7 +62,7 @@ async def test_a_mutant_is_the_exact_text_of_the_mutated_file(tmp_path: Path) ->
     ]
 
 
-async def test_a_result_tells_all_that_the_report_tells(tmp_path: Path) -> None:
+async def test_a_result_has_all_that_the_report_has(tmp_path: Path) -> None:
     root = copied(tmp_path)
     async with adapter_on(root, settings(root)) as adapter:
         (mutant, *_) = await discovered(adapter, "prices/money.py")
@@ -157,7 +157,7 @@ async def test_closing_ends_a_tool_that_would_never_end(scripted: Scripted) -> N
             assert (await anext(results)).status is Status.KILLED
 
 
-async def test_only_the_mutants_that_were_asked_for_are_reported(scripted: Scripted) -> None:
+async def test_only_the_mutants_of_the_request_are_reported(scripted: Scripted) -> None:
     scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]})
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         _, second = await discovered(adapter)
@@ -186,14 +186,14 @@ async def test_a_report_counts_whatever_the_exit_code(scripted: Scripted, code: 
     [
         (
             [{"err": "no such option"}, {"exit": 2}],
-            r"there is no new report {report}; `.* exit code 2: no such option;",
+            r"there is no new report {report}; `.* exit code 2: no such option:",
         ),
-        ([{"out": "said here"}, {"exit": 1}], r"there is no new report .* exit code 1: said here;"),
-        ([], r"there is no new report .* exit code 0: it said nothing; try the command by hand"),
+        ([{"out": "said here"}, {"exit": 1}], r"there is no new report .* exit code 1: said here:"),
+        ([], r"there is no new report .* exit code 0: it printed nothing: run the command by hand"),
         ([{"write": ["{0}", "{"]}], r"its report can't be read: Expecting property name"),
         ([{"write": ["{0}", "[]"]}], r"its report can't be read: the report is no object"),
         ([{"write": ["{0}", report("Killed", "Better")]}], r"unknown status 'Better'"),
-        ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail;"),
+        ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail:"),
     ],
     ids=str,
 )
@@ -219,7 +219,7 @@ async def test_more_files_than_a_command_can_name_are_a_clear_error(scripted: Sc
     command = ["true", "{report}", "{files:,}"]
     async with adapter_on(scripted.root, scripted.table(discover=command)) as adapter:
         with pytest.raises(
-            ToolError, match=r"801 files are too many for one command: leave .files. and .ranges. out of it"
+            ToolError, match=r"801 files are too many for one command: leave .files., .ranges. and .ids. out of it"
         ):
             await discovered(adapter)
 
@@ -309,7 +309,7 @@ async def test_files_are_named_to_the_tool_and_only_those_in_question(scripted: 
     assert [run[3:] for run in scripted.runs()] == [["b.txt"], ["a.txt"]]
 
 
-async def test_the_doctor_tells_what_each_tool_lacks(scripted: Scripted) -> None:
+async def test_the_doctor_shows_what_each_tool_lacks(scripted: Scripted) -> None:
     tables = scripted.table(test=["bin/tool", "{report}"]) | {
         "other": {**scripted.table()["tool"], "files": ["*.none"], "writes": False}
     }
@@ -334,3 +334,55 @@ async def test_a_file_of_two_tools_belongs_to_the_first(scripted: Scripted) -> N
         assert len(mutants) == 2
         assert len(await results_of(adapter, mutants)) == 2
     assert len(scripted.runs()) == 2
+
+
+async def test_the_project_its_python_and_the_ids_are_placeholders(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]})
+    command = [
+        sys.executable,
+        str(TOOL),
+        str(scripted.directory),
+        "test",
+        "{report}",
+        "{ids:+}",
+        "{project}",
+        "{python}",
+    ]
+    async with adapter_on(scripted.root, scripted.table(test=command)) as adapter:
+        mutants = await discovered(adapter)
+        await results_of(adapter, mutants)
+        await results_of(adapter, mutants[1:])
+    assert [run[3:] for run in scripted.runs()[1:]] == [
+        ["0+1", str(scripted.root), "python3"],
+        ["1", str(scripted.root), "python3"],
+    ]
+
+
+async def test_a_report_without_a_known_mutant_never_loses_it(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report(files={})]})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        mutants = await discovered(adapter)
+        results = await results_of(adapter, mutants)
+        assert await discovered(adapter) == mutants
+    assert [result.mutant for result in results] == mutants
+    assert {(result.status, result.status_reason) for result in results} == {
+        (Status.IGNORED, "the report of generic.tool has no such mutant")
+    }
+
+
+async def test_an_error_shows_the_first_and_the_last_lines_of_the_output(scripted: Scripted) -> None:
+    scripted.script("test", {"out": "\n".join(["the cause", *map(str, range(10_000)), "the end"])}, {"exit": 1})
+    async with adapter_on(scripted.root, scripted.table()) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"the cause(\n|.)* … (\n|.)*the end") as raised:
+            await results_of(adapter, mutants)
+    assert len(str(raised.value)) < 2000
+
+
+async def test_a_mutant_of_a_file_that_was_edited_gets_no_result_and_no_run(scripted: Scripted) -> None:
+    cache = scripted.directory / "cache"
+    async with contextlib.aclosing(Generic(Project(scripted.root, cache, settings=scripted.table()))) as adapter:
+        mutants = await discovered(adapter)
+        (scripted.root / "a.txt").write_text("one two three\n")
+        assert await results_of(adapter, mutants) == []
+    assert len(scripted.runs()) == 1

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.generic import Generic
-from msp_bridge.adapters.generic.command import Command
-from msp_bridge.adapters.generic.tool import Tool
+from msp_bridge.adapters.generic.settings import Command, Tool
 
 from msp_bridge.adapter import ConfigurationError, Project
 
@@ -20,30 +19,52 @@ TABLE = {"files": ["src/**/*.php"], "discover": ["tool", "{report}"], "test": ["
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        (["tool"], r"must be the table of a tool: write \[generic\.tool\] with the keys files, discover and test"),
-        (TABLE | {"tests": []}, "unknown key 'tests'; did you mean 'test'?"),
-        (TABLE | {"cwd": "."}, "unknown key 'cwd'; choose from files, discover, test, report, writes"),
-        ({**TABLE, "files": "src/*.php"}, r'set files to what the tool mutates, such as files = \["src'),
-        ({**TABLE, "files": ["/src/*.php"]}, "'/src/\\*.php' in files must be relative to the project's root"),
-        ({**TABLE, "files": ["../*.php"]}, "must be relative to the project's root, without .."),
-        ({"files": ["*.php"], "test": ["tool"]}, "set discover to the command that lists the mutants without testing"),
-        ({"files": ["*.php"], "discover": ["tool", "{report}"]}, "set test to the command that tests them"),
-        (TABLE | {"test": "tool {report}"}, r"test must be a list of words, such as \[\"tool\""),
-        (TABLE | {"test": ["tool", 3]}, "test: 3 must be a word, or a list of words that belong together"),
-        (TABLE | {"test": ["tool", "{raport}"]}, r"there is no placeholder \{raport\}; choose from \{files\}, "),
-        (TABLE | {"test": ["{root}/tool"]}, r"must begin with a program, not with \{root\}/tool"),
+        (["tool"], r"is not the table of a tool: write \[generic\.tool\] with the keys files, discover and test"),
+        (TABLE | {"tests": []}, "unknown key 'tests': did you mean 'test'?"),
+        (TABLE | {"cwd": "."}, "unknown key 'cwd': choose from files, discover, test, report, writes"),
+        (
+            {**TABLE, "files": "src/*.php"},
+            r'files is missing or no list of globs: set it to what the tool mutates, such as \["src',
+        ),
+        (
+            {**TABLE, "files": ["/src/*.php"]},
+            "'/src/\\*.php' in files leads out of the project: write a path relative to the project's root",
+        ),
+        (
+            {**TABLE, "files": ["../*.php"]},
+            "leads out of the project: write a path relative to the project's root, without ..",
+        ),
+        (
+            {"files": ["*.php"], "test": ["tool"]},
+            "discover is missing: set it to the command that lists the mutants without testing",
+        ),
+        (
+            {"files": ["*.php"], "discover": ["tool", "{report}"]},
+            "test is missing: set it to the command that tests them",
+        ),
+        (TABLE | {"test": "tool {report}"}, r"test is no list of words: write it as \[\"tool\""),
+        (TABLE | {"test": ["tool", 3]}, "test: 3 is not a word: write a word, or a list of words that belong together"),
+        (TABLE | {"test": ["tool", "{raport}"]}, r"there is no placeholder \{raport\}: choose from \{files\}, "),
+        (TABLE | {"test": ["{root}/tool"]}, r"begins with \{root\}/tool: begin with a program"),
         (TABLE | {"test": ["tool", "{jobs:,}"]}, r"\{jobs\} is one value, which nothing joins: write \{jobs\}"),
-        (TABLE | {"test": ["tool", ["{files}", "{ranges}"]]}, "can't be repeated for files and ranges: use one of"),
+        (TABLE | {"test": ["tool", ["{files}", "{ranges}"]]}, "can't be repeated for two lists: use one of"),
         (TABLE | {"discover": ["tool", "{report}", "{ranges}"]}, r"replace \{ranges\} by \{files\}"),
-        (TABLE | {"test": ["tool"]}, r"test must say where the report goes: put \{report\} in it, or set `report`"),
-        (TABLE | {"report": 3}, "report must be a path or a glob"),
-        (TABLE | {"report": "/tmp/report.json"}, "must be relative to the project's root"),
+        (TABLE | {"test": ["tool"]}, r"test does not say where the report goes: put \{report\} in it, or set `report`"),
+        (TABLE | {"report": 3}, "report is no path or glob: write it as"),
+        (
+            TABLE | {"report": "/tmp/report.json"},
+            "leads out of the project: write a path relative to the project's root",
+        ),
         (TABLE | {"report": "out/*.json", "writes": False}, "is written into it: remove `writes = false`"),
-        (TABLE | {"writes": "no"}, "writes must be true or false: whether the tool writes into the project"),
+        (TABLE | {"test": ["tool", "{Report}"]}, r"\{Report\} is no placeholder: write \{report\}"),
+        (TABLE | {"test": ["tool", "{ report }"]}, r"\{ report \} is no placeholder: write \{report\}"),
+        (TABLE | {"test": ["tool", "{{report}}"]}, r"\{\{report\}\} is no placeholder: write \{report\}"),
+        (TABLE | {"report": "{jobs}/report.json"}, r"\{jobs\} in report has no value: choose from \{report\}, "),
+        (TABLE | {"writes": "no"}, "writes is neither true nor false: say whether the tool writes into the project"),
     ],
     ids=str,
 )
-def test_a_wrong_setting_is_told_with_what_to_write(tmp_path: Path, table: Any, says: str) -> None:
+def test_a_wrong_setting_is_an_error_that_says_what_to_write(tmp_path: Path, table: Any, says: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"^generic\.tool: .*{says}|^generic\.tool {says}"):
         Generic.detect(Project(tmp_path, tmp_path / "cache", settings={"tool": table}))
 

@@ -6,7 +6,7 @@ comment at the end of a mutant's line says what becomes of it, `// caught`, `// 
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
 (or "fails with kept builds"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
-{"exit": 70} fails at once. Each call adds its arguments to the file that CARGO_STAND_IN_LOG names. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
+{"exit": 70} fails at once. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
 """
 
 from __future__ import annotations
@@ -114,9 +114,6 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
 
 
 def main() -> int:
-    if log := os.environ.get("CARGO_STAND_IN_LOG"):
-        with open(log, "a") as file:
-            file.write(" ".join(sys.argv[1:]) + "\n")
     if sys.argv[1] == "locate-project":
         print(workspace_root() / "Cargo.toml")
         return 0

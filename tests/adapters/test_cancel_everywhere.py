@@ -1,0 +1,50 @@
+"""A cancel at any await of an adapter's `discover` and `test` leaves no lock, no process and no temporary directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.cargo_mutants import CargoMutants
+from msp_bridge.adapters.generic import Generic
+from support import generic_trees, rust_trees
+from support.cancelling import cancelled_everywhere
+
+from msp_bridge.adapter import Adapter, Project, Scope
+
+Make = Callable[[], Adapter]
+
+
+def cargo_mutants(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    rust_trees.stand_in(directory, monkeypatch)
+    project = Project(root=rust_trees.copied("rust_stand_in", directory), cache=directory / "cache")
+    return lambda: CargoMutants(project)
+
+
+def generic(directory: Path, _: pytest.MonkeyPatch) -> Make:
+    root = generic_trees.copied(directory)
+    tables = {"prices": generic_trees.settings(root)["prices"]}
+    project = Project(root=root, cache=directory / "cache", settings=tables)
+    return lambda: Generic(project)
+
+
+CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
+    "cargo-mutants": cargo_mutants,
+    "generic": generic,
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_a_cancel_at_any_await_leaves_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = CASES[name](tmp_path, monkeypatch)
+
+    async def work() -> None:
+        async with aclosing(make()) as adapter:
+            async with aclosing(adapter.discover(Scope())) as found:
+                mutants = [mutant async for mutant in found][:1]
+            async with aclosing(adapter.test(mutants)) as results:
+                assert [result.mutant async for result in results] == mutants
+
+    assert await cancelled_everywhere(work, tmp_path / "cache") >= 10
