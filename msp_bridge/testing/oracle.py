@@ -10,8 +10,8 @@ is used twice.
 Where Linux permits it, the copy is mounted at the project's own path (`python_engine.target.isolation`), so that
 absolute paths and editable installs mean the copy, with a process table, a network and temporary directories of its
 own. The run without a mutant decides how much of that the tests pass in: everything first, then without the network,
-then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it. What is left out of a copy
-(version control, environments, caches) is mounted or linked into it.
+then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it and an empty home directory.
+What is left out of a copy (version control, environments, caches) is mounted or linked into it.
 
 The exit codes of pytest say different things, and all but 0 are a kill for someone who looks at a CI's light, since the
 same command passed without the mutant: 1 a test failed; 2 a test module can't be collected; 3 pytest or a plug-in
@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from attrs import field, frozen
@@ -149,10 +149,16 @@ class Oracle:
             return await self._run(base, copy, kept)
 
     async def compare(
-        self, results: Sequence[Result], count: int | None = None, seed: int = 0, jobs: int = 1
+        self,
+        results: Sequence[Result],
+        count: int | None = None,
+        seed: int = 0,
+        jobs: int = 1,
+        known: MutableMapping[Mutant, Verdict] | None = None,
     ) -> Verification:
         """Judge `count` of the results again (all by default), drawn by `seed`; `jobs` at a time.
 
+        `known` takes what was judged, and spares the first judgement of what it has: for several runs on one source.
         NoCoverage is right when the mutant survives; Timeout and Killed are both detected, and not told apart.
         Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
         """
@@ -161,9 +167,13 @@ class Oracle:
             drawn = random.Random(seed).sample(drawn, count)  # noqa: S311
         turn = asyncio.Semaphore(jobs)
 
+        known = {} if known is None else known
+
         async def check(result: Result) -> tuple[list[Difference], list[Difference]]:
             async with turn:
-                verdicts = [await self.judge(result.mutant)]
+                if result.mutant not in known:
+                    known[result.mutant] = await self.judge(result.mutant)
+                verdicts = [known[result.mutant]]
                 if _agree(result, verdicts[0]):
                     return [], []
                 verdicts += [await self.judge(result.mutant) for _ in range(2)]
@@ -196,7 +206,8 @@ class Oracle:
             )
         else:
             where = copy
-            environment |= {"TMPDIR": str(scratch), "PYTHONPATH": _search_path(copy, environment)}
+            search = _search_path(copy, environment)
+            environment |= {"HOME": str(scratch), "TMPDIR": str(scratch), "PYTHONPATH": search}
             for name in kept:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 (copy / name).symlink_to(self.root / name)

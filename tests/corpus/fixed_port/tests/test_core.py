@@ -1,0 +1,21 @@
+import time
+
+import pytest
+from subject.core import ask, start
+
+PORT = 47653
+
+
+@pytest.fixture
+def server():
+    with start(PORT):
+        time.sleep(0.05)
+        yield
+
+
+def test_small(server):
+    assert ask(PORT, 2) == 3
+
+
+def test_large(server):
+    assert ask(PORT, 7) == 2

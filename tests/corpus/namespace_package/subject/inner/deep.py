@@ -1,0 +1,2 @@
+def half(number):
+    return number // 2

@@ -1,0 +1,22 @@
+import os
+import signal
+import time
+
+
+def interrupted(seconds):
+    found = []
+    before = signal.signal(signal.SIGALRM, lambda number, _: found.append(number))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    end = time.monotonic() + 1
+    while not found and time.monotonic() < end:
+        time.sleep(0.01)
+    signal.signal(signal.SIGALRM, before)
+    return len(found) + 0
+
+
+def told():
+    found = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.signal(signal.SIGTERM, before)
+    return found == [signal.SIGTERM]
