@@ -76,6 +76,7 @@ MAY = {  # what each room may import of ours, besides itself
         "reports",
         "server",
         "socket_server",
+        "testing.oracle",
         "toolkit.install",
         "workspace",
     },

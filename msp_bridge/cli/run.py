@@ -51,11 +51,21 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
     help="Only part K of N, for N jobs of a CI; `merge` joins their reports.",
 )
 @click.option("--live", is_flag=True, help="Show the report in a browser while it fills.")
+@click.option("--verify", type=click.IntRange(1), metavar="N", help="Test N random mutants again, in fresh processes.")
+@click.option("--verify-command", metavar="COMMAND", help="The tests' command for --verify.  [default: the tool's own]")
 @output_options
 @bridge_options
 @click.pass_context
 def run(
-    context: click.Context, /, paths: tuple[str, ...], since: str | None, shard: Shard | None, live: bool, **values: Any
+    context: click.Context,
+    /,
+    paths: tuple[str, ...],
+    since: str | None,
+    shard: Shard | None,
+    live: bool,
+    verify: int | None,
+    verify_command: str | None,
+    **values: Any,
 ) -> None:
     """Test mutants and show what the tests miss.
 
@@ -65,10 +75,13 @@ def run(
     With --since main, only what you have changed since you left main is tested: your commits, what is not yet
     committed, and new files.
 
-    Exit codes: 0 done; 1 the mutation score is below the threshold; 2 the command line or the configuration is wrong,
-    or a report can't be written; 3 there are no verdicts, or not of every test, because tests fail without any mutant
-    or a tool can't run; 130 interrupted. stderr has the reason. A report of a run that was interrupted has the mutants
-    that were not tested as Pending.
+    With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
+    the tests run in a fresh process. Verdicts that differ are shown.
+
+    Exit codes: 0 done; 1 the mutation score is below the threshold, or a verdict that --verify checked differs; 2 the
+    command line or the configuration is wrong, or a report can't be written; 3 there are no verdicts, or not of every
+    test, because tests fail without any mutant or a tool can't run; 130 interrupted. stderr has the reason. A report of
+    a run that was interrupted has the mutants that were not tested as Pending.
     """
     options, outputs = Options.of(values, search=True), Outputs.of(values)
     options.check()
@@ -78,7 +91,7 @@ def run(
         check_live()
     outputs = outputs.with_defaults(options)
     config = RunConfig(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
-    session = Run(options, config, live)
+    session = Run(options, config, live, verify=verify, verify_command=verify_command)
     console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
@@ -195,6 +208,8 @@ class Run:
     options: Options
     config: RunConfig
     live: bool
+    verify: int | None = None
+    verify_command: str | None = None
     discovered: bool = False
     results: dict[Mutant, Result] = field(factory=dict)
     _failures: list[BridgeError] = field(factory=list)
@@ -225,6 +240,11 @@ class Run:
             self.discovered = True
             if mutants:
                 await self._test(workspace, console)
+            if mutants and self.verify is not None:
+                from msp_bridge.cli.verification import verify_results
+
+                results = self.results.values()
+                await verify_results(workspace, options, results, self.verify, self.verify_command, console)
         if self._failures:
             raise SeveralErrors(self._failures)
 
