@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
 PROGRAMS := chromium emacs-nox fish neovim vim zsh
 LOCKS := core8 core9 core10 yarn pnpm  # of StrykerJS and what it runs with, in tests/npm
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
+INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo check test docker-test lint bench fuzz soak lock clean
 
@@ -28,7 +29,7 @@ check: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet
+	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet -W error::pytest.PytestUnraisableExceptionWarning
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
@@ -37,7 +38,7 @@ docker-check: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet
+	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet -W error::pytest.PytestUnraisableExceptionWarning
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest docker

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")  # a loaded machine is slow: that is no fault of what is tested
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script; what tests start is to heed it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -22,23 +26,26 @@ NOT_CORE = {
     "faults",
     "fuzz",
     "processes",
+    "python_engine",
     "real",
     "server",
     "soak",
     "test_conformance_suite.py",
     "test_docker.py",
-    "test_interpreter.py",
-    "test_newest_first.py",
-    "test_open_workspaces.py",
+    "test_oracle.py",
     "test_round_trip.py",
-    "test_several_projects.py",
     "test_the_written_adapter.py",
-    "test_upstream.py",
 }
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--core", action="store_true", help="only the fast tests that need no tool and start no program")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    gone = [name for name in NOT_CORE if not (TESTS / name).exists()]
+    if gone:
+        raise pytest.UsageError(f"NOT_CORE in {__file__} names what is not there: {', '.join(sorted(gone))}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

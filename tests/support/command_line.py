@@ -58,7 +58,7 @@ def wait_until(condition: Callable[[], bool], running: subprocess.Popen[Any]) ->
     """Until something is so, while the process runs."""
     end = time.monotonic() + WAIT_S
     while not condition():
-        assert running.poll() is None, "the command ended"
+        assert running.poll() is None, f"the command ended: {running.communicate()[1]}"
         assert time.monotonic() < end, "it never came to that"
         time.sleep(0.01)
 
