@@ -23,6 +23,7 @@ BENCHMARKS = {
     "whole": "A whole run",
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
+    "stryker_net": "Stryker.NET, alone and through the bridge",
 }
 
 

@@ -1,4 +1,4 @@
-"""Stryker.NET through the bridge: in a private copy, results from its real-time stream, its report as judge."""
+"""Stryker.NET through the bridge: one run of it prepares a private copy, test hosts then test each mutant."""
 
 from __future__ import annotations
 

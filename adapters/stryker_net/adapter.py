@@ -1,4 +1,4 @@
-"""StrykerNet: the adapter, which reads anew for each request what is set up in the project."""
+"""StrykerNet: the adapter."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, Finding, Mutant, Project, Result, Scope
 
-from .assumptions import BUILT, CONFIG_NAMES, INSTALL, OUTPUT, PROJECTS, SOLUTIONS, SOURCES
-from .base import bases_of, has_solution
-from .diagnosis import diagnose
-from .discovery import Discovery
-from .plan import Plan
+from .assumptions import (
+    BUILT,
+    CONFIG_NAMES,
+    ENVIRONMENT,
+    HAS_PAGE,
+    INSTALL,
+    OUTPUT,
+    PROJECTS,
+    SOLUTIONS,
+    SOURCES,
+    VERIFIED,
+)
+from .plan import Plan, bases_of, has_solution
+from .preparation import Preparation
 from .testing import Testing
+from .vstest import sdk_version
 
 OUTPUT_DIRS = {*BUILT, OUTPUT}
 
 
 class StrykerNet:
-    """Stryker.NET on one project, in private copies, for it writes into the tree that it tests.
+    """Stryker.NET on one project, in a private copy, for it writes into the tree that it tests.
 
-    It is driven by its own mutation server if it has one, else by its command line.
-
-    Back-pressure: Stryker.NET itself decides when it starts which mutant, so it runs ahead of who asks. A newer request
-    ends an older one's run, which goes on with the mutants that are left.
+    One run of it prepares the copy for each state of the project; mutants are then tested by test hosts.
     """
 
     name: ClassVar[str] = "stryker-net"
@@ -33,8 +40,8 @@ class StrykerNet:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._discovery = Discovery(project)
-        self._testing = Testing(project)
+        self._preparation = Preparation(project)
+        self._testing = Testing(project, self._preparation)
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -61,8 +68,8 @@ class StrykerNet:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""
         if not self._may_find(scope):
             return
-        found = await self._discovery.mutants(Plan.make(self._project))
-        for path, mutants in found.files.items():
+        prepared = await self._preparation.current()
+        for path, mutants in prepared.listed.items():
             if scope.covers(path) and self.claims(path):
                 for mutant in mutants:
                     yield mutant
@@ -71,22 +78,37 @@ class StrykerNet:
         """See `Adapter.test`."""
         if not mutants:
             return
-        plan = Plan.make(self._project)
-        found = await self._discovery.mutants(plan)
-        async with contextlib.aclosing(self._testing.test(plan, found, mutants)) as results:
+        async with contextlib.aclosing(self._testing.test(mutants)) as results:
             async for result in results:
                 yield result
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """See `Adapter.diagnose`."""
-        async with contextlib.aclosing(diagnose(self._project)) as findings:
-            async for finding in findings:
-                yield finding
+        """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""
+        try:
+            plan = Plan.make(self._project)
+            for base in plan.bases:
+                plan.check(base)
+        except BridgeError as error:
+            yield Finding(False, "stryker-net", error.problem, error.remedy)
+            return
+        yield Finding(True, "stryker-net", f"`{plan.installation}`; verified with {VERIFIED}")
+        for base in plan.bases:
+            config = f"with {base.config}" if base.config else "without a configuration"
+            yield Finding(True, "configuration", f"in {self._project.root / base.directory}, {config}")
+        try:
+            yield Finding(True, ".NET SDK", await sdk_version(self._project.root, ENVIRONMENT))
+        except BridgeError as error:
+            yield Finding(False, ".NET SDK", error.problem, error.remedy)
+        if plan.uses_hosts and HAS_PAGE:
+            platforms = {"Microsoft.Testing.Platform" if plan.uses_platform(base) else "VSTest" for base in plan.bases}
+            yield Finding(True, "tests", f"run in test hosts of {' and '.join(sorted(platforms))}")
+        else:
+            why = "as `engine` says" if HAS_PAGE else "its page would open a browser on this system"
+            yield Finding(True, "tests", f"are run by Stryker.NET itself: {why}. Results come at the end of a run")
 
     async def aclose(self) -> None:
-        """End the servers, and let others have the copies. Without servers, nothing runs between requests."""
-        await self._testing.aclose()
-        await self._discovery.aclose()
+        """End every process, and let others have the copy."""
+        await self._preparation.aclose()
 
     def _may_find(self, scope: Scope) -> bool:
         """Whether it is worth a build: a scope of files that aren't there has no mutants."""

@@ -1,20 +1,39 @@
-"""Plan: what one request is to run and where, from the project's files as they are now."""
+"""Plan: where Stryker.NET is to be run, found by what is set up in the project, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 
-from .assumptions import SERVE, arguments
-from .base import Base, bases_of, leads_outside, local_tool
-from .configuration import Configuration
-from .copy import PrivateCopy
-from .installation import Installation, check_settings
+from .assumptions import BUILT, CONFIG_NAMES, MANIFESTS, OUTPUT, PACKAGE, PROJECTS, SOLUTIONS
+from .setup import Configuration, Installation, check_settings, could_be_ours, global_tool
+
+DEPTH = 4  # directories below the root in which test projects have their configuration: src/tests/Unit/Shop.Tests
+LOOKS = 2000  # directories in which we look for them, nearest first
+REFERENCE = re.compile(r"<ProjectReference\b[^>]*\bInclude\s*=\s*[\"']([^\"']+)[\"']", re.IGNORECASE)
+CONFIGURED = re.compile(r"\b(?:solution|test-projects)[\"']?\s*:[\s\[\"'-]*(\.\.[^\"'\s,\]]*)")  # in JSON and in YAML
+LISTED = re.compile(r"[\"']([^\"']+\.(?:cs|fs)proj)[\"']", re.IGNORECASE)  # in a solution, of either format
+TEST_PROJECT = re.compile(r"Microsoft\.NET\.Test\.Sdk|<IsTestProject>\s*true", re.IGNORECASE)
+PLATFORM = re.compile(r"xunit\.v3|TUnit|TestingPlatform|EnableMSTestRunner|EnableNUnitRunner", re.IGNORECASE)
+TEST_FRAMEWORK = re.compile(r"xunit|nunit|mstest|TUnit", re.IGNORECASE)
+SKIPPED = frozenset({*BUILT, OUTPUT, "node_modules", "packages", "TestResults", "artifacts"})
+
+
+@frozen
+class Base:
+    """`directory` is relative to the root: "" or "tests/Shop.Tests/"."""
+
+    directory: str
+    config: Path | None  # absolute, in the user's tree
 
 
 @frozen
@@ -32,16 +51,27 @@ class Plan:
         check_settings(project.settings)
         bases = bases_of(project)
         if not bases:
-            raise ConfigurationError(f"Stryker.NET is not set up in {project.root}: `msp-bridge doctor` says how")
+            raise ConfigurationError(f"Stryker.NET is not set up in {project.root}", "`msp-bridge doctor` says how")
         installation = Installation.find(project, local_tool(project.root / bases[0].directory))
         read = {base.directory: Configuration.read(base.config) for base in bases if base.config is not None}
         return cls(project, installation, bases, read)
 
     @property
     def key(self) -> str:
-        """Changes when other mutants may come of the same files. The configurations are files of the project."""
+        """Changes when other mutants may come of the same files. Most configurations are files of the project."""
         named = "" if self.project.config_file is None else repr(sorted(self.configurations.items()))
-        return f"{self.installation} {self.installation.stamp} {[base.directory for base in self.bases]} {named}"
+        bases = [base.directory for base in self.bases]
+        return f"{self.installation} {self.installation.stamp} {self.uses_hosts} {bases} {named}"
+
+    @property
+    def uses_hosts(self) -> bool:
+        """Whether mutants may be tested in test hosts of our own."""
+        return bool(self.project.settings.get("engine", "auto") != "tool")
+
+    def uses_platform(self, base: Base) -> bool:
+        """Whether the tests run on Microsoft.Testing.Platform, not on VSTest: it is the user's choice for the tool."""
+        configuration = self.configuration(base)
+        return self.installation.uses_platform or (configuration is not None and configuration.uses_platform)
 
     def configuration(self, base: Base) -> Configuration | None:
         """None when there is none."""
@@ -52,31 +82,167 @@ class Plan:
         root = self.project.root
         reference = leads_outside(root / base.directory, root)
         if reference is not None:
-            raise ConfigurationError(
-                f"the tests in {root / base.directory} need {reference}, which lies outside of {root}: "
-                "open the directory that holds both"
-            )
+            problem = f"the tests in {root / base.directory} need {reference}, which lies outside of {root}"
+            raise ConfigurationError(problem, "open the directory that holds both")
 
-    def command(
-        self, base: Base, copy: PrivateCopy, output: Path, patterns: Sequence[str], *, live: bool
-    ) -> tuple[str, ...]:
-        """The whole command line."""
-        config = self._config(base, copy)
-        return (*self.installation.command, *arguments(output, patterns, self.project.jobs, config, live=live))
-
-    def server(self, base: Base, copy: PrivateCopy) -> tuple[str, ...]:
-        """The command line of the tool's own server."""
-        options = arguments(copy.home / "output", (), self.project.jobs, self._config(base, copy), live=False)
-        return (*self.installation.command, *SERVE, "--", *options)
-
-    def _config(self, base: Base, copy: PrivateCopy) -> Path | None:
-        """The file to name: None where Stryker.NET finds it by itself."""
+    def config(self, base: Base, home: Path) -> Path | None:
+        """The configuration to name: None where Stryker.NET finds it by itself. `home` is for one that is adapted."""
         configuration = self.configuration(base)
         if configuration is None:
             return None
         text = configuration.for_copy()
         if text is not None:
-            file = copy.home / "stryker-config.json"
+            file = home / "stryker-config.json"
             file.write_text(text, encoding="utf-8")
             return file
         return configuration.file if self.project.config_file is not None else None
+
+
+def bases_of(project: Project) -> tuple[Base, ...]:
+    """Where Stryker.NET is to be run; empty when it isn't set up in the project. Reads files only."""
+    root, named = project.root, project.config_file
+    if named is not None:
+        meant = could_be_ours(named) and not (project.nested and not named.is_relative_to(root))
+        return (_named(root, named),) if meant else ()
+    here = _config_in(root)
+    if here is not None and not (project.nested and leads_outside(root, root)):
+        return (Base("", here),)
+    if project.nested:
+        own = any((root / name).is_file() and _names_tool(root / name) for name in MANIFESTS)
+        return (Base("", None),) if own and has_solution(root) else ()
+    below = tuple(_below(root))
+    if below:
+        return below
+    if _any(root, (*SOLUTIONS, *PROJECTS)) and (
+        local_tool(root) is not None or (global_tool() is not None and _has_tests(root))
+    ):
+        return (Base("", None),)
+    return ()
+
+
+def local_tool(directory: Path) -> Path | None:
+    """The tool manifest at or above `directory` that names the tool."""
+    for place in (directory, *directory.parents):
+        for name in MANIFESTS:
+            if (place / name).is_file():
+                if _names_tool(place / name):
+                    return place / name
+                if _is_root(place / name):
+                    return None
+    return None
+
+
+def has_solution(directory: Path) -> bool:
+    """Whether there is one in `directory`."""
+    return _any(directory, SOLUTIONS)
+
+
+def leads_outside(directory: Path, root: Path) -> str | None:
+    """A path that the projects in `directory`, or Stryker.NET's configuration there, need from outside of `root`."""
+    needed = [path for file in _matching(directory, PROJECTS) for path in REFERENCE.findall(_text(file))]
+    config = _config_in(directory)
+    if config is not None:
+        needed += CONFIGURED.findall(_text(config))
+    for path in needed:
+        target = os.path.normpath(directory / path.replace("\\", "/"))
+        if "$(" not in path and not Path(target).is_relative_to(root):
+            return str(path)
+    return None
+
+
+def needs_platform(directory: Path) -> bool:
+    """Whether there are tests in or below `directory` that may need Microsoft.Testing.Platform."""
+    return any(
+        PLATFORM.search(_text(file))
+        for place in projects_in(directory)
+        for file in _matching(directory / place, PROJECTS)
+    )
+
+
+def projects_in(root: Path) -> dict[str, bool]:
+    """The directories (relative, with `/` at the end, "" for the root) that hold a project, and whether it tests."""
+    found = {}
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if not _is_skipped(name))
+        projects = [_text(Path(directory, file)) for file in files if file.endswith((".csproj", ".fsproj", ".vbproj"))]
+        if projects:
+            relative = os.path.relpath(directory, root).replace(os.sep, "/")
+            found["" if relative == "." else f"{relative}/"] = all(map(TEST_PROJECT.search, projects))
+    return found
+
+
+def _named(root: Path, config: Path) -> Base:
+    """A file of the usual name is meant for its own directory, any other for the root."""
+    if config.name in CONFIG_NAMES and config.parent != root and config.parent.is_relative_to(root):
+        return Base(f"{config.parent.relative_to(root).as_posix()}/", config)
+    return Base("", config)
+
+
+def _below(root: Path) -> Iterator[Base]:
+    """The test projects with a configuration of their own, whose mutants lie outside of their directory."""
+    pending = deque([("", 0)])
+    for _ in range(LOOKS):
+        if not pending:
+            return
+        directory, depth = pending.popleft()
+        config = _config_in(root / directory) if directory else None
+        if config is not None and leads_outside(root / directory, root / directory):
+            yield Base(directory, config)
+        if depth < DEPTH:
+            pending.extend((f"{directory}{name}/", depth + 1) for name in _directories(root / directory))
+
+
+def _directories(directory: Path) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not _is_skipped(e.name))
+    except OSError:
+        return []
+
+
+def _is_skipped(name: str) -> bool:
+    return name.startswith(".") or name in SKIPPED
+
+
+def _config_in(directory: Path) -> Path | None:
+    return next((directory / name for name in CONFIG_NAMES if (directory / name).is_file()), None)
+
+
+def _has_tests(root: Path) -> bool:
+    """Whether a project in the root, or of a solution in it, is one of tests."""
+    files = _matching(root, PROJECTS)
+    for solution in _matching(root, SOLUTIONS):
+        files += [root / path.replace("\\", "/") for path in LISTED.findall(_text(solution))]
+    return any(TEST_PROJECT.search(text) or TEST_FRAMEWORK.search(text) for text in map(_text, files))
+
+
+def _names_tool(manifest: Path) -> bool:
+    tools = _manifest(manifest).get("tools")
+    return isinstance(tools, dict) and any(name.lower() == PACKAGE for name in tools)
+
+
+def _is_root(manifest: Path) -> bool:
+    return _manifest(manifest).get("isRoot") is True
+
+
+def _manifest(file: Path) -> dict[str, object]:
+    try:
+        content = reading.json_value(file)
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _any(directory: Path, patterns: Iterable[str]) -> bool:
+    return bool(_matching(directory, patterns))
+
+
+def _matching(directory: Path, patterns: Iterable[str]) -> list[Path]:
+    return sorted(file for pattern in patterns for file in directory.glob(pattern) if file.is_file())
+
+
+def _text(file: Path) -> str:
+    try:
+        return reading.text(file, errors="replace")
+    except OSError:
+        return ""

@@ -1,27 +1,48 @@
-"""Report: Stryker.NET's report, and the mutants and results that it tells of."""
+"""Report: the mutants and results in a report of Stryker.NET, and the way from its positions to the protocol's."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from attrs import evolve, frozen
+from attrs import field, frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
+from msp_bridge.source import BOM, SourceText, utf16_length
 
-from .assumptions import FILE_FILTERED
-from .patterns import handle
-from .text import ToolText
+from .assumptions import BLOCK_COVERED, FILTERED, LINE_ENDS
 
 log = logging.getLogger(__name__)
 
-Entry = Mapping[str, Any]  # a mutant, as the report or an event has it
+BREAK = re.compile(LINE_ENDS)
+
+
+@frozen
+class Entry:
+    """One mutant of a report, and what is said of it."""
+
+    mutant: Mutant
+    id: int
+    status: Status
+    reason: str | None
+    covered_by: tuple[str, ...]  # ids of tests
+    static: bool
+    result: Result  # with the names of tests
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the user doesn't want to see it."""
+        return self.status is Status.IGNORED and self.reason != BLOCK_COVERED
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is to be tested."""
+        return self.status is Status.PENDING
 
 
 @frozen
@@ -29,16 +50,7 @@ class Report:
     """`root` is the directory that its absolute paths are made relative to."""
 
     root: Path
-    content: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, file: Path, root: Path) -> Self:
-        """Raises `ToolError` when it isn't a report."""
-        try:
-            content = json.loads(file.read_bytes().decode("utf-8-sig"))
-        except (OSError, ValueError) as error:
-            raise ToolError(f"Stryker.NET wrote a report that can't be read ({error}): run it again") from error
-        return cls.of(content, root)
+    content: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def of(cls, content: Any, root: Path) -> Self:
@@ -48,28 +60,31 @@ class Report:
             isinstance(file, dict) and isinstance(file.get("mutants"), list) for file in files.values()
         ):
             raise ToolError(
-                "Stryker.NET wrote a report of an unknown shape: tell its version in an issue of msp-bridge"
+                "Stryker.NET wrote a report of an unknown shape", "open an issue of msp-bridge with the tool's version"
             )
         return cls(root, content)
 
-    async def mutants(self, base: str) -> list[tuple[Mutant, Entry]]:
-        """Every mutant, file by file. `base` becomes part of the handles."""
-        return await asyncio.to_thread(list, self._mutants(base))  # there may be tens of thousands
+    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[Entry]:
+        """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
-    def _mutants(self, base: str) -> Iterator[tuple[Mutant, Entry]]:
+        With `listing` the run had a filter that takes no mutant: those that it filtered are to be tested.
+        """
+        found = []
         for path, file in sorted(self._files.items()):
             text = ToolText.of(str(file.get("source", "")))
-            for entry in file["mutants"]:
-                mutant = _mutant(path, text, entry, base)
-                if mutant is not None:
-                    yield mutant, entry
+            for row in file["mutants"]:
+                entry = self._entry(path, text, row, digests.get(path), listing)
+                if entry is not None:
+                    found.append(entry)
+        return found
 
-    def filtered(self) -> frozenset[str]:
-        """The files that no pattern took: their mutants aren't listed."""
-        return frozenset(path for path, file in self._files.items() if file.get("source") == FILE_FILTERED)
+    @property
+    def paths(self) -> list[str]:
+        """Of all files, relative to the root."""
+        return sorted(self._files)
 
     @cached_property
-    def _files(self) -> dict[str, Entry]:
+    def _files(self) -> dict[str, Mapping[str, Any]]:
         found = {}
         for name, file in self.content["files"].items():
             path = os.path.relpath(name, self.root).replace(os.sep, "/")
@@ -85,62 +100,101 @@ class Report:
         files = self.content.get("testFiles") or {}
         return {str(test["id"]): str(test["name"]) for file in files.values() for test in file.get("tests") or ()}
 
-    def result(self, mutant: Mutant, entry: Entry) -> Result:
-        """What `entry` says of `mutant`, and which tests it names."""
-        covered_by, killed_by = (self._names(entry.get(name)) for name in ("coveredBy", "killedBy"))
-        return evolve(result_of(mutant, entry), covered_by=covered_by, killed_by=killed_by)
+    def _entry(
+        self, path: str, text: ToolText, row: Mapping[str, Any], digest: str | None, listing: bool
+    ) -> Entry | None:
+        """None for one at a place that the file doesn't have, as after a `#line` directive, which positions follow."""
+        try:
+            start, end = (text.offset(_position(row["location"][edge])) for edge in ("start", "end"))
+            mutant = Mutant(
+                path,
+                str(row["mutatorName"]),
+                text.location(start, end),
+                str(row.get("replacement") or ""),
+                description=row.get("description"),
+                handle=digest,
+            )
+            status, reason = _status_of(row)
+            if listing and reason == FILTERED:
+                status, reason = Status.PENDING, None
+            covered_by, killed_by = (self._names(row.get(name)) for name in ("coveredBy", "killedBy"))
+            result = Result(
+                mutant,
+                Status.RUNTIME_ERROR if status is Status.PENDING else status,
+                duration=row.get("duration"),
+                covered_by=covered_by,
+                killed_by=killed_by,
+                static=row.get("static"),
+                status_reason=reason or ("Stryker.NET did not finish testing it" if status is Status.PENDING else None),
+                tests_completed=row.get("testsCompleted"),
+            )
+            covering = tuple(map(str, row.get("coveredBy") or ()))
+            return Entry(mutant, int(row["id"]), status, reason, covering, bool(row.get("static")), result)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("a mutant of %s is left out: %s", path, error)
+            return None
 
-    def _names(self, ids: Any) -> tuple[str, ...] | None:
+    def _names(self, ids: Sequence[Any] | None) -> tuple[str, ...] | None:
         return None if ids is None else tuple(self._tests.get(str(test), str(test)) for test in ids)
 
 
-def is_pending(entry: Entry) -> bool:
-    """Whether the mutant has no result yet."""
-    return entry.get("status") == Status.PENDING.value
-
-
-def result_of(mutant: Mutant, entry: Entry) -> Result:
-    """What `entry` says of `mutant`, but for the tests."""
-    status, reason = _status_of(entry)
-    return Result(
-        mutant,
-        status,
-        duration=entry.get("duration"),
-        static=entry.get("static"),
-        status_reason=reason,
-        tests_completed=entry.get("testsCompleted"),
-    )
-
-
-def _status_of(entry: Entry) -> tuple[Status, str | None]:
+def _status_of(row: Mapping[str, Any]) -> tuple[Status, str | None]:
     """The status, and the reason for it."""
-    reason = entry.get("statusReason") or None
     try:
-        status = Status(entry.get("status"))
+        return Status(row.get("status")), row.get("statusReason") or None
     except ValueError:
-        return Status.IGNORED, f"Stryker.NET gave a status that the bridge doesn't know: {entry.get('status')}"
-    if status is Status.PENDING:
-        return Status.RUNTIME_ERROR, reason or "Stryker.NET did not finish testing it"
-    return status, reason
-
-
-def _mutant(path: str, text: ToolText, entry: Entry, base: str) -> Mutant | None:
-    """None for one at a place that the file doesn't have, as after a `#line` directive, which positions follow."""
-    try:
-        start, end = (text.offset(_position(entry["location"][edge])) for edge in ("start", "end"))
-        location: Location = text.location(start, end)
-        return Mutant(
-            path,
-            str(entry["mutatorName"]),
-            location,
-            str(entry.get("replacement") or ""),
-            description=entry.get("description"),
-            handle=handle(base, text.utf16(start), text.utf16(end)),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        log.warning("a mutant of %s is left out: %s", path, error)
-        return None
+        return Status.RUNTIME_ERROR, f"Stryker.NET gave a status that the bridge doesn't know: {row.get('status')}"
 
 
 def _position(place: Mapping[str, Any]) -> Position:
     return Position(int(place["line"]), int(place["column"]))
+
+
+@frozen
+class ToolText:
+    """The text as the report has it, without a byte order mark.
+
+    Roslyn's lines end at more characters than the protocol's; columns are 1-based UTF-16 code units in both.
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> ToolText:
+        """`text` may begin with a byte order mark."""
+        return cls(text.removeprefix(BOM))
+
+    @cached_property
+    def _source(self) -> SourceText:
+        return SourceText(self.text)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(found.end() for found in BREAK.finditer(self.text))]
+
+    def offset(self, position: Position) -> int:
+        """The offset (0-based code points) of Stryker.NET's `position`; ValueError when the text has no such place."""
+        if not 1 <= position.line <= len(self._line_starts) or position.column < 1:
+            raise ValueError(f"there is no line {position.line} with a column {position.column}")
+        start = self._line_starts[position.line - 1]
+        end = self._line_starts[position.line] if position.line < len(self._line_starts) else len(self.text)
+        line, wanted = self.text[start:end], position.column - 1
+        at = wanted if line.isascii() else _code_points(line, wanted)
+        if at > len(line):
+            raise ValueError(f"line {position.line} has no column {position.column}")
+        return start + at
+
+    def location(self, start: int, end: int) -> Location:
+        """The protocol's location of what is between two offsets."""
+        return self._source.location(start, end)
+
+
+def _code_points(line: str, units: int) -> int:
+    """How many characters of `line` take `units` code units."""
+    taken = at = 0
+    while taken < units and at < len(line):
+        taken += utf16_length(line[at])
+        at += 1
+    if taken != units:
+        raise ValueError(f"a line of {utf16_length(line)} code units has no place {units}")
+    return at

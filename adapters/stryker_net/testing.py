@@ -1,103 +1,182 @@
-"""Testing: mutants in, results out, over runs of Stryker.NET that may have to make way for newer requests."""
+"""Testing: mutants in, results out, each by a fresh test host.
+
+A mutant that ends in a time-out or with a crash is tested once more when the others of its request are done, with
+nothing beside it: another mutant may have taken the processor or the memory from it. Its tests are run without it just
+before, for the machine may be slower now than it was at the baseline: from that comes the second time-out.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from functools import partial
+from collections.abc import AsyncGenerator, Iterable, Sequence
 
-from msp_bridge.adapter import Mutant, Project, Result, ToolError
+from attrs import evolve, frozen
 
-from . import patterns, served
-from .assumptions import CAN_STREAM
-from .base import Base
-from .bench import Bench
-from .copy import PrivateCopy
-from .discovery import Found
-from .plan import Plan
-from .run import Run
-from .session import Session
-from .warm import Warm
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, Project, Result, Status
+from msp_bridge.toolkit import JobScheduler
+
+from .assumptions import TIME_FACTOR
+from .hosts import Case, HostsUnavailable, Outcome
+from .preparation import BASELINE_TIMEOUT_S, Preparation, Prepared
+from .report import Entry
 
 log = logging.getLogger(__name__)
 
+ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
+
+
+@frozen
+class Verdict:
+    """What was found out about a mutant: no result when it is no longer there; `open` when it is to be tested again."""
+
+    mutant: Mutant
+    result: Result | None = None
+    open: bool = False
+
 
 class Testing:
-    """Owns the copy that tests run in."""
+    """Tests mutants of a preparation, as `JobScheduler` has them follow each other.
+
+    Cancelling: closing a generator ends the test hosts of its mutants.
+    """
 
     __test__ = False  # pytest would take it for a test
 
-    def __init__(self, project: Project) -> None:
-        self._bench = Bench(project)
-        self._warm = Warm()
-        self._orders = itertools.count()
+    def __init__(self, project: Project, preparation: Preparation) -> None:
+        self._project, self._preparation = project, preparation
+        self._scheduler = JobScheduler(lambda: max(1, project.jobs))
 
-    async def test(self, plan: Plan, found: Found, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """See `Adapter.test`. `found` is every mutant that there is now."""
-        order = next(self._orders)
-        present = {mutant: mutant for path in {m.path for m in mutants} for mutant in found.files.get(path, ())}
-        existing = [present[mutant] for mutant in dict.fromkeys(mutants) if mutant in present]
-        for base in plan.bases:
-            due = dict.fromkeys(mutant for mutant in existing if patterns.base_of(mutant) == base.directory)
-            finished = False
-            while due and not finished:
-                work = partial(self._ask if found.served else self._run, plan, found, base, tuple(due))
-                async with self._bench.visit(order, work) as visit:
-                    async with contextlib.aclosing(visit.results()) as results:
-                        async for result in results:
-                            del due[result.mutant]
-                            yield result
-                    finished = visit.finished
-
-    async def aclose(self) -> None:
-        """End the server, and let others have the copy."""
-        await self._warm.aclose()
-        await self._bench.aclose()
-
-    async def _ask(
-        self, plan: Plan, found: Found, base: Base, due: Sequence[Mutant], copy: PrivateCopy
-    ) -> AsyncGenerator[Result, None]:
-        """`_run`, by the tool's own server."""
-        await asyncio.to_thread(copy.prepare)
-        wanted = served.Wanted.of(due, base.directory)
-        async with self._warm.server(copy, base.directory, plan.server(base, copy)) as server:
-            async with contextlib.aclosing(server.test(wanted.request)) as entries:
-                async for entry in entries:
-                    result = wanted.result(entry)
-                    if result is not None:
-                        yield result
-            if wanted.none_told and copy.content == found.content:
-                raise server.failed("it answered without a single result")
-        for mutant in wanted.left:
-            log.warning("Stryker.NET told nothing of %s:%s", mutant.path, mutant.location.start.line)
-
-    async def _run(
-        self, plan: Plan, found: Found, base: Base, due: Sequence[Mutant], copy: PrivateCopy
-    ) -> AsyncGenerator[Result, None]:
-        """Each of `due` once, unless it is no longer there."""
-        await asyncio.to_thread(copy.prepare)
-        output = await asyncio.to_thread(copy.output)
-        known = {mutant.path: len(found.files[mutant.path]) for mutant in due}
-        chosen = patterns.testing(due, known, copy.path, plan.configuration(base))
-        command = plan.command(base, copy, output, chosen, live=CAN_STREAM)
-        session = Session(base.directory, dict.fromkeys(due))
-        async with Run.of(command, copy, base.directory, output) as run:
-            if CAN_STREAM:
-                async with contextlib.aclosing(session.live(run)) as results:
-                    async for result in results:
-                        yield result
-            if session.only_others_left:
-                return
-            try:
-                report = await run.report()
-            except ToolError as error:
-                if session.due:
-                    raise
-                log.warning("every result is known, but nothing confirms them: %s", error)
-                return
-        async with contextlib.aclosing(session.final(report)) as results:
-            async for result in results:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        """See `Adapter.test`."""
+        due = await asyncio.to_thread(self._as_discovered, mutants)
+        async with self._preparation.shared() as prepared:
+            untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
+        for result in untested:
+            yield result
+        done = {result.mutant for result in untested}
+        try:
+            async with contextlib.aclosing(self._by_hosts([mutant for mutant in due if mutant not in done])) as found:
+                async for result in found:
+                    done.add(result.mutant)
+                    yield result
+        except ByTheTool as error:
+            if error.reason is not None:
+                log.warning("%s: Stryker.NET itself tests the mutants", error.reason)
+            for result in await self._by_tool([mutant for mutant in due if mutant not in done]):
                 yield result
+
+    async def _by_hosts(self, mutants: Iterable[Mutant]) -> AsyncGenerator[Result, None]:
+        again: list[Mutant] = []
+        try:
+            for items, work in ((mutants, self._first), (again, self._again)):
+                async with contextlib.aclosing(self._scheduler.run(items, work)) as verdicts:
+                    async for verdict in verdicts:
+                        if verdict.open:
+                            again.append(verdict.mutant)
+                        elif verdict.result is not None:
+                            yield verdict.result
+        finally:
+            self._preparation.end_idle()
+
+    async def _first(self, mutant: Mutant) -> Verdict:
+        async with self._preparation.shared() as prepared:
+            return await self._tested(prepared, mutant)
+
+    async def _again(self, mutant: Mutant) -> Verdict:
+        async with self._preparation.alone() as prepared:
+            return evolve(await self._tested(prepared, mutant, measure=True), open=False)
+
+    async def _tested(self, prepared: Prepared, mutant: Mutant, *, measure: bool = False) -> Verdict:
+        """Raises `ToolError`, `ByTheTool` when it can't be tested here."""
+        found = prepared.entry(mutant)
+        if found is None:
+            return Verdict(mutant)
+        if _needs_no_test(prepared, mutant):
+            return Verdict(mutant, _untested(prepared, mutant))
+        if not prepared.by_hosts:
+            raise ByTheTool(None)
+        part, entry = found
+        try:
+            baseline = await self._preparation.baseline(prepared, part)
+            cases = baseline.covering(entry)
+            if not cases:
+                return Verdict(mutant, Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static))
+            expected_s = baseline.startup_s + sum(case.seconds for case in cases)
+            if measure:
+                now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
+                expected_s = max(expected_s, now.seconds)
+            outcome = await part.hosts.run(entry.id, cases, TIME_FACTOR * expected_s + part.extra_s)
+        except HostsUnavailable as error:
+            prepared.by_hosts = False
+            raise ByTheTool(str(error)) from error
+        result = _result(mutant, entry, cases, outcome)
+        return Verdict(mutant, result, open=outcome.timed_out or outcome.fault is not None)
+
+    async def _by_tool(self, mutants: Sequence[Mutant]) -> list[Result]:
+        """The results of the tool's own run for the files of `mutants`. A newer request waits for it."""
+        results = []
+        async with self._preparation.alone() as prepared:
+            due = {mutant: found for mutant in mutants if (found := prepared.entry(mutant)) is not None}
+            for part in prepared.parts:
+                wanted = {mutant: None for mutant, (own, _) in due.items() if own is part}
+                if wanted:
+                    paths = sorted({mutant.path for mutant in wanted})
+                    entries = await self._preparation.run_tool(prepared, part, paths)
+                    results += [
+                        e.result
+                        for e in entries
+                        if e.mutant in wanted and e.mutant.handle == prepared.digests[e.mutant.path]
+                    ]
+        return results
+
+    def _as_discovered(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        """Those whose file still has the content that they were discovered in."""
+        digests = {path: reading.digest(self._project.root / path) for path in {mutant.path for mutant in mutants}}
+        return [mutant for mutant in dict.fromkeys(mutants) if digests[mutant.path] == mutant.handle]
+
+
+class ByTheTool(Exception):
+    """Mutants can't be tested in test hosts: the tool itself has to. `reason` is None when that is known already."""
+
+    def __init__(self, reason: str | None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _needs_no_test(prepared: Prepared, mutant: Mutant) -> bool:
+    found = prepared.entry(mutant)
+    return found is not None and not found[1].pending
+
+
+def _untested(prepared: Prepared, mutant: Mutant) -> Result:
+    found = prepared.entry(mutant)
+    assert found is not None
+    return evolve(found[1].result, mutant=mutant)
+
+
+def _result(mutant: Mutant, entry: Entry, cases: Sequence[Case], outcome: Outcome) -> Result:
+    covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
+    result = Result(
+        mutant,
+        Status.SURVIVED,
+        duration=round(outcome.test_seconds * 1000, 3),
+        covered_by=covered_by,
+        static=entry.static,
+        tests_completed=len(outcome.completed),
+    )
+    if outcome.failures:
+        name, message = outcome.failures[0]
+        return evolve(result, status=Status.KILLED, killed_by=(name,), status_reason=message or None)
+    if outcome.timed_out:
+        reason = f"the tests had not ended after {outcome.seconds:.1f} s"
+        return evolve(result, status=Status.TIMEOUT, status_reason=reason, duration=None, tests_completed=None)
+    if outcome.fault is not None:  # nothing but the mutant is different from the baseline
+        return evolve(result, status=Status.KILLED, status_reason=f"the test host has crashed: {outcome.fault}")
+    missing = [case.name for case in cases if case.id not in outcome.completed]
+    if missing:
+        reason = f"the test host gave no result for {len(missing)} of {len(cases)} tests, as {missing[0]}"
+        return evolve(result, status=Status.RUNTIME_ERROR, status_reason=reason)
+    return result

@@ -1,4 +1,4 @@
-"""Places: from the tool's lines and columns to the protocol's, and to .NET's offsets. Against the scripted dotnet."""
+"""Places: from the tool's lines and columns to the protocol's. Against the scripted dotnet."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msp_bridge.adapters.stryker_net import patterns
-from msp_bridge.adapters.stryker_net.text import ToolText
+from msp_bridge.adapters.stryker_net.report import ToolText
 from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet
 
-from msp_bridge.adapter import Location, Mutant, Position, Status
+from msp_bridge.adapter import Position, Status
 from msp_bridge.source import SourceText
 
 BOM = b"\xef\xbb\xbf"
@@ -36,7 +35,7 @@ def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-async def test_a_mutant_is_tested_alone_wherever_it_stands(dotnet: Scripted, tmp_path: Path, name: str) -> None:
+async def test_a_mutant_is_exact_wherever_it_stands(dotnet: Scripted, tmp_path: Path, name: str) -> None:
     root = copied("net_calc", tmp_path)
     (root / "src/Calc/Odd.cs").write_bytes(SOURCES[name])
     (root / "tests/Calc.Tests/OddTests.cs").write_text(TESTS)
@@ -47,15 +46,6 @@ async def test_a_mutant_is_tested_alone_wherever_it_stands(dotnet: Scripted, tmp
         assert source.apply(first) == source.text.replace("a + b", "a - b")
         [result] = await results_of(adapter, [second])
     assert (result.mutant, result.status) == (second, Status.SURVIVED)
-    start = len(source.text[: source.text.index("p + q")].encode("utf-16-le")) // 2
-    assert dotnet.patterns()[0] == f"**/testing-0/project/src/Calc/Odd.cs{{{start}..{start + 5}}}"
-
-
-async def test_a_file_is_named_without_offsets_when_all_of_it_is_selected(dotnet: Scripted, tmp_path: Path) -> None:
-    root = copied("net_calc", tmp_path)
-    async with adapter_on(root) as adapter:
-        await results_of(adapter, await discovered(adapter, "src/Calc/Calc.cs"))
-    assert dotnet.patterns() == ["**/testing-0/project/src/Calc/Calc.cs", "!**/Generated/*.cs"]
 
 
 async def test_names_with_special_characters_find_their_file(dotnet: Scripted, tmp_path: Path) -> None:
@@ -66,30 +56,6 @@ async def test_names_with_special_characters_find_their_file(dotnet: Scripted, t
         first, _ = await discovered(adapter, "src/Calc/Odd[1]{2}.cs")
         [result] = await results_of(adapter, [first])
     assert result.status is Status.KILLED
-
-
-async def test_mutants_of_a_file_that_has_changed_since_get_no_result(dotnet: Scripted, tmp_path: Path) -> None:
-    root = copied("net_calc", tmp_path)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "src/Calc/Calc.cs")
-    (root / "src/Calc/Calc.cs").write_text("class Calc { int f(int a, int b) => a + b; }")
-    async with adapter_on(root) as adapter:
-        assert await results_of(adapter, mutants) == []
-
-
-def test_spans_that_touch_become_one_as_the_tool_would_make_them() -> None:
-    mutants = [mutant_at(start, end) for start, end in [(10, 20), (12, 14), (20, 25), (30, 31), (31, 31)]]
-    assert patterns.testing(mutants, {}, Path("/x/y"), None) == ["**/x/y/a.cs{10..25}{30..32}"]
-
-
-def test_thousands_of_spans_are_no_argument_that_is_too_long() -> None:
-    mutants = [mutant_at(start, start + 3) for start in range(0, 50_000, 10)]
-    words = patterns.testing(mutants, {}, Path("/x/y"), None)
-    assert len(words) > 1
-    assert max(map(len, words)) < 17_000
-    assert "".join(words).count("..") == 5000
-    many = [mutant_at(start, start + 3) for start in range(0, 500_000, 10)]
-    assert patterns.testing(many, {}, Path("/x/y"), None) == ["**/x/y/a.cs"]
 
 
 @given(st.text(alphabet="ab\t \r\n\u2028\u0085\u00e9\U0001f600", max_size=40), st.data())
@@ -103,15 +69,9 @@ def test_a_place_of_the_tool_is_the_same_place_in_the_protocol(text: str, data: 
     tool = ToolText.of(text)
     assert tool.offset(position) == offset
     assert tool.location(offset, offset).start == SourceText(text).position(offset)
-    assert tool.utf16(offset) == len(text[:offset].encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize("position", [Position(3, 1), Position(1, 9), Position(0, 1), Position(2, 2)])
 def test_a_place_that_the_text_does_not_have_is_refused(position: Position) -> None:
     with pytest.raises(ValueError, match="no"):
         ToolText.of("abc\n\U0001f600").offset(position)
-
-
-def mutant_at(start: int, end: int) -> Mutant:
-    location = Location(Position(1, start + 1), Position(1, end + 1))
-    return Mutant("a.cs", "any", location, "x", handle=patterns.handle("", start, end))

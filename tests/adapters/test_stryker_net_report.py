@@ -1,17 +1,15 @@
-"""Reports and event streams in shapes that the scripted dotnet doesn't give, as the real tool's source has them."""
+"""Reports and output in shapes that the scripted dotnet doesn't give: as the real tool wrote them, and worse."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_net.configuration import Configuration
-from msp_bridge.adapters.stryker_net.events import events_of
-from msp_bridge.adapters.stryker_net.report import Report
+from msp_bridge.adapters.stryker_net.report import Entry, Report
+from msp_bridge.adapters.stryker_net.setup import Configuration
+from msp_bridge.adapters.stryker_net.tool import failure
 
 from msp_bridge.adapter import ConfigurationError, Location, Position, Status, ToolError
 
@@ -24,14 +22,14 @@ def place(line: int, start: int, end: int) -> dict[str, Any]:
     return {"start": {"line": line, "column": start}, "end": {"line": line, "column": end}}
 
 
-def report(*mutants: dict[str, Any], **files: Any) -> Report:
+def entries(*mutants: dict[str, Any], listing: bool = False, **files: Any) -> list[Entry]:
     content = {
         "schemaVersion": "2",
         "projectRoot": str(ROOT),
         "files": {f"{ROOT}/src/Zero.cs": {"language": "cs", "source": SOURCE, "mutants": list(mutants)}, **files},
         "testFiles": {"/t.cs": {"language": "cs", "tests": [{"id": KNOWN, "name": "Tests.Zero"}]}},
     }
-    return Report.of(content, ROOT)
+    return Report.of(content, ROOT).entries({"src/Zero.cs": "digest"}, listing=listing)
 
 
 def mutant(**fields: Any) -> dict[str, Any]:
@@ -47,47 +45,70 @@ def mutant(**fields: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_mutant_is_read_from_the_report() -> None:
-    one = report(mutant())
-    [(found, entry)] = await one.mutants("test/")
+def test_a_mutant_is_read_from_the_report() -> None:
+    [entry] = entries(mutant())
+    found = entry.mutant
     assert (found.path, found.mutator, found.replacement) == ("src/Zero.cs", "Equality mutation", "x != 0")
     assert found.location == Location(Position(2, 46), Position(2, 52))
-    start = SOURCE.index("x == 0") - 1
-    assert found.handle == f"test/:{start}..{start + 6}"
-    result = one.result(found, entry)
-    assert result.killed_by == ("Tests.Zero",)
-    assert result.covered_by == ("Tests.Zero", UNKNOWN)
+    assert (found.handle, entry.id, entry.covered_by) == ("digest", 7, (KNOWN, UNKNOWN))
+    assert entry.result.killed_by == ("Tests.Zero",)
+    assert entry.result.covered_by == ("Tests.Zero", UNKNOWN)
 
 
-async def test_an_event_may_have_nulls_and_no_lists() -> None:
-    one = report(mutant(status="Pending"))
-    [(found, _)] = await one.mutants("")
-    event = {"id": "7", "status": "Timeout", "statusReason": None, "static": None, "coveredBy": None, "killedBy": None}
-    result = one.result(found, event)
+def test_fields_may_be_null() -> None:
+    [entry] = entries(mutant(status="Timeout", statusReason=None, static=None, coveredBy=None, killedBy=None))
+    result = entry.result
     assert (result.status, result.static, result.covered_by, result.killed_by) == (Status.TIMEOUT, None, None, None)
+
+
+def test_a_mutant_that_the_tool_did_not_finish_has_no_verdict() -> None:
+    [entry] = entries(mutant(status="Pending"))
+    assert entry.pending
+    assert (entry.result.status, entry.result.status_reason) == (
+        Status.RUNTIME_ERROR,
+        "Stryker.NET did not finish testing it",
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "excluded"),
+    [
+        ("Removed by mutate filter", True),
+        ("Ignored via code comment.", True),
+        ("Removed by excluded mutation filter", True),
+        ("Removed by block already covered filter", False),
+    ],
+)
+def test_what_the_user_excluded_is_known_from_the_rest(reason: str, excluded: bool) -> None:
+    [entry] = entries(mutant(status="Ignored", statusReason=reason))
+    assert entry.excluded is excluded
+
+
+def test_a_run_that_only_lists_filters_what_is_to_be_tested() -> None:
+    [entry] = entries(mutant(status="Ignored", statusReason="Removed by mutate filter"), listing=True)
+    assert entry.pending
 
 
 @pytest.mark.parametrize(
     "fields",
     [{"location": place(99, 1, 2)}, {"location": place(2, 500, 501)}, {"location": None}, {"location": {"start": {}}}],
 )
-async def test_a_place_that_the_file_does_not_have_leaves_a_mutant_out(
+def test_a_place_that_the_file_does_not_have_leaves_a_mutant_out(
     fields: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert await report(mutant(**fields)).mutants("") == []
+    assert entries(mutant(**fields)) == []
     assert "a mutant of src/Zero.cs is left out" in caplog.text
 
 
-async def test_files_outside_of_the_copy_are_left_out() -> None:
+def test_files_outside_of_the_copy_are_left_out() -> None:
     elsewhere = {"/home/dev/Shared.cs": {"language": "cs", "source": SOURCE, "mutants": [mutant()]}}
-    assert [found.path for found, _ in await report(mutant(), **elsewhere).mutants("")] == ["src/Zero.cs"]
+    assert [entry.mutant.path for entry in entries(mutant(), **elsewhere)] == ["src/Zero.cs"]
 
 
-async def test_a_status_that_we_do_not_know_is_no_verdict() -> None:
-    one = report(mutant(status="Exploded"))
-    [(found, entry)] = await one.mutants("")
-    assert one.result(found, entry).status is Status.IGNORED
-    assert "Exploded" in str(one.result(found, entry).status_reason)
+def test_an_unknown_status_is_no_verdict() -> None:
+    [entry] = entries(mutant(status="Exploded"))
+    assert entry.result.status is Status.RUNTIME_ERROR
+    assert "Exploded" in str(entry.result.status_reason)
 
 
 @pytest.mark.parametrize("content", [[], {}, {"files": None}, {"files": {"a": 1}}, {"files": {"a": {"mutants": None}}}])
@@ -96,60 +117,11 @@ def test_what_is_no_report_is_refused(content: Any) -> None:
         Report.of(content, ROOT)
 
 
-async def events(*pieces: bytes, status: bytes = b"200 OK", head: bytes = b"") -> list[tuple[str, str]]:
-    """What is read of an answer that comes in `pieces`."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
-        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Type: text/event-stream\r\n" + head + b"\r\n")
-        for piece in pieces:
-            await writer.drain()
-            await asyncio.sleep(0.01)
-            writer.write(piece)
-        await writer.drain()
-        writer.close()
-
-    asked: list[bytes] = []
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with contextlib.aclosing(events_of("localhost", port)) as found:
-            got = [event async for event in found]
-    assert f"host: localhost:{port}\r\n".encode() in asked[0].lower()
-    return got
-
-
-EVENT = b'\nevent:mutant-tested\ndata:{"id":"1"}\n\n\n'
-
-
-async def test_events_are_read_in_whatever_pieces_they_come() -> None:
-    whole = EVENT + b"\nevent: finished\r\ndata: \r\n\r\n"
-    expected = [("mutant-tested", '{"id":"1"}'), ("finished", "")]
-    assert await events(whole) == expected
-    assert await events(*(whole[at : at + 1] for at in range(len(whole)))) == expected
-
-
-async def test_events_in_chunks_are_read() -> None:
-    chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in (EVENT[:9], EVENT[9:], EVENT)]
-    chunked = b"Transfer-Encoding: chunked\r\n"
-    assert await events(*chunks, b"0\r\n\r\n", head=chunked) == [("mutant-tested", '{"id":"1"}')] * 2
-    assert await events(chunks[0], chunks[1][:20], head=chunked) == []  # it was cut off
-
-
-async def test_data_of_several_lines_is_joined_and_comments_are_skipped() -> None:
-    assert await events(b": hello\nretry: 5\nevent: e\ndata: a\ndata:b\n\n") == [("e", "a\nb")]
-
-
-async def test_what_is_no_stream_is_refused() -> None:
-    with pytest.raises(ValueError, match="400"):
-        await events(status=b"400 Bad Request")
-    assert await events() == []
-
-
 def test_comments_in_a_configuration_are_skipped_and_strings_are_not(tmp_path: Path) -> None:
     file = tmp_path / "stryker-config.json"
     file.write_text('{ // one\n "stryker-config": { /* two\n */ "mutate": ["**/*.cs", "!//x/*.cs{1..2}"] } }')
     configuration = Configuration.read(file)
-    assert (configuration.included, configuration.excluded) == (("**/*.cs",), ("!//x/*.cs{1..2}",))
+    assert configuration.excluded == ("!//x/*.cs{1..2}",)
     assert configuration.for_copy() is None
 
 
@@ -159,6 +131,102 @@ def test_a_configuration_for_the_copy_lacks_what_needs_version_control(tmp_path:
     assert json.loads(Configuration.read(file).for_copy() or "") == {"stryker-config": {"verbosity": "info"}}
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [('{"stryker-config": {"additional-timeout": 1500}}', 1.5), ('{"stryker-config": {}}', 5.0)]
+)
+def test_the_time_out_is_that_of_the_configuration(tmp_path: Path, text: str, seconds: float) -> None:
+    file = tmp_path / "stryker-config.json"
+    file.write_text(text)
+    assert Configuration.read(file).extra_s == seconds
+
+
 def test_a_configuration_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"can't be read: .*; correct it"):
+    with pytest.raises(ConfigurationError, match=r"can't be read: .*: correct it"):
         Configuration.read(tmp_path / "stryker-config.json")
+
+
+BUILD = """[08:30:01 ERR] Initial build failed. Command was [dotnet build] Result:   Determining projects to restore...
+{copy}/src/Shop/Cart.cs(11,44): error CS1525: Invalid expression term ';' [{copy}/src/Shop/Shop.csproj]
+
+Build FAILED.
+
+{copy}/src/Shop/Cart.cs(11,44): error CS1525: Invalid expression term ';' [{copy}/src/Shop/Shop.csproj]
+    1 Error(s)
+
+Stryker.NET failed to mutate your project. For more information see the logs{space}
+below:
+
+{copy}/src/Shop/Cart.cs(11,44): error CS1525: Invalid expression term{space}
+';' [{copy}/src/Shop/Shop.csproj]
+"""
+RESTORING = """[08:30:26 ERR] Initial build failed. Result:
+{copy}/tests/T.csproj : error NU1102: Unable to find package xunit with version (>= 2.9.9) [{copy}/Shop.slnx]
+{copy}/tests/T.csproj : error NU1102:   - Found 1 version(s) in kit [ Nearest version: 2.9.3 ] [{copy}/Shop.slnx]
+"""
+UNSTABLE = """[08:32:40 WRN] Runner 0: Initial test run encounter an unexpected test case (RandomTests.Timely(at: 6393)), mutation tests may be inaccurate.
+[08:32:40 INF] Time Elapsed 00:01:05.4277514
+Stryker.NET failed to mutate your project. For more information see the logs{space}
+below:
+
+
+Initial test run could not be completed.
+
+"""
+TEST_HOST = """[08:31:33 ERR] TestDiscoverer: Test discovery failed.
+Stryker.NET failed to mutate your project. For more information see the logs{space}
+below:
+
+
+Test discovery failed for assembly{space}
+'{copy}/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll'.
+
+Microsoft.VisualStudio.TestPlatform.ObjectModel.TestPlatformException: Could not
+find testhost for{space}
+Microsoft.VisualStudio.TestPlatform.CrossPlatEngine.Hosting.DotnetTestHostManage
+r.GetTestHost
+
+   at Microsoft
+"""
+OUTPUTS = {
+    "a broken build": (
+        BUILD,
+        "the project doesn't build: src/Shop/Cart.cs(11,44): error CS1525: Invalid expression term ';'",
+        "fix what `dotnet build` shows",
+    ),
+    "packages": (
+        RESTORING,
+        (
+            "the packages of the project can't be restored: tests/T.csproj: error NU1102: Unable to find package xunit "
+            "with version (>= 2.9.9) | tests/T.csproj: error NU1102:   - Found 1 version(s) in kit [ Nearest version: "
+            "2.9.3 ]"
+        ),
+        "run `dotnet restore`",
+    ),
+    "tests with other names each time": (
+        UNSTABLE,
+        (
+            "Stryker.NET can't test: Initial test run could not be completed. | Runner 0: Initial test run encounter an "
+            "unexpected test case (RandomTests.Timely(at: 6393)), mutation tests may be inaccurate."
+        ),
+        "give the tests names that are the same in every run",
+    ),
+    "folded words": (
+        TEST_HOST,
+        (
+            "Stryker.NET failed (exit code 1): Test discovery failed for assembly "
+            "'tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll'. | "
+            "Microsoft.VisualStudio.TestPlatform.ObjectModel.TestPlatformException: Could not find testhost for "
+            "Microsoft.VisualStudio.TestPlatform.CrossPlatEngine.Hosting.DotnetTestHostManager.GetTestHost"
+        ),
+        "run `dotnet stryker` by hand to see all that it prints",
+    ),
+    "no output": ("", "Stryker.NET failed (exit code 1): it printed nothing", None),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_output_of_the_real_tool_becomes_a_problem_and_a_remedy(name: str) -> None:
+    printed, problem, remedy = OUTPUTS[name]
+    error = failure(printed.replace("{copy}", str(ROOT)).replace("{space}", " "), 1, ROOT)
+    assert error.problem == problem
+    assert remedy is None or error.remedy == remedy

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
+from msp_bridge.adapters.stryker_net.plan import Plan
 from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
@@ -142,7 +143,7 @@ async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
     async with adapter_on(root, settings={"command": command}) as adapter:
         assert await discovered(adapter)
     async with adapter_on(root, settings={"comand": command}) as adapter:
-        with pytest.raises(ConfigurationError, match="there are `command` and `serve`"):
+        with pytest.raises(ConfigurationError, match="there are `command` and `engine`"):
             await discovered(adapter)
 
 
@@ -150,8 +151,7 @@ async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
     ("name", "text", "said"),
     [
         ("stryker-config.json", '{"stryker-config": []}', "is no configuration of Stryker.NET"),
-        ("stryker-config.json", '{"stryker-config": {"mutate": "x"}}', "is no list of patterns"),
-        ("stryker-config.yml", "stryker-config:\n  mutate:\n    - x\n", "write it as stryker-config.json"),
+        ("stryker-config.yml", "stryker-config:\n  since: true\n", "write it as stryker-config.json"),
     ],
 )
 async def test_a_wrong_configuration_is_one_clear_sentence(
@@ -196,6 +196,7 @@ async def test_doctor_finds_what_is_there(dotnet: Scripted, tmp_path: Path) -> N
         (True, "stryker-net"),
         (True, "configuration"),
         (True, ".NET SDK"),
+        (True, "tests"),
     ]
     assert "`dotnet stryker`" in found[0].text
     assert found[2].text == "9.0.100-scripted"
@@ -215,6 +216,41 @@ async def test_doctor_says_that_there_is_no_sdk(
     with pytest.raises(ToolError):
         async with adapter_on(tmp_path / "project") as adapter:
             await discovered(adapter)
+
+
+@pytest.mark.parametrize("engine", ["auto", "tool"])
+async def test_doctor_says_what_runs_the_tests(dotnet: Scripted, tmp_path: Path, engine: str) -> None:
+    root = copied("net_calc", tmp_path)
+    project = Project(root=root, cache=tmp_path / "cache", settings={"engine": engine})
+    found = [finding async for finding in StrykerNet(project).diagnose()]
+    assert ("test hosts of VSTest" if engine == "auto" else "as `engine` says") in found[-1].text
+
+
+async def test_a_wrong_engine_is_a_clear_error(dotnet: Scripted, tmp_path: Path) -> None:
+    async with adapter_on(copied("net_calc", tmp_path), settings={"engine": "fast"}) as adapter:
+        with pytest.raises(ConfigurationError) as failure:
+            await discovered(adapter)
+    assert (failure.value.problem, failure.value.remedy) == (
+        "`engine` of stryker-net is 'fast'",
+        'set it to "auto" or "tool"',
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "command", "platform"),
+    [
+        ('{"stryker-config": {"test-runner": "mtp"}}', "", True),
+        ('{"stryker-config": {"test-runner": "vstest"}}', "", False),
+        ('{"stryker-config": {}}', " --test-runner mtp", True),
+    ],
+)
+def test_the_testing_platform_is_a_choice_of_the_user(
+    dotnet: Scripted, tmp_path: Path, config: str, command: str, platform: bool
+) -> None:
+    root = tree(copied_without_config(tmp_path), **{"stryker-config.json": config})
+    settings = {"command": f"dotnet stryker{command}"}
+    plan = Plan.make(Project(root=root, cache=tmp_path / "cache", settings=settings))
+    assert [plan.uses_platform(base) for base in plan.bases] == [platform]
 
 
 def test_doctor_says_what_is_missing(dotnet: Scripted, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """One repository in three languages with four tools, through one session over stdio.
 
-mutmut, cosmic-ray and StrykerJS are the real ones; Stryker.NET is the scripted dotnet, for there is no SDK here.
+mutmut, cosmic-ray and StrykerJS are the real ones; Stryker.NET is the scripted dotnet, for the SDK is not everywhere.
 """
 
 from __future__ import annotations

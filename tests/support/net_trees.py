@@ -1,4 +1,4 @@
-"""What the tests of the Stryker.NET adapter share. All of them run against the scripted dotnet, never the real tool."""
+"""What the tests of the Stryker.NET adapter share: the scripted dotnet, and the adapter on a tree."""
 
 from __future__ import annotations
 
@@ -37,22 +37,15 @@ asyncio.run(main())
 
 @frozen
 class Scripted:
-    """The scripted dotnet: what it is to do, and what it was asked."""
+    """The scripted dotnet: what it is to do, and what its command lines were."""
 
     directory: Path
     monkeypatch: Any
-    serves: bool = False  # has a mutation server of its own
 
     def say(self, **script: Any) -> None:
-        """From now on. A server that runs already hears it with its next request."""
-        again = self.directory / "script.json"
-        text = json.dumps({"log": str(self.directory / "log"), "again": str(again), "serves": self.serves, **script})
-        again.write_text(text, "utf-8")
+        """From now on."""
+        text = json.dumps({"log": str(self.directory / "log"), **script})
         self.monkeypatch.setenv("SCRIPTED_STRYKER", text)
-
-    @property
-    def gate(self) -> Path:
-        return self.directory / "gate"
 
     @property
     def browser(self) -> Path:
@@ -61,35 +54,23 @@ class Scripted:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The arguments and directories of its runs so far; a server is one."""
-        return self._logged("log")
-
-    @property
-    def requests(self) -> list[dict[str, Any]]:
-        """What its servers were asked so far, each with the server's `pid`."""
-        return self._logged("log.requests")
-
-    @property
-    def asked(self) -> int:
-        """How often it was asked whether it has a server."""
-        log = self.directory / "log.asked"
-        return len(log.read_text("utf-8").splitlines()) if log.exists() else 0
-
-    def _logged(self, name: str) -> list[dict[str, Any]]:
-        log = self.directory / name
+        """The arguments and directories of its runs so far."""
+        log = self.directory / "log"
         return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
 
     def patterns(self, run: int = -1) -> list[str]:
+        """The values of `-m`."""
         words = self.runs[run]["arguments"]
         return [words[at + 1] for at, word in enumerate(words) if word == "-m"]
 
 
-def scripted_dotnet(directory: Path, monkeypatch: Any, *, serves: bool = False) -> Scripted:
+def scripted_dotnet(directory: Path, monkeypatch: Any) -> Scripted:
     """First on PATH, and no other .NET anywhere."""
-    monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), os.environ["PATH"]]))
+    others = [place for place in os.environ["PATH"].split(os.pathsep) if not (Path(place) / "dotnet-stryker").exists()]
+    monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), *others]))
     monkeypatch.setenv("HOME", str(directory / "home"))
     (directory / "home").mkdir()
-    scripted = Scripted(directory, monkeypatch, serves)
+    scripted = Scripted(directory, monkeypatch)
     monkeypatch.setenv("SCRIPTED_BROWSER", str(scripted.browser))
     scripted.say()
     return scripted

@@ -1,0 +1,141 @@
+"""Hosts: what a test host is asked and what it answers, whichever protocol it speaks, and the connection to it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from attrs import field, frozen
+
+from msp_bridge.adapter import ToolError
+from msp_bridge.concurrency import cancel_all, wait_shielded
+from msp_bridge.processes import ProcessTree
+
+from .assumptions import CONTROL_VARIABLE, MUTANT_VARIABLE
+
+log = logging.getLogger(__name__)
+
+CONNECT_TIMEOUT_S = 60.0
+SHOWN = 600  # characters of a program's last words in a message
+USE_THE_TOOL = 'set `engine = "tool"`'
+
+
+@frozen
+class Case:
+    """One test, as the baseline run met it."""
+
+    id: str  # of VSTest or of the testing platform: that of `coveredBy` in the tool's report
+    name: str
+    source: str  # the path of its assembly
+    selector: str = field(repr=False)  # JSON: what selects it in a request
+    seconds: float = 0.0
+    failed: bool = False  # without any mutant
+
+
+@frozen
+class Outcome:
+    """What one run of a test host found out. Exactly one of four: failures, no answer in time, a fault, or success."""
+
+    seconds: float
+    completed: frozenset[str] = frozenset()  # ids of the tests that have ended
+    test_seconds: float = 0.0  # of these alone
+    failures: Sequence[tuple[str, str]] = ()  # name of the test, its message; the first only, when there was a mutant
+    timed_out: bool = False
+    fault: str | None = None  # why the run ended early: the host has crashed
+
+
+class Hosts(Protocol):
+    """Test hosts, one process for each run: whatever a mutant does to it, the next one finds a fresh one.
+
+    Cancelling: a run that is cancelled has ended every process of its host when the cancel is raised.
+    """
+
+    async def baseline(self, sources: Sequence[Path], timeout_s: float) -> tuple[Outcome, Sequence[Case]]:
+        """Run all tests of the assemblies `sources` without a mutant. Raises `ToolError`."""
+        ...
+
+    async def run(self, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+        """Run `cases` with the mutant of the id `mutant` active, until the first one fails. Raises `ToolError`.
+
+        Without a mutant all of them are run, failing ones too.
+        """
+        ...
+
+    def trim(self, limit: int) -> None:
+        """Forget all idle processes but `limit` of them."""
+        ...
+
+    async def aclose(self) -> None:
+        """End every process."""
+        ...
+
+
+def activation(mutant: int | None) -> Mapping[str, str]:
+    """The variables of a host's environment that make `mutant` the active one."""
+    return {} if mutant is None else {CONTROL_VARIABLE: MUTANT_VARIABLE, MUTANT_VARIABLE: str(mutant)}
+
+
+class HostsUnavailable(ToolError):
+    """Mutants can't be tested in test hosts here: the tool's own runs can."""
+
+
+@frozen(eq=False)
+class Link:
+    """A program that has connected to a socket of ours, on this machine only: `reader` and `writer` are that socket."""
+
+    name: str
+    tree: ProcessTree
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    _draining: asyncio.Task[None]
+
+    @classmethod
+    async def start(cls, name: str, argv: Callable[[int], Sequence[str]], cwd: Path, env: Mapping[str, str]) -> Self:
+        """Start the program `name` by the command line `argv(port)`, and wait until it has connected.
+
+        Raises `HostsUnavailable`. No process is left after an error or a cancel.
+        """
+        connection: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
+        connection = asyncio.get_running_loop().create_future()
+
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if connection.done():  # one program, one connection
+                writer.close()
+            else:
+                connection.set_result((reader, writer))
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        try:
+            tree = await ProcessTree.start(argv(server.sockets[0].getsockname()[1]), cwd=cwd, env=env, grace=0)
+            draining = asyncio.create_task(_drain(name, tree), name=f"output of {name}")
+            try:
+                waiting: list[asyncio.Future[Any]] = [connection, draining]
+                await asyncio.wait(waiting, timeout=CONNECT_TIMEOUT_S, return_when="FIRST_COMPLETED")
+                if not connection.done():
+                    raise HostsUnavailable(f"{name} did not connect ({printed(tree)})", USE_THE_TOOL)
+                return cls(name, tree, *connection.result(), draining)
+            except BaseException:
+                await cancel_all([draining])
+                await tree.end()
+                raise
+        finally:
+            server.close()
+
+    async def end(self) -> None:
+        """End the program, with all that it has started."""
+        self.writer.close()
+        await self.tree.end()
+        await wait_shielded(self._draining)
+
+
+def printed(tree: ProcessTree) -> str:
+    """What the program has printed to stderr, in one line: a crash says first what it is."""
+    return " ".join(tree.errors.split())[:SHOWN] or "it printed nothing"
+
+
+async def _drain(name: str, tree: ProcessTree) -> None:
+    while data := await tree.read():
+        log.debug("%s: %s", name, data.decode("utf-8", "replace").rstrip())

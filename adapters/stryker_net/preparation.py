@@ -1,0 +1,360 @@
+"""Preparation: one run of Stryker.NET up to its first test, and all that can be known and tested from there.
+
+Theory of operation
+-------------------
+Stryker.NET compiles every mutant into one assembly; an environment variable of the test host says which one is
+active. A run pays for analysis, build, two runs of the tests and compiling, ten seconds and more, before it tests the
+first mutant. So we pay that once for each state of the project, and test mutants by test hosts of our own (`vstest`,
+`mtp`).
+
+    nothing --refresh, run to the page--> prepared --a file of the project changes--> nothing
+                                             |
+                                             '--first `baseline`--> its tests, their times, those that fail
+
+The run is the user's own: with the configuration and its exclusions. It is ended when its page is complete. The page
+has each mutant with its final status, if it needs no test, and with the ids of its covering tests. The mutated
+assemblies stay in the copy's `bin`.
+
+Invariants:
+- `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `gate` shared, whoever
+  builds holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
+  prepared.
+- What is kept on disk (`TestBed.keep`) is valid only while the project, what lies above it, the installation and the
+  assemblies are the same; whoever is killed half-way leaves nothing that looks valid.
+- Mutants carry the digest of their file as their handle. Those of an earlier preparation are found again by equality,
+  and count only if their file is the same.
+- The baseline runs all tests without a mutant, in the way in which mutants are tested. Its ids are those of
+  `coveredBy`.
+
+Why not let the tool test: it starts anew for each request, and tests several mutants in one process when their tests
+don't overlap, so that statics leak from one to the next (false Killed). It remains the way where there is no page or
+no switch in the assemblies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, Project, ToolError, log_failing_tests
+from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.toolkit import Sandbox, SandboxPool
+from msp_bridge.toolkit.pool import Process
+
+from . import tool
+from .assumptions import ANY_CHARACTER, DEFAULT_EXTRA_S, HAS_PAGE, LIST_ALL, SPECIAL, arguments
+from .gate import Gate
+from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
+from .mtp import TestPrograms
+from .plan import Base, Plan, needs_platform
+from .report import Entry, Report
+from .sandbox import TestBed
+from .vstest import VsTest
+
+log = logging.getLogger(__name__)
+
+BASELINE_TIMEOUT_S = 1800.0
+
+
+@frozen
+class Baseline:
+    """The tests without a mutant."""
+
+    cases: Mapping[str, Case]  # by id
+    startup_s: float  # of the run, without the tests
+
+    def covering(self, entry: Entry) -> tuple[Case, ...]:
+        """The tests to run for a mutant; empty when those that reach it fail without it."""
+        known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
+        return tuple(case for case in known if not case.failed)
+
+
+@define(eq=False)
+class Part:
+    """What was prepared in one base."""
+
+    base: Base
+    content: Mapping[str, Any]  # the tool's report
+    entries: Sequence[Entry]
+    assemblies: Sequence[Path]  # of tests; none when there is nothing to test, or it can't be tested in hosts
+    hosts: Hosts
+    extra_s: float
+    baseline: Baseline | None = None
+    turn: asyncio.Lock = field(factory=asyncio.Lock)
+
+
+@define(eq=False)
+class Prepared:
+    """The state of the copy."""
+
+    plan: Plan
+    parts: Sequence[Part]
+    digests: Mapping[str, str | None]  # of each file with mutants
+    page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
+    by_hosts: bool  # False: the tool itself has to test
+    found: Mapping[Mutant, tuple[Part, Entry]] = field(init=False)
+    listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
+
+    def __attrs_post_init__(self) -> None:
+        found: dict[Mutant, tuple[Part, Entry]] = {}
+        listed: dict[str, list[Mutant]] = {}
+        for part in self.parts:
+            for entry in part.entries:
+                if entry.mutant not in found:  # two test projects may share one under test
+                    found[entry.mutant] = part, entry
+                    if not entry.excluded:
+                        listed.setdefault(entry.mutant.path, []).append(entry.mutant)
+        self.found, self.listed = found, dict(sorted(listed.items()))
+
+    def entry(self, mutant: Mutant) -> tuple[Part, Entry] | None:
+        """None when the mutant's file is another one than it was discovered in."""
+        if self.digests.get(mutant.path) != mutant.handle:
+            return None
+        return self.found.get(mutant)
+
+
+class Preparation:
+    """The copy, its state, and the processes that wait in it."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._pool: SandboxPool[Sandbox, Process] = SandboxPool(
+            lambda: Sandbox.claim(project.cache.resolve(), project.root, "prepared")
+        )
+        self._lease = contextlib.AsyncExitStack()
+        self._bed: TestBed | None = None
+        self._vstest: VsTest | None = None
+        self._prepared: Prepared | None = None
+        self._turn = asyncio.Lock()
+        self._measuring: set[asyncio.Task[None]] = set()
+        self.gate = Gate()
+
+    async def current(self) -> Prepared:
+        """The state for the project as it is now. Raises `ToolError` and `ConfigurationError`."""
+        plan = await asyncio.to_thread(Plan.make, self._project)
+        async with self._turn:
+            bed = await self._claim()
+            known = self._prepared
+            if known is not None and known.plan.key == plan.key and await in_thread(bed.is_current):
+                return known
+            await cancel_all(self._measuring)
+            async with self.gate.alone():
+                self._prepared = None
+                kept = await _refreshed(bed, plan)
+                loaded = await self._load(plan, bed, kept) if kept else None
+                self._prepared = loaded or await self._prepare(plan, bed)
+        if self._prepared.by_hosts:
+            for part in self._prepared.parts:
+                self._measure_ahead(self._prepared, part)
+        return self._prepared
+
+    @contextlib.asynccontextmanager
+    async def shared(self) -> AsyncIterator[Prepared]:
+        """The state, which stays as it is meanwhile. It is brought back when a preparation that has failed took it."""
+        while True:
+            async with self.gate.shared():
+                if self._prepared is not None:
+                    yield self._prepared
+                    return
+            await self.current()
+
+    @contextlib.asynccontextmanager
+    async def alone(self) -> AsyncIterator[Prepared]:
+        """`shared`, with nobody else."""
+        while True:
+            async with self.gate.alone():
+                if self._prepared is not None:
+                    yield self._prepared
+                    return
+            await self.current()
+
+    async def baseline(self, prepared: Prepared, part: Part) -> Baseline:
+        """Measured once. Whoever calls it holds the gate. Raises `ToolError`."""
+        async with part.turn:
+            if part.baseline is None:
+                part.baseline = await _measure(part)
+                await in_thread(self._keep, prepared)
+            return part.baseline
+
+    async def run_tool(self, prepared: Prepared, part: Part, paths: Sequence[str]) -> list[Entry]:
+        """What the tool itself finds out about the mutants of the files `paths`. The caller has the gate alone."""
+        bed = await self._claim()
+        await _refreshed(bed, prepared.plan)
+        await in_thread(bed.make_ready)
+        patterns = [f"**/{bed.path.name}/{_escaped(path)}" for path in paths]
+        content = await self._run(prepared.plan, bed, part.base, patterns)
+        digests = {path: reading.digest(bed.path / path) for path in paths}
+        return Report.of(content, bed.path).entries(digests)
+
+    async def aclose(self) -> None:
+        """End every process, and let others have the copy."""
+        await cancel_all(self._measuring)
+        async with self._turn:
+            self._prepared = None
+            if self._vstest is not None:
+                await self._vstest.aclose()
+            if self._bed is not None:
+                await in_thread(self._bed.clear)
+            await self._lease.aclose()
+            self._bed = None
+            await self._pool.aclose()
+
+    def end_idle(self) -> None:
+        """Keep no more processes than there are jobs."""
+        if self._vstest is not None:
+            self._vstest.trim(max(1, self._project.jobs))
+
+    async def _claim(self) -> TestBed:
+        if self._bed is None:
+            self._bed = TestBed((await self._lease.enter_async_context(self._pool.lease())).sandbox)
+        return self._bed
+
+    async def _prepare(self, plan: Plan, bed: TestBed) -> Prepared:
+        page = plan.uses_hosts and HAS_PAGE
+        ahead: set[asyncio.Task[None]] = set()
+        try:
+            await in_thread(bed.make_ready)
+            if page and not all(map(plan.uses_platform, plan.bases)):
+                ahead.add(asyncio.create_task(self._vstest_in(bed).warm(), name="start of vstest.console"))
+            contents = []
+            for base in plan.bases:
+                plan.check(base)
+                patterns = [] if page else [LIST_ALL]
+                contents.append(await self._run(plan, bed, base, patterns, page=page))
+            for task in ahead:
+                with contextlib.suppress(ToolError):  # it is tried again when it is needed
+                    await task
+        finally:
+            await cancel_all(ahead)
+        prepared = await in_thread(self._of, plan, bed, contents, [None] * len(contents), page)
+        await in_thread(self._keep, prepared)
+        return prepared
+
+    async def _run(
+        self, plan: Plan, bed: TestBed, base: Base, patterns: Sequence[str], *, page: bool = False
+    ) -> Mapping[str, Any]:
+        output = await in_thread(bed.clear)
+        configuration = plan.configuration(base)
+        excluded = configuration.excluded if configuration and patterns else ()
+        config = await in_thread(plan.config, base, bed.home)
+        words = arguments(output, [*patterns, *excluded], self._project.jobs, config, page=page)
+        try:
+            return await tool.run(
+                [*plan.installation.command, *words],
+                cwd=bed.path / base.directory,
+                env=bed.environment,
+                output=output,
+                root=bed.path,
+                page=page,
+            )
+        except ToolError as error:
+            if not plan.uses_platform(base) and await in_thread(needs_platform, self._project.root / base.directory):
+                remedy = 'add `"test-runner": "mtp"` to stryker-config.json: the tests need Microsoft.Testing.Platform'
+                raise ToolError(error.problem, remedy) from error
+            raise
+        finally:
+            await in_thread(bed.clear)
+
+    async def _load(self, plan: Plan, bed: TestBed, kept: str) -> Prepared | None:
+        """None when it is of another version of the bridge."""
+        try:
+            content = json.loads(kept)
+            contents = [row["report"] for row in content["parts"]]
+            baselines = [None if row["baseline"] is None else _baseline(**row["baseline"]) for row in content["parts"]]
+            return await in_thread(self._of, plan, bed, contents, baselines, content["page"])
+        except (ValueError, KeyError, TypeError) as error:
+            log.debug("what is kept in %s can't be used: %r", bed.home, error)
+            return None
+
+    def _of(
+        self,
+        plan: Plan,
+        bed: TestBed,
+        contents: Sequence[Mapping[str, Any]],
+        baselines: Sequence[Baseline | None],
+        page: bool,
+    ) -> Prepared:
+        assemblies = bed.test_assemblies() if page else []
+        reports = [Report.of(content, bed.path) for content in contents]
+        digests = {path: reading.digest(bed.path / path) for report in reports for path in report.paths}
+        parts = []
+        for base, content, report, baseline in zip(plan.bases, contents, reports, baselines, strict=True):
+            own = [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
+            hosts: Hosts = TestPrograms(bed.environment) if plan.uses_platform(base) else self._vstest_in(bed)
+            configuration = plan.configuration(base)
+            extra_s = configuration.extra_s if configuration else DEFAULT_EXTRA_S
+            entries = report.entries(digests, listing=not page)
+            parts.append(Part(base, content, entries, own, hosts, extra_s, baseline))
+        if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
+            log.warning("the mutated assemblies can't be tested in test hosts here: Stryker.NET itself tests them")
+        return Prepared(plan, parts, digests, page, by_hosts=bool(assemblies))
+
+    def _vstest_in(self, bed: TestBed) -> VsTest:
+        if self._vstest is None:
+            self._vstest = VsTest(bed.path, bed.environment)
+        return self._vstest
+
+    def _keep(self, prepared: Prepared) -> None:
+        rows = []
+        for part in prepared.parts:
+            measured = part.baseline
+            baseline = measured and {
+                "cases": [asdict(case) for case in measured.cases.values()],
+                "startup_s": measured.startup_s,
+            }
+            rows.append({"report": part.content, "baseline": baseline})
+        if self._bed is not None:
+            self._bed.keep(prepared.plan.key, json.dumps({"page": prepared.page, "parts": rows}))
+
+    def _measure_ahead(self, prepared: Prepared, part: Part) -> None:
+        """Begin with the baseline before it is needed: the first result comes that much sooner."""
+        if part.baseline is None and any(entry.pending for entry in part.entries):
+            task = asyncio.create_task(self._measure(prepared, part), name="baseline of Stryker.NET")
+            self._measuring.add(task)
+            task.add_done_callback(self._measuring.discard)
+
+    async def _measure(self, prepared: Prepared, part: Part) -> None:
+        async with self.gate.shared():
+            if self._prepared is prepared:
+                with contextlib.suppress(ToolError):  # raised again to whoever needs it
+                    await self.baseline(prepared, part)
+
+
+async def _refreshed(bed: TestBed, plan: Plan) -> str | None:
+    """See `TestBed.refresh`. A cancel stops it between two files."""
+    stop = Event()
+    return await in_thread(bed.refresh, plan.key, stop, on_cancel=stop.set)
+
+
+def _escaped(path: str) -> str:
+    """The file's name as a glob."""
+    return re.sub(SPECIAL, ANY_CHARACTER, path)
+
+
+def _baseline(cases: Sequence[Mapping[str, Any]], startup_s: float) -> Baseline:
+    """One that was kept."""
+    return Baseline({case["id"]: Case(**case) for case in cases}, startup_s)
+
+
+async def _measure(part: Part) -> Baseline:
+    outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
+    if outcome.timed_out:
+        raise ToolError(f"the tests don't end within {BASELINE_TIMEOUT_S:.0f} s without any mutant", "make them end")
+    if outcome.fault is not None:
+        raise HostsUnavailable(f"the tests can't be run without a mutant ({outcome.fault})", USE_THE_TOOL)
+    known = {case.id: case for case in cases}
+    named = {test for entry in part.entries for test in entry.covered_by}
+    if not known or (named and named.isdisjoint(known)):
+        raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
+    log_failing_tests(log, dict(outcome.failures))
+    return Baseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))

@@ -1,0 +1,218 @@
+"""TestBed: the one private copy in which Stryker.NET builds and mutates, so that no byte of the user's tree changes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from attrs import define, field
+
+from msp_bridge import reading
+from msp_bridge.toolkit import Sandbox
+
+from .assumptions import (
+    ARTIFACTS,
+    ARTIFACTS_OUTPUT,
+    BACKUP,
+    BUILT,
+    CONTROL_VARIABLE,
+    ENVIRONMENT,
+    GLOBAL_TOOLS,
+    MANIFESTS,
+    OPENERS,
+    OUTPUT,
+    TEMPORARY,
+)
+from .plan import projects_in
+
+# What MSBuild, NuGet and the SDK look for in all directories above, and what stands in its place where there is none:
+# or else they would find what lies above the cache.
+ABOVE = {
+    "Directory.Build.props": "<Project />\n",
+    "Directory.Build.targets": "<Project />\n",
+    "Directory.Packages.props": "<Project />\n",
+    "global.json": "{}\n",
+    ".editorconfig": "root = true\n",
+    **dict.fromkeys(("Directory.Build.rsp", "Directory.Solution.props", "Directory.Solution.targets"), ""),
+    **dict.fromkeys(("nuget.config", "NuGet.config", "NuGet.Config", *MANIFESTS), ""),
+}
+SHIM = "#!/bin/sh\nexit 0\n"
+FRAMEWORK = re.compile(r"xunit|nunit|mstest|tunit|microsoft\.(net\.test\.sdk|testing\.platform)", re.IGNORECASE)
+
+
+@define(eq=False)
+class TestBed:
+    """Everything here blocks: call it in a thread, one call at a time.
+
+    `bin` and `obj` of each project belong to the copy: what the user's builds have left there, full of absolute paths,
+    isn't taken along, and the mutated assemblies stay for the test hosts.
+    """
+
+    __test__ = False  # pytest would take it for a test
+
+    sandbox: Sandbox
+    _above: Mapping[str, bytes] = field(factory=dict, init=False)
+
+    @property
+    def path(self) -> Path:
+        """Where it is: no part of it is a link."""
+        return self.sandbox.path
+
+    @property
+    def home(self) -> Path:
+        """A private directory above it."""
+        return self.sandbox.path.parent
+
+    @property
+    def temporary(self) -> Path:
+        """The directory for temporary files of everything that runs here."""
+        return self.home / "tmp"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For whatever runs here."""
+        path = os.pathsep.join([str(self._shims), os.environ.get("PATH", ""), str(Path.home() / GLOBAL_TOOLS)])
+        return {**ENVIRONMENT, **dict.fromkeys(TEMPORARY, str(self.temporary)), "PATH": path}
+
+    def is_current(self) -> bool:
+        """Whether nothing of the project was touched since the last `refresh`."""
+        return self._above == self._what_is_above() and self.sandbox.is_current()
+
+    def refresh(self, key: str, stop: Event) -> str | None:
+        """Bring it up to date. Returns what was kept with the same `key` since the project has last changed.
+
+        Raises `ToolError` when there's no room, `Stopped` soon after `stop` is set.
+        """
+        kept, pending = self.home / "prepared.json", self.home / "prepared.old"
+        with contextlib.suppress(FileNotFoundError):
+            kept.replace(pending)  # so that whoever is killed in between leaves nothing that may be out of date
+        self.sandbox.overlaid.clear()
+        places = {"", *projects_in(self.sandbox.source)}
+        self.sandbox.overlaid.update(f"{at}{name}/" for at in places for name in (*BUILT, OUTPUT))
+        if self._has_artifacts():
+            self.sandbox.overlaid.add(f"{ARTIFACTS}/")
+        changed = self.sandbox.refresh(stop)
+        self._above = self._what_is_above()
+        if not all(map(self.sandbox.is_overlaid, changed)):
+            pending.unlink(missing_ok=True)
+        try:
+            content = json.loads(pending.read_bytes())
+            if content["key"] == self._key(key) and all(
+                _stamp(file) == stamp for file, stamp in content["stamps"].items()
+            ):
+                pending.replace(kept)
+                return str(content["kept"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pending.unlink(missing_ok=True)
+        return None
+
+    def keep(self, key: str, text: str) -> None:
+        """Keep `text`, which holds as long as the project and what is built are as they are now."""
+        files = [str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll")]
+        content = {"key": self._key(key), "stamps": {file: _stamp(file) for file in files}, "kept": text}
+        fresh = self.home / "prepared.new"
+        with contextlib.suppress(OSError):  # then it is found out again the next time
+            fresh.write_text(json.dumps(content), encoding="ascii")
+            fresh.replace(self.home / "prepared.json")
+
+    def make_ready(self) -> None:
+        """Put back every assembly that is mutated, and write what a run finds around the project."""
+        for directory, _, files in os.walk(self.home):
+            for file in files:
+                if file.endswith(BACKUP):
+                    backup = os.path.join(directory, file)
+                    os.replace(backup, backup.removesuffix(BACKUP))
+        for name in ABOVE:
+            target = self.home / name
+            if name in self._above:
+                target.parent.mkdir(exist_ok=True)
+                target.write_bytes(self._above[name])
+            else:
+                target.unlink(missing_ok=True)
+        self._shims.mkdir(exist_ok=True)
+        for name in OPENERS:
+            shim = self._shims / name
+            shim.write_text(SHIM, encoding="ascii")
+            shim.chmod(stat.S_IRWXU)
+
+    def clear(self) -> Path:
+        """Delete temporary files and earlier reports. Returns the empty directory for a run's reports."""
+        output = self.home / "output"
+        for directory in (output, self.temporary):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.mkdir(parents=True, exist_ok=True)
+        return output
+
+    def test_assemblies(self) -> list[Path]:
+        """Those of .NET test projects beside a mutated assembly whose mutants can be chosen from outside; sorted."""
+        return sorted(file for directory in self._mutated_directories() for file in _tests_in(directory))
+
+    def _mutated_directories(self) -> set[Path]:
+        found = set()
+        for directory, _, files in os.walk(self.path):
+            for file in files:
+                if file.endswith(BACKUP):
+                    assembly = Path(directory, file.removesuffix(BACKUP))
+                    if assembly.is_file() and CONTROL_VARIABLE.encode("utf-16-le") in assembly.read_bytes():
+                        found.add(Path(directory))
+        return found
+
+    @property
+    def _shims(self) -> Path:
+        """A directory for the front of PATH, with programs that keep a browser from opening."""
+        return self.home / "shims"
+
+    def _key(self, key: str) -> str:
+        digest = blake2b(digest_size=16)
+        for name, content in sorted(self._above.items()):
+            digest.update(f"{name}\0".encode() + content)
+        return f"2 {digest.hexdigest()} {self.sandbox.source} {self.path} {key}"
+
+    def _has_artifacts(self) -> bool:
+        try:
+            return ARTIFACTS_OUTPUT in reading.text(self.sandbox.source / "Directory.Build.props", errors="replace")
+        except OSError:
+            return False
+
+    def _what_is_above(self) -> dict[str, bytes]:
+        """The nearest files above the project that have a meaning for it, by name."""
+        found = {}
+        for name, substitute in ABOVE.items():
+            places = (place / name for place in self.sandbox.source.parents)
+            nearest = next((file for file in places if file.is_file()), None)
+            content = nearest.read_bytes() if nearest is not None else substitute.encode()
+            if content:
+                found[name] = content
+        return found
+
+
+def _tests_in(directory: Path) -> list[Path]:
+    """The assemblies in `directory` that run on .NET and depend on a test framework by themselves."""
+    found = []
+    for file in directory.glob("*.runtimeconfig.json"):
+        name = file.name.removesuffix(".runtimeconfig.json")
+        assembly = directory / f"{name}.dll"
+        try:
+            targets = json.loads((directory / f"{name}.deps.json").read_bytes())["targets"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        for target in targets.values():
+            own: Mapping[str, Any] = next((value for key, value in target.items() if key.partition("/")[0] == name), {})
+            if assembly.is_file() and any(map(FRAMEWORK.search, own.get("dependencies", {}))):
+                found.append(assembly)
+                break
+    return found
+
+
+def _stamp(file: str) -> list[int]:
+    status = os.stat(file)
+    return [status.st_size, status.st_mtime_ns]

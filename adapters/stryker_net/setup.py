@@ -1,0 +1,154 @@
+"""Setup: how Stryker.NET is configured and called: the bridge's own settings, its configuration, its installation."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import ConfigurationError, Project, ToolError
+
+from .assumptions import CONFIG_KEY, DEFAULT_EXTRA_S, GLOBAL_TOOLS, INSTALL, PACKAGE, UNWANTED_KEYS
+
+SETTINGS = {"command", "engine"}
+ENGINES = ("auto", "tool")
+COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # which Stryker.NET's JSON may have
+RUNNER = re.compile(r"\btest-runner[\"']?[\s:=]+[\"']?mtp\b", re.IGNORECASE)  # in JSON, in YAML, and on a command line
+EXTRA = re.compile(r"\badditional-timeout[\"']?[\s:=]+[\"']?(\d+)", re.IGNORECASE)  # ms
+
+
+@frozen
+class Configuration:
+    """A stryker-config file."""
+
+    file: Path
+    text: str
+    table: Mapping[str, Any] | None  # the object below `stryker-config`; None: YAML, of which only the text is known
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """Raises `ConfigurationError`, also for YAML that has what would have to be left out."""
+        try:
+            text = reading.text(file, "utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"{file} can't be read: {error}", "correct it") from error
+        if file.suffix != ".json":
+            for key in UNWANTED_KEYS:
+                if re.search(rf"^\s+[\"']?{key}[\"']?\s*:", text, re.MULTILINE):
+                    problem = f"{file} sets {key!r}, which can only be left out of JSON"
+                    raise ConfigurationError(problem, "write it as stryker-config.json")
+            return cls(file, text, None)
+        try:
+            table = json.loads(COMMENTS.sub(lambda found: found[1] or " ", text))[CONFIG_KEY]
+            if not isinstance(table, dict):
+                raise TypeError(f"{CONFIG_KEY!r} is no object")
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(f"{file} is no configuration of Stryker.NET: {error}", "correct it") from error
+        return cls(file, text, table)
+
+    def for_copy(self) -> str | None:
+        """The text of a configuration without what doesn't work in a copy; None when it works as it is."""
+        if self.table is None or not any(key in self.table for key in UNWANTED_KEYS):
+            return None
+        kept = {key: value for key, value in self.table.items() if key not in UNWANTED_KEYS}
+        return json.dumps({CONFIG_KEY: kept}, indent=2)
+
+    @property
+    def uses_platform(self) -> bool:
+        """Whether it sets `test-runner` to Microsoft.Testing.Platform."""
+        return RUNNER.search(self.text) is not None
+
+    @property
+    def extra_s(self) -> float:
+        """`additional-timeout`, in seconds."""
+        found = EXTRA.search(self.text)
+        return int(found[1]) / 1000 if found else DEFAULT_EXTRA_S
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """The patterns of `mutate` that leave files out; those of YAML are unknown."""
+        patterns = (self.table or {}).get("mutate")
+        listed = patterns if isinstance(patterns, list) else []
+        return tuple(pattern for pattern in listed if isinstance(pattern, str) and pattern.startswith("!"))
+
+
+def could_be_ours(file: Path) -> bool:
+    """Whether Stryker.NET could be configured with `file`."""
+    try:
+        if file.suffix == ".json":
+            return isinstance(Configuration.read(file).table, dict)
+        return file.suffix in (".yml", ".yaml") and CONFIG_KEY in reading.text(file, "utf-8-sig")
+    except (OSError, UnicodeDecodeError, ConfigurationError):
+        return False
+
+
+@frozen
+class Installation:
+    """How Stryker.NET is called: the words before the options, and a stamp that changes when the tool itself does."""
+
+    command: tuple[str, ...]
+    stamp: str
+
+    @classmethod
+    def find(cls, project: Project, manifest: Path | None) -> Self:
+        """`manifest` is the tool manifest that names the tool. Raises `ToolError` and `ConfigurationError`."""
+        configured = _configured(project.settings)
+        if configured:
+            return cls(configured, "")  # what it is a stamp of is not for us to guess
+        if manifest is not None:
+            if shutil.which("dotnet") is None:
+                problem = f"{manifest} names {PACKAGE}, but there is no `dotnet` on PATH"
+                raise ToolError(problem, "install the .NET SDK")
+            return cls(("dotnet", "stryker"), _stamp(manifest))
+        program = global_tool()
+        if program is None:
+            raise ToolError("Stryker.NET is not installed", INSTALL)
+        return cls((str(program),), _stamp(program))
+
+    @property
+    def uses_platform(self) -> bool:
+        """Whether the command has the option for Microsoft.Testing.Platform."""
+        return RUNNER.search(shlex.join(self.command)) is not None
+
+    def __str__(self) -> str:
+        return shlex.join(self.command)
+
+
+def global_tool() -> Path | None:
+    """The program that `dotnet tool install -g` put on PATH or into its usual place."""
+    found = shutil.which(PACKAGE) or shutil.which(PACKAGE, path=str(Path.home() / GLOBAL_TOOLS))
+    return None if found is None else Path(os.path.abspath(found))
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Raises `ConfigurationError` for a setting that there isn't, or a value that it can't have."""
+    unknown = sorted(set(settings) - SETTINGS)
+    if unknown:
+        raise ConfigurationError(f"stryker-net has no setting {unknown[0]!r}", "there are `command` and `engine`")
+    _configured(settings)
+    if settings.get("engine", "auto") not in ENGINES:
+        raise ConfigurationError(f"`engine` of stryker-net is {settings['engine']!r}", 'set it to "auto" or "tool"')
+
+
+def _configured(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    command = settings.get("command", [])
+    words = shlex.split(command) if isinstance(command, str) else command
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise ConfigurationError("`command` of stryker-net is no command", "make it a string or a list of strings")
+    return tuple(words)
+
+
+def _stamp(file: Path) -> str:
+    try:
+        status = file.stat()
+    except OSError:
+        return ""
+    return f"{file}:{status.st_mtime_ns}:{status.st_size}"

@@ -1,0 +1,157 @@
+"""Tool: one run of Stryker.NET in a private copy, and what its end means."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msp_bridge.adapter import ToolError
+from msp_bridge.concurrency import cancel_all
+from msp_bridge.processes import ProcessTree
+
+from .assumptions import (
+    BELOW_THRESHOLD,
+    BUILD_ERROR,
+    ESCAPED,
+    INSTALL,
+    LOGGED,
+    PAGE_END,
+    REPORT_MARK,
+    REPORTS,
+    RESTORE,
+    RESTORING,
+    SAYS_ABSENT,
+    SAYS_RESTORE,
+    SAYS_UNSTABLE,
+    SAYS_WHY_BELOW,
+    SUCCESS,
+    WIDTH,
+)
+
+LOOK_S = 0.05  # between two looks for the page
+TAIL = 256 * 1024  # bytes of its output that are remembered
+SHOWN = 600  # characters of them in an error
+ERRORS = 3  # of the compiler that are shown
+BY_HAND = "run `dotnet stryker` by hand to see all that it prints"
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
+
+
+async def run(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], output: Path, root: Path, page: bool
+) -> Mapping[str, Any]:
+    """Its report, as JSON. With `page` that of its page, which is there before a mutant is tested: it is ended then.
+
+    `output` is the directory that it reports to, `root` the one whose name errors leave out. No process is left, in any
+    case. Raises `ToolError`, with what it printed, when there is no report.
+    """
+    async with ProcessTree.running(command, cwd=cwd, env=env, grace=0) as tree:
+        tail = bytearray()
+        ending = asyncio.create_task(_end_of(tree, tail), name="end of Stryker.NET")
+        try:
+            over = not page
+            while not over:
+                over = ending.done()  # before the look, for the page may be the last that it wrote
+                found = await asyncio.to_thread(_page, output)
+                if found is not None:
+                    return found
+                await asyncio.wait([ending], timeout=LOOK_S)
+            code = await ending
+        finally:
+            await cancel_all([ending])
+        file = next(iter(sorted((output / REPORTS).glob("*.json"))), None)
+        if page or code not in (SUCCESS, BELOW_THRESHOLD) or file is None:
+            printed = bytes(tail).decode("utf-8", "replace") + "\n" + tree.errors
+            raise failure(printed, code, root)
+    try:
+        content: Mapping[str, Any] = json.loads((await asyncio.to_thread(file.read_bytes)).decode("utf-8-sig"))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"Stryker.NET wrote a report that can't be read ({error})", "run it again") from error
+    return content
+
+
+def _page(output: Path) -> Mapping[str, Any] | None:
+    """The report in the page; None while the page isn't written to its end."""
+    for file in sorted((output / REPORTS).glob("*.html")):
+        html = file.read_bytes().decode("utf-8-sig", "replace")
+        at = html.rfind(REPORT_MARK)
+        if at >= 0 and html.rstrip().endswith(PAGE_END):
+            try:
+                content, _ = json.JSONDecoder().raw_decode(html[at + len(REPORT_MARK) :].replace(ESCAPED, "<"))
+            except ValueError as error:
+                problem = f"Stryker.NET wrote a page that can't be read ({error})"
+                raise ToolError(problem, 'set `engine = "tool"`, and open an issue with its version') from error
+            found: Mapping[str, Any] = content
+            return found
+    return None
+
+
+async def _end_of(tree: ProcessTree, tail: bytearray) -> int:
+    """Reads all the time, so that it never waits for us."""
+    while data := await tree.read():
+        tail += data
+        del tail[:-TAIL]
+    return await tree.exited()
+
+
+def failure(printed: str, code: int, root: Path) -> ToolError:
+    """What `printed`, the output of a run without a report, and the exit code `code` mean."""
+    printed = CONTROLS.sub("", printed.replace("\r\n", "\n")).replace(f"{root}{os.sep}", "")
+    if any(words in printed for words in SAYS_RESTORE):
+        return ToolError("the local tools of this project are not restored", f"run `{RESTORE}` in it")
+    if any(words in printed for words in SAYS_ABSENT):
+        return ToolError("`dotnet stryker` is not to be found", INSTALL)
+    logged = re.split(SAYS_WHY_BELOW, printed, maxsplit=1)[0]  # where no line is folded
+    found = [line.groupdict() for line in re.finditer(BUILD_ERROR, logged, re.MULTILINE)]
+    errors = {f"{error['place']}: error {error['code']}: {error['text']}": error["code"] for error in found}
+    if errors:
+        shown = " | ".join([*errors][:ERRORS]) + (f" | and {len(errors) - ERRORS} more" if len(errors) > ERRORS else "")
+        if any(name.startswith(RESTORING) for name in errors.values()):
+            return ToolError(f"the packages of the project can't be restored: {shown}", "run `dotnet restore`")
+        return ToolError(f"the project doesn't build: {shown}", "fix what `dotnet build` shows")
+    reason = excerpt(printed)
+    if code < 0:
+        name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
+        return ToolError(
+            f"Stryker.NET was killed ({name}) before it had a report: {reason}", "see whether memory is short"
+        )
+    if SAYS_UNSTABLE in printed:
+        return ToolError(f"Stryker.NET can't test: {reason}", "give the tests names that are the same in every run")
+    ended = "ended without a report" if code == SUCCESS else f"failed (exit code {code})"
+    return ToolError(f"Stryker.NET {ended}: {reason}", BY_HAND)
+
+
+def excerpt(printed: str) -> str:
+    """Why it can't work, by its own words: the reasons that it ends with, or else the last errors of its log."""
+    logged, *reasons = re.split(SAYS_WHY_BELOW, printed, maxsplit=1)
+    paragraphs = [" ".join(part.split()) for part in unfolded("".join(reasons)).split("\n\n")]
+    said = [part for part in paragraphs if part and not part.startswith("at ")][:2]
+    levels = [
+        (found[1], line[found.end() :].strip()) for line in logged.splitlines() if (found := re.match(LOGGED, line))
+    ]
+    wanted = ("ERR", "FTL") if not said else ("ERR", "FTL", "WRN") if len(said) == 1 else ()
+    said += [text for level, text in levels if level in wanted][-1:]
+    if not said:
+        said = [line.strip() for line in logged.splitlines() if line.strip()][-3:] or ["it printed nothing"]
+    joined = " | ".join(dict.fromkeys(said))
+    return joined if len(joined) <= SHOWN else f"{joined[:SHOWN]}…"
+
+
+def unfolded(printed: str) -> str:
+    """What it printed, without the folds of its console.
+
+    A folded line keeps the space that it was folded at, unless that would not fit. A word that is longer than a line
+    has folds in it: then the whole line is a piece of it.
+    """
+    lines = []
+    for line in printed.split("\n"):
+        full = len(line) >= WIDTH
+        lines.append(
+            line if line.endswith(" ") and line.strip() else line + (("" if " " not in line else " ") if full else "\n")
+        )
+    return "".join(lines)

@@ -1,0 +1,160 @@
+"""Stryker.NET: the tool alone, and through the bridge, on a generated C# library with xunit tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.client import Client
+from benchmarks.laboratory import REPOSITORY, Laboratory, RealProject, SetUpFailed
+from benchmarks.measuring import Comparison, Series, Values, alternate, compare, series
+
+ROUNDS = 1
+AT_MOST = "\N{LESS-THAN OR EQUAL TO}"
+FILES = 24  # about 500 mutants
+ALONE = "Stryker.NET"
+EXAMPLE = REPOSITORY / "examples" / "shop-net"
+SOURCE = """namespace Shop;
+public static class Part{n}
+{{
+    static readonly int Limit = {n} + 10;
+    public static int Total(int price, int count) => price * count + (count > 3 ? -1 : {n});
+    public static bool Free(int total) => total >= Limit && total % 7 != 3;
+    public static int Sum(int last)
+    {{
+        var sum = {n};
+        for (var i = 1; i <= last; i++)
+        {{
+            if (i % 3 == 0) sum += i; else sum -= 1;
+        }}
+        return sum;
+    }}
+    public static string Label(int total) => total > Limit ? "much: " + total : "little";
+}}
+"""
+TESTS = """using Xunit;
+namespace Shop.Tests;
+public class Part{n}Tests
+{{
+    [Fact] public void Totals() => Assert.Equal(2 * 5 + {n}, Part{n}.Total(5, 2));
+    [Fact] public void Frees() => Assert.True(Part{n}.Free({n} * 7 + 70));
+    [Fact] public void Sums() => Assert.Equal({n} + 3 + 6 - 4, Part{n}.Sum(6));
+    [Fact] public void Labels() => Assert.StartsWith("l", Part{n}.Label(0));
+}}
+"""
+
+
+def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) -> list[Comparison]:
+    """The tool alone is run once for everything, and once for one mutant, in the same tree, built before."""
+    tool = shutil.which("dotnet-stryker")
+    if tool is None or shutil.which("dotnet") is None:
+        raise SetUpFailed(
+            "`dotnet` and `dotnet-stryker` are needed: install the .NET SDK, and Stryker.NET as a global tool"
+        )
+    bridge: list[str | Path] = [laboratory.bridge(project), "serve", "stdio", "--", "--adapter", "stryker-net"]
+    found: dict[str, dict[tuple[object, ...], str]] = {}
+    measured = alternate(
+        rounds or ROUNDS,
+        {"bridge": lambda: _through(laboratory, bridge, found), ALONE: lambda: _alone(laboratory, tool, found)},
+        warm_up=False,
+    )
+    mutants = f"{measured['bridge'][0]['mutants']:.0f} mutants"
+    differing = sum(found[ALONE].get(key) != status for key, status in found["bridge"].items())
+    return [
+        *compare(
+            "discovery, beside the time to the first mutant", measured, "bridge", ALONE, {"ready s": f"{AT_MOST} 0.9"}
+        ),
+        *compare("one mutant of unchanged code", measured, "bridge", ALONE, {"one s": f"{AT_MOST} 0.08"}),
+        *compare(f"{mutants}, all", measured, "bridge", ALONE, {"whole s": f"{AT_MOST} 0.9"}),
+        Comparison(
+            "the first verdict after an edit, from its discovery on", "s", series(measured["bridge"], "first s")
+        ),
+        Comparison("statuses that differ", "count", Series([float(differing)])),
+    ]
+
+
+def _through(laboratory: Laboratory, argv: list[str | Path], found: dict[str, dict[tuple[object, ...], str]]) -> Values:
+    with _project(laboratory) as root, laboratory.directory() as cache:
+        env = {"MSP_BRIDGE_CACHE": str(cache)}
+        with Client.of(argv, root, env) as client:
+            client.request("configure", {})
+            ready, _ = _timed(client, "discover", {})
+            whole, results = _timed(client, "mutationTest", {})
+            killed = next(result for result in results if result[1]["status"] == "Killed")
+            one, _ = _timed(client, "mutationTest", {"mutants": _selected(killed)})
+            with (root / "src/Shop/Part0.cs").open("a") as file:
+                file.write("// an edit\n")
+            client.request("discover", {})
+            first, _ = _timed(client, "mutationTest", {"mutants": _selected(killed)})
+        found["bridge"] = {_key(path, mutant): mutant["status"] for path, mutant in results}
+    return {"ready s": ready, "whole s": ready + whole, "one s": one, "first s": first, "mutants": len(results)}
+
+
+def _alone(laboratory: Laboratory, tool: str, found: dict[str, dict[tuple[object, ...], str]]) -> Values:
+    with _project(laboratory) as root, laboratory.directory() as output:
+        whole, ready = _run(tool, root, output / "whole", ["-r", "json", "-r", "html", "--open-report:html"])
+        one, _ = _run(tool, root, output / "one", ["-r", "json", "-m", "**/Part0.cs{0..100}"])
+        report = json.loads(next((output / "whole").rglob("*.json")).read_text("utf-8-sig"))
+        found[ALONE] = {
+            _key(os.path.relpath(path, root), mutant): mutant["status"]
+            for path, file in report["files"].items()
+            for mutant in file["mutants"]
+        }
+    return {"ready s": ready, "whole s": whole, "one s": one}
+
+
+def _run(tool: str, root: Path, output: Path, options: list[str]) -> tuple[float, float]:
+    """Seconds to its end, and to its page, which is there before the first mutant is tested."""
+    shims = output / "shims"
+    shims.mkdir(parents=True)
+    (shims / "xdg-open").write_text("#!/bin/sh\n")
+    (shims / "xdg-open").chmod(0o755)
+    began, ready = time.perf_counter(), 0.0
+    env = {**os.environ, "PATH": f"{shims}{os.pathsep}{os.environ['PATH']}", "TMPDIR": str(output)}
+    command = [tool, *options, "-O", str(output), "-c", str(os.cpu_count()), "--skip-version-check"]
+    with subprocess.Popen(command, cwd=root, env=env, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            if not ready and any((output / "reports").glob("*.html")):
+                ready = time.perf_counter() - began
+            time.sleep(0.02)
+    return time.perf_counter() - began, ready
+
+
+@contextmanager
+def _project(laboratory: Laboratory) -> Iterator[Path]:
+    with laboratory.directory() as parent:
+        built = shutil.ignore_patterns("bin", "obj", "StrykerOutput", "Cart*.cs")
+        root = Path(shutil.copytree(EXAMPLE, parent / "shop", ignore=built))
+        for n in range(FILES):
+            (root / f"src/Shop/Part{n}.cs").write_text(SOURCE.format(n=n))
+            (root / f"tests/Shop.Tests/Part{n}Tests.cs").write_text(TESTS.format(n=n))
+        yield root
+
+
+def _timed(client: Client, method: str, params: dict[str, Any]) -> tuple[float, list[tuple[str, dict[str, Any]]]]:
+    """Seconds until the answer, and the results that were reported until then."""
+    results: list[tuple[str, dict[str, Any]]] = []
+
+    def take(progress: Any) -> None:
+        results.extend((path, mutant) for path, file in progress["files"].items() for mutant in file["mutants"])
+
+    began = time.perf_counter()
+    client.request(method, params, take)
+    return time.perf_counter() - began, results
+
+
+def _selected(result: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    path, mutant = result
+    return {path: {"mutants": [{key: mutant[key] for key in ("id", "location", "mutatorName", "replacement")}]}}
+
+
+def _key(path: str, mutant: dict[str, Any]) -> tuple[object, ...]:
+    place = [mutant["location"][side][unit] for side in ("start", "end") for unit in ("line", "column")]
+    return (path, *place, mutant["mutatorName"], mutant["replacement"])

@@ -1,0 +1,138 @@
+"""Answers of test hosts as the real vstest.console and a real test program of xunit v3 gave them, without either."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_bridge.adapters.stryker_net.hosts import Case, HostsUnavailable, Link, activation
+from msp_bridge.adapters.stryker_net.mtp import TestPrograms
+from msp_bridge.adapters.stryker_net.vstest import Run
+
+DLL = "/copy/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll"
+PROGRAM = """
+import json, socket, sys
+port = int(sys.argv[sys.argv.index("--client-port") + 1])
+connection = socket.create_connection(("127.0.0.1", port))
+stream = connection.makefile("rwb")
+
+def send(message):
+    body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+    stream.write(b"Content-Length: %d\\r\\nContent-Type: application/testingplatform\\r\\n\\r\\n" % len(body) + body)
+    stream.flush()
+
+def receive():
+    head = b""
+    while not head.endswith(b"\\r\\n\\r\\n"):
+        head += stream.read(1)
+    return json.loads(stream.read(int(head.split(b":")[1].split()[0])))
+
+send({"id": receive()["id"], "result": {}})
+asked = receive()
+send({"id": 77, "method": "client/attachDebugger", "params": {}})
+assert receive()["result"] is None
+nodes = [{"uid": uid, "display-name": f"Tests.{uid}", "node-type": "action", "time.duration-ms": 250,
+          "execution-state": state, "error.message": "no"} for uid, state in (("a", "passed"), ("b", "failed"), ("c", "error"))]
+chosen = [test["uid"] for test in asked["params"].get("tests", nodes)]
+for node in nodes:
+    if node["uid"] in chosen:
+        changes = [{"node": {**node, "execution-state": "in-progress"}}, {"node": node}]
+        send({"method": "testing/testUpdates/tests", "params": {"changes": changes}})
+if "dies" in sys.argv[0]:
+    print("Stack overflow.", file=sys.stderr)
+    sys.exit(134)
+send({"id": asked["id"], "result": {}})
+stream.read()
+"""
+
+
+def result(test: str, outcome: int, **fields: Any) -> dict[str, Any]:
+    name = f"Tests.{test}"
+    case = {"Id": test, "FullyQualifiedName": name, "DisplayName": name, "Source": DLL, "Properties": [{"kept": 1}]}
+    return {"TestCase": case, "Outcome": outcome, "Duration": "00:00:00.2500000", **fields}
+
+
+def completed(**fields: Any) -> dict[str, Any]:
+    counts = {"IsCanceled": False, "IsAborted": False, "Error": None}
+    return {"TestRunCompleteArgs": counts | fields, "LastRunTests": {"NewTestResults": [result("c", 1)]}}
+
+
+def test_results_of_vstest_add_up_to_cases() -> None:
+    run = Run(stops=False)
+    run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 1), result("b", 2, ErrorMessage="no")]})
+    run.take("TestExecution.StatsChange", {"NewTestResults": [result("b", 1)]})  # another row of the same theory
+    run.take("TestExecution.Completed", completed())
+    assert run.over
+    assert (run.failures, run.fault) == ([("Tests.b", "no")], None)
+    assert {case.id: (case.seconds, case.failed) for case in run.cases.values()} == {
+        "a": (0.25, False),
+        "b": (0.5, True),
+        "c": (0.25, False),
+    }
+    assert json.loads(run.cases["a"].selector) == result("a", 1)["TestCase"]  # properties and all
+
+
+def test_with_a_mutant_the_first_failure_counts() -> None:
+    run = Run(stops=True)
+    run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 2, ErrorMessage="no"), result("b", 2)]})
+    assert run.failures == [("Tests.a", "no")]
+
+
+def test_a_host_that_crashes_says_so() -> None:
+    run = Run(stops=True)
+    message = (
+        "The active test run was aborted. Reason: Test host process crashed : Stack overflow.\n   at Shop.Cart.Depth"
+    )
+    run.take("TestSession.Message", {"MessageLevel": 2, "Message": message})
+    run.take("TestSession.Message", {"MessageLevel": 0, "Message": "Starting test execution"})
+    run.take("TestExecution.Completed", completed(IsAborted=True))
+    assert run.fault == " ".join(message.split())
+
+
+def test_the_mutant_is_chosen_by_two_variables() -> None:
+    assert activation(7) == {"STRYKER_MUTANT_ID_CONTROL_VAR": "ACTIVE_MUTATION", "ACTIVE_MUTATION": "7"}
+    assert activation(None) == {}
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestPrograms:
+    """Test programs that are Python's: `dotnet FILE` runs it."""
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "dotnet").write_text('#!/bin/sh\nexec python3 "$@"\n')
+    (tmp_path / "dotnet").chmod(0o755)
+    for name in ("works.dll", "dies.dll"):
+        (tmp_path / name).write_text(PROGRAM)
+    return TestPrograms({})
+
+
+async def test_a_test_program_is_asked_for_all_its_tests(programs: TestPrograms, tmp_path: Path) -> None:
+    outcome, cases = await programs.baseline([tmp_path / "works.dll"], 60)
+    assert outcome.failures == [("Tests.b", "no"), ("Tests.c", "no")]
+    assert [(case.id, case.name, case.seconds, case.failed) for case in cases] == [
+        ("a", "Tests.a", 0.25, False),
+        ("b", "Tests.b", 0.25, True),
+        ("c", "Tests.c", 0.25, True),
+    ]
+
+
+async def test_a_test_program_is_ended_at_the_first_failure(programs: TestPrograms, tmp_path: Path) -> None:
+    _, cases = await programs.baseline([tmp_path / "works.dll"], 60)
+    outcome = await programs.run(3, cases[:2], 60)
+    assert (outcome.failures, outcome.completed) == ([("Tests.b", "no")], frozenset("ab"))
+    outcome = await programs.run(3, cases[:1], 60)
+    assert (outcome.failures, outcome.fault, outcome.completed) == ([], None, frozenset("a"))
+
+
+async def test_a_test_program_that_dies_says_so(programs: TestPrograms, tmp_path: Path) -> None:
+    case = Case("a", "Tests.a", str(tmp_path / "dies.dll"), '{"uid": "a"}')
+    outcome = await programs.run(3, [case], 60)
+    assert outcome.fault == "the test program has ended with code 134: Stack overflow."
+
+
+async def test_a_program_that_does_not_connect_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HostsUnavailable, match=r"it did not connect \(no port\)"):
+        await Link.start("it", lambda port: ["sh", "-c", "echo no port >&2"], tmp_path, {})
+    assert len(asyncio.all_tasks()) == 1

@@ -1,0 +1,206 @@
+"""The real Stryker.NET on real solutions, wherever `dotnet` and `dotnet-stryker` are on PATH."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.stryker_net import StrykerNet, tool
+from support.net_projects import LEFT_OUT, REAL, SUMS, XUNIT, everything, example, laid_out
+from support.net_trees import BRIDGE, adapter_on, discovered, results_of
+
+from msp_bridge.adapter import Mutant, Project, Result, ToolError
+from msp_bridge.source import SourceText
+from msp_bridge.testing import Running, TreeState, check_adapter
+
+pytestmark = REAL
+SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"
+EXPECTED = {
+    ("Sums.cs", "5 - 5", "Killed"),
+    ("Sums.cs", "a - b", "Killed"),
+    ("Sums.cs", "total > Limit", "Killed"),
+    ("Sums.cs", "total < Limit", "Killed"),
+    ("Sums.cs", "a + 1", "NoCoverage"),
+    ("Sums.cs", '(true?"x" + b :"y")', "Survived"),
+    ("Sums.cs", '(false?"x" + b :"y")', "Survived"),
+    ("Endless.cs", "n + 1", "Killed"),  # it overflows the stack
+    ("Endless.cs", "Depth(n - 1) - 1", "Killed"),
+    ("Endless.cs", ";", "Timeout"),
+    ("Endless.cs", "i--", "Survived"),  # it wraps
+    ("Odd.cs", "a / b", "Killed"),
+}
+
+
+@pytest.fixture(scope="module")
+def solution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything, prepared once: the tests share what is kept on disk."""
+    root = everything(tmp_path_factory.mktemp("net") / "project")
+    asyncio.run(prepare(root))
+    return root
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return example(tmp_path)
+
+
+async def prepare(root: Path) -> None:
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter)
+
+
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("the tool was run again")
+
+    monkeypatch.setattr(tool, "run", run)
+
+
+def of(mutants: list[Mutant], replacement: str) -> Mutant:
+    return next(mutant for mutant in mutants if mutant.replacement == replacement)
+
+
+def outcomes(results: list[Result]) -> set[tuple[str, str, str]]:
+    return {(Path(r.mutant.path).name, r.mutant.replacement, r.status.value) for r in results}
+
+
+async def test_each_framework_gives_the_verdicts_of_a_mutated_file(
+    solution: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_runs(monkeypatch)
+    async with adapter_on(solution, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        results = await results_of(adapter, mutants)
+    assert len(results) == len(mutants) == len({result.mutant for result in results})
+    assert outcomes(results) >= EXPECTED
+    assert {Path(mutant.path).name for mutant in mutants} == {"Sums.cs", "Endless.cs", "Odd.cs"}  # and not LeftOut.cs
+    assert not {'""', "a / 2"} & {mutant.replacement for mutant in mutants}  # by ignore-mutations, by a comment
+    by_replacement = {result.mutant.replacement: result for result in results}
+    assert by_replacement["a - b"].killed_by == by_replacement["a - b"].covered_by == ("SumsTests.Adds",)
+    assert by_replacement["5 - 5"].static is True
+    assert by_replacement["a + 1"].status_reason == "Not covered by any test."
+    assert "Stack overflow" in str(by_replacement["n + 1"].status_reason)
+    assert "had not ended after" in str(by_replacement[";"].status_reason)
+    assert "Expected" in str(by_replacement["a / b"].status_reason)
+
+
+async def test_places_are_exact_whatever_stands_before_them(solution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_runs(monkeypatch)
+    async with adapter_on(solution) as adapter:
+        [mutant] = [mutant for mutant in await discovered(adapter, "src/Calc/Odd.cs") if mutant.replacement == "a / b"]
+    source = SourceText.read(solution / mutant.path)
+    assert source.apply(mutant) == source.text.replace("a * b", "a / b")
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_cancelled_request_leaves_no_process(
+    solution: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    no_runs(monkeypatch)
+    running = Running()
+    async with adapter_on(solution, jobs=2) as adapter:
+        mutants = await discovered(adapter, "src/Calc/Endless.cs")
+        testing = asyncio.create_task(results_of(adapter, mutants))
+        await asyncio.sleep(random.Random(seed).uniform(0, 4))
+        testing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await testing
+        assert not [process for process in running.look() if "testhost" in " ".join(process.cmdline())]
+        [result] = await results_of(adapter, [of(mutants, "Depth(n - 1) - 1")])
+    assert result.status.value == "Killed"
+
+
+async def test_a_newer_request_is_answered_beside_an_endless_one(
+    solution: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_runs(monkeypatch)
+    async with adapter_on(solution) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test([of(mutants, ";")])) as older:
+            waiting = asyncio.ensure_future(anext(older))
+            await asyncio.sleep(0.5)
+            [newer] = await results_of(adapter, [of(mutants, "a - b")])
+            assert not waiting.done()
+            assert (await waiting).status.value == "Timeout"
+    assert newer.status.value == "Killed"
+
+
+async def test_the_adapter_keeps_its_promises(shop: Path, tmp_path: Path) -> None:
+    await check_adapter(StrykerNet, Project(root=shop, cache=tmp_path / "cache", jobs=2), sample=3)
+
+
+async def test_edits_of_tests_and_red_tests_are_seen(
+    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    async with adapter_on(shop, jobs=2) as adapter:
+        survivor = of(await discovered(adapter), "price + price * percent / 100")
+        weak = of(await discovered(adapter), "sum > FreeShippingFrom")
+        results = await results_of(adapter, [survivor, weak])
+        assert {(result.mutant, result.status.value) for result in results} == {
+            (survivor, "Killed"),
+            (weak, "Survived"),
+        }
+    text = (shop / SHOP_TESTS).read_text()
+    red = "[Fact] public void Red() => Assert.Equal(1, Cart.Total(1, 1));"
+    green = "[Fact] public void Exact() => Assert.Equal(50, Cart.Total(50, 1));"
+    (shop / SHOP_TESTS).write_text(text.rstrip().removesuffix("}") + f"{red} {green} }}\n")
+    async with adapter_on(shop, jobs=2) as adapter:
+        with caplog.at_level(logging.WARNING):
+            [result] = await results_of(adapter, [of(await discovered(adapter), "sum > FreeShippingFrom")])
+    assert (result.status.value, result.killed_by) == ("Killed", ("Shop.Tests.CartTests.Exact",))
+    assert [record.failing_test[0] for record in caplog.records if hasattr(record, "failing_test")] == [
+        "Shop.Tests.CartTests.Red"
+    ]
+    assert list(temporary.iterdir()) == []
+
+
+async def test_code_that_does_not_compile_is_one_clear_sentence(shop: Path) -> None:
+    (shop / SHOP).write_text((shop / SHOP).read_text().replace("price * quantity;", "price * ;"))
+    async with adapter_on(shop) as adapter:
+        with pytest.raises(ToolError) as failure:
+            await discovered(adapter)
+    assert "src/Shop/Cart.cs(10,27): error CS1525" in failure.value.problem
+    assert failure.value.problem.count("CS1525") == 1
+    assert failure.value.remedy == "fix what `dotnet build` shows"
+
+
+async def test_the_testing_platform_needs_a_setting_and_works_with_it(tmp_path: Path) -> None:
+    root = laid_out(tmp_path / "project", {"Sums": SUMS, "LeftOut": LEFT_OUT}, {"xunit3": XUNIT})
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError, match='add `"test-runner": "mtp"`'):
+            await discovered(adapter)
+    (root / "stryker-config.json").write_text('{"stryker-config": {"test-runner": "mtp"}}')
+    async with adapter_on(root, jobs=2) as adapter:
+        results = await results_of(adapter, await discovered(adapter, "src/Calc/Sums.cs"))
+        found = {result.mutant.replacement: result for result in results}
+        assert (found["a - b"].status.value, found["a - b"].killed_by) == ("Killed", ("SumsTests.Adds",))
+        assert found["total < Limit"].status.value == found["5 - 5"].status.value == "Killed"
+        assert found["a + 1"].status.value == "NoCoverage"
+
+
+async def test_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(shop: Path) -> None:
+    before, running = TreeState.of(shop), Running()
+    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, shop], stdout=subprocess.DEVNULL)
+    try:
+        await asyncio.sleep(random.Random(1).uniform(2, 12))
+        running.look()
+    finally:
+        bridge.kill()
+        bridge.wait()
+    assert await running.settled(0) == []
+    assert before.differences(TreeState.of(shop)) == []
+    async with adapter_on(shop, settings={"engine": "tool"}) as adapter:  # in the same copy
+        results = await results_of(adapter, await discovered(adapter))
+    assert ("Cart.cs", "price / quantity", "Killed") in outcomes(results)
+    assert ("Cart.cs", "sum > FreeShippingFrom", "Survived") in outcomes(results)

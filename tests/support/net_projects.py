@@ -1,0 +1,118 @@
+"""C# solutions for the real Stryker.NET, and whether it is here. Those of the scripted one are in `tests/projects`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+REAL = pytest.mark.skipif(
+    not (shutil.which("dotnet") and shutil.which("dotnet-stryker")),
+    reason="the real Stryker.NET is not here: `dotnet` and `dotnet-stryker` on PATH",
+)
+LIBRARY = (
+    '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFrameworks>{frameworks}</TargetFrameworks>'
+    "<LangVersion>latest</LangVersion></PropertyGroup></Project>"
+)
+TESTS = (
+    '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net10.0</TargetFramework>'
+    "<IsPackable>false</IsPackable>{properties}</PropertyGroup><ItemGroup>{packages}"
+    '<ProjectReference Include="../../src/Calc/Calc.csproj" /></ItemGroup></Project>'
+)
+SDK = ("Microsoft.NET.Test.Sdk", "18.0.1")
+PACKAGES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "xunit": (SDK, ("xunit", "2.9.3"), ("xunit.runner.visualstudio", "3.1.5")),
+    "nunit": (SDK, ("NUnit", "4.6.1"), ("NUnit3TestAdapter", "6.3.0")),
+    "mstest": (SDK, ("MSTest.TestAdapter", "4.4.0"), ("MSTest.TestFramework", "4.4.0")),
+    "xunit3": (("xunit.v3", "3.2.2"),),
+}
+PROPERTIES = {
+    "xunit3": "<OutputType>Exe</OutputType><TestingPlatformDotnetTestSupport>true</TestingPlatformDotnetTestSupport>"
+    "<UseMicrosoftTestingPlatformRunner>true</UseMicrosoftTestingPlatformRunner>"
+}
+SUMS = """namespace Calc;
+public static class Sums
+{
+    static readonly int Limit = 5 + 5;
+    public static int Add(int a, int b) => a + b;
+    public static bool Free(int total) => total >= Limit;
+    public static int Unused(int a) => a - 1;
+    // Stryker disable once all
+    public static int Hidden(int a) => a * 2;
+    public static string Name(bool b) => b ? "x" + b : "y";
+}
+"""
+ENDLESS = """namespace Calc;
+public static class Endless
+{
+    public static int Depth(int n) => n == 0 ? 0 : Depth(n - 1) + 1;
+    public static int Loop(int n)
+    {
+        byte i = 0;
+        while (i != n) { i++; }
+        return i;
+    }
+}
+"""
+ODD = (
+    "\ufeff// one\u2028// \U0001f600\r\nnamespace Calc { /* \U0001f600 */ public static class Odd {\r\n"
+    "  /* \U0001f600\u00e9 */ public static int Mul(int a, int b) => a * b; } }\r\n"
+)
+LEFT_OUT = "namespace Calc; public static class LeftOut { public static int Sub(int a, int b) => a - b; }\n"
+XUNIT = """using Calc; using Xunit;
+public class SumsTests {
+    [Fact] public void Adds() => Assert.Equal(7, Sums.Add(5, 2));
+    [Theory] [InlineData(10, true)] [InlineData(9, false)] public void Frees(int total, bool free) => Assert.Equal(free, Sums.Free(total));
+    [Fact] public void Names() => Assert.NotNull(Sums.Name(true));
+}
+"""
+NUNIT = """using Calc; using NUnit.Framework;
+public class EndlessTests {
+    [Test] public void Deep() => Assert.That(Endless.Depth(3), Is.EqualTo(3));
+    [Test] public void Loops() => Assert.That(Endless.Loop(3), Is.EqualTo(3));
+}
+"""
+MSTEST = """using Calc; using Microsoft.VisualStudio.TestTools.UnitTesting;
+[TestClass] public class OddTests { [TestMethod] public void Multiplies() => Assert.AreEqual(6, Odd.Mul(2, 3)); }
+"""
+
+
+def everything(root: Path) -> Path:
+    """A solution: a library of two target frameworks, and tests with xunit, NUnit and MSTest."""
+    sources = {"Sums": SUMS, "Endless": ENDLESS, "Odd": ODD, "LeftOut": LEFT_OUT}
+    tests = {"xunit": XUNIT, "nunit": NUNIT, "mstest": MSTEST}
+    options = '"mutate": ["!**/LeftOut.cs"], "ignore-mutations": ["string"], "additional-timeout": 2000'
+    return laid_out(root, sources, tests, options, "net10.0;netstandard2.0")
+
+
+def laid_out(
+    root: Path, sources: Mapping[str, str], tests: Mapping[str, str], options: str = "", frameworks: str = "net10.0"
+) -> Path:
+    """A solution at `root`: a library of `sources`, by name, and a project of `tests` for each framework."""
+    files = {"src/Calc/Calc.csproj": LIBRARY.format(frameworks=frameworks)}
+    files |= {f"src/Calc/{name}.cs": text for name, text in sources.items()}
+    for framework, text in tests.items():
+        packages = "".join(f'<PackageReference Include="{n}" Version="{v}" />' for n, v in PACKAGES[framework])
+        project = TESTS.format(properties=PROPERTIES.get(framework, ""), packages=packages)
+        files |= {
+            f"tests/{framework}.Tests/{framework}.Tests.csproj": project,
+            f"tests/{framework}.Tests/Tests.cs": text,
+        }
+    projects = "".join(f'<Project Path="{path}" />' for path in files if path.endswith("proj"))
+    files |= {
+        "Calc.slnx": f"<Solution>{projects}</Solution>",
+        "stryker-config.json": f'{{"stryker-config": {{{options}}}}}',
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    return root
+
+
+def example(to: Path) -> Path:
+    """The example of the repository, copied below `to`."""
+    built = shutil.ignore_patterns("bin", "obj", "StrykerOutput")
+    return Path(shutil.copytree(ROOT / "examples" / "shop-net", to / "project", ignore=built))
