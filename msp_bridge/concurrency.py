@@ -57,31 +57,31 @@ async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
 async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
     """The items of all `sources` as they come.
 
-    Back-pressure: each source is asked for one item ahead, and for the next when that has been taken.
+    Back-pressure: of each source one item is taken ahead, and the next when that one has been taken.
     Cancelling: closing this closes all sources, and waits for them.
     Errors: the first one is raised; the other sources are closed.
     """
-    asked: dict[asyncio.Task[T], AsyncGenerator[T, None]] = {}
+    waiting: dict[asyncio.Task[T], AsyncGenerator[T, None]] = {}
 
-    def ask(source: AsyncGenerator[T, None]) -> None:
-        asked[asyncio.ensure_future(_next(source))] = source
+    def take(source: AsyncGenerator[T, None]) -> None:
+        waiting[asyncio.ensure_future(_next(source))] = source
 
     try:
         for source in sources:
-            ask(source)
-        while asked:
-            done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+            take(source)
+        while waiting:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                source = asked.pop(task)
+                source = waiting.pop(task)
                 try:
                     item = task.result()
                 except StopAsyncIteration:
                     continue
                 yield item
-                ask(source)
+                take(source)
     finally:
         try:
-            await cancel_all(list(asked))
+            await cancel_all(list(waiting))
         finally:  # also when that was cancelled meanwhile
             await wait_shielded(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
 
@@ -93,7 +93,7 @@ async def _next(source: AsyncGenerator[T, None]) -> T:
 async def batches(source: AsyncGenerator[T, None], limit: int) -> AsyncGenerator[list[T], None]:
     """The items of `source` in lists: all that have arrived since the previous list was taken, at most `limit`.
 
-    Back-pressure: while `limit` items wait, `source` is not asked for more.
+    Back-pressure: while `limit` items wait, nothing is taken from `source`.
     Cancelling: closing this closes `source`, and waits for it.
     """
     ready: list[T] = []

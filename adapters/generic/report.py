@@ -26,8 +26,8 @@ WEIGHT = {Status.PENDING: 3, Status.SURVIVED: 2, Status.NO_COVERAGE: 2, Status.I
 def read_report(data: bytes, locate: Locate) -> dict[Mutant, Result]:
     """Every mutant of the report with its result, in the report's order; raises `ValueError` for what is no report.
 
-    `locate` gets a file's key, which is joined to `projectRoot` where there is one; files that it knows no path for
-    are left out. Mutants that the report doesn't tell apart are one, which is detected only if all of them are.
+    `locate` gets a file's key, which is joined to `projectRoot` where there is one; files that it has no path for
+    are left out. Mutants that the report doesn't distinguish are one, which is detected only if all of them are.
     """
     report = _object(_parsed(data), "the report")
     version = str(report.get("schemaVersion", "1"))  # Mull writes none

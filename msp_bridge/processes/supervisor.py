@@ -16,8 +16,8 @@ end is the bridge's alone.
 The states of a supervisor.
 
 1. *Watching*: until the tool exits, or until the lifeline ends: the bridge wants the end, or is gone.
-2. *Asking*: each descendant gets SIGTERM, and SIGCONT so that a stopped one can obey; for at most GRACE seconds.
-3. *Insisting*: each descendant gets SIGKILL until none is left, at most `INSIST_S`: a process in uninterruptible
+2. *Terminating*: each descendant gets SIGTERM, and SIGCONT so that a stopped one can obey; for at most GRACE seconds.
+3. *Killing*: each descendant gets SIGKILL until none is left, at most `KILL_TIMEOUT_S`: a process in uninterruptible
    sleep on a dead network file system can't be ended by anybody.
 4. *Reporting*: `status N` on the lifeline, the tool's exit code. It is the last thing: nothing is left then.
 
@@ -51,8 +51,8 @@ import time
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-POLL_S = 0.02  # between two looks at processes that were asked to end
-INSIST_S = 5.0
+POLL_S = 0.02  # between two looks at processes that got SIGTERM
+KILL_TIMEOUT_S = 5.0
 HERE = os.path.dirname(os.path.abspath(__file__))
 BOOT = f"import sys; sys.path.append({HERE!r}); import supervisor; supervisor.main(sys.argv[1:])"
 
@@ -139,14 +139,14 @@ class Supervisor:
 
     def _end_children(self) -> None:
         deadline = time.monotonic() + self._grace
-        asked: set[int] = set()
+        signalled: set[int] = set()
         while not self._childless() and time.monotonic() < deadline:
-            for pid in set(_descendants(os.getpid())) - asked:
-                asked.add(pid)
+            for pid in set(_descendants(os.getpid())) - signalled:
+                signalled.add(pid)
                 _send(pid, signal.SIGTERM)
                 _send(pid, signal.SIGCONT)
             time.sleep(POLL_S)
-        while not self._childless() and time.monotonic() < deadline + INSIST_S:
+        while not self._childless() and time.monotonic() < deadline + KILL_TIMEOUT_S:
             self._cgroup.kill()
             for pid in _descendants(os.getpid()):
                 _kill_group(pid)

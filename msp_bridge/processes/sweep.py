@@ -14,7 +14,7 @@ import psutil
 
 RUN_ID = "MSP_BRIDGE_RUN"  # an environment variable that every descendant inherits, reparented ones too
 POLL_S = 0.02  # between two looks at a dying process
-INSIST_S = 5.0  # a process in uninterruptible sleep can't be ended by anybody
+KILL_TIMEOUT_S = 5.0  # a process in uninterruptible sleep can't be ended by anybody
 
 
 def members(run_id: str, below: int | None) -> list[psutil.Process]:
@@ -33,21 +33,21 @@ def end(run_id: str, below: int | None, grace: float, reap: Callable[[], None] =
     `reap` is called before each look, so that the caller's own dead children don't count.
     """
     deadline = time.monotonic() + grace
-    asked: set[int] = set()
-    while time.monotonic() < deadline + INSIST_S:
+    signalled: set[int] = set()
+    while time.monotonic() < deadline + KILL_TIMEOUT_S:
         reap()
         left = members(run_id, below)
         if not left:
             return
-        insist = time.monotonic() >= deadline
+        kill = time.monotonic() >= deadline
         for process in left:
             with contextlib.suppress(psutil.Error):  # gone meanwhile
-                if insist:
+                if kill:
                     process.kill()
-                elif process.pid not in asked:
+                elif process.pid not in signalled:
                     process.terminate()
                     process.resume()  # a stopped one can't obey
-        asked.update(process.pid for process in left)
+        signalled.update(process.pid for process in left)
         time.sleep(POLL_S)
 
 

@@ -34,7 +34,7 @@ class ProcessTree:
     tree is alive, also not one that was double-forked, has a session of its own, or ignores SIGTERM. When the tool ends
     by itself, what it left behind is ended then. When the bridge is killed, even with SIGKILL, the tree ends too.
 
-    Back-pressure: `lines` reads from the pipe only when it is asked, so a slow reader stops the tool.
+    Back-pressure: `lines` reads from the pipe only while its next item is awaited, so a slow reader stops the tool.
 
     Platforms: Linux is exact. On macOS a process that leaves both its parent and its environment behind escapes.
     On Windows, which is untested, a bridge that is killed leaves its tools running.

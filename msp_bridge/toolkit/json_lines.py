@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 The problem. A program that must import the project's packages can't run in the bridge's process. It runs in an
-interpreter that the bridge knows nothing about: its site-packages may print banners at start, its bytecode may be
+interpreter over which the bridge has no control: its site-packages may print banners at start, its bytecode may be
 damaged, and it may die at any time by any signal.
 
 The protocol. Both directions are lines of JSON objects.

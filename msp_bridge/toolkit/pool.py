@@ -17,7 +17,7 @@ The invariants.
   becomes an idle sandbox.
 - An update can be stopped between two files (`stop`), so that a cancel doesn't wait for the copy of a large tree. A
   stopped update has noted nothing, and the next one looks at every file again.
-- A block that fails or is cancelled ends the process of its sandbox, for nobody knows what it is doing. A pool whose
+- A block that fails or is cancelled ends the process of its sandbox, for its state is unknown. A pool whose
   processes take part in many requests at once is made with `keep_on_failure`.
 - A process stays in the directory in which it was started, even when that directory was deleted and made anew. So a
   warm process is replaced when the identity of its directory changes, and when `key` changes: whatever it has read

@@ -1,4 +1,4 @@
-"""The tables that users write: what a wrong one is told, and what the right ones mean."""
+"""The tables that users write: the error for a wrong one, and what the right ones mean."""
 
 from __future__ import annotations
 
