@@ -2,7 +2,7 @@
 
 `docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
 entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
-`counts`, `errors`, `jsonrpc`, `model`, `processes`, `reading`, `source` and `toolkit`.
+`counts`, `errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source` and `toolkit`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
 from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.counts import counted
@@ -49,13 +50,6 @@ async def diagnose(
     yield Finding(bool(files), "sources", text, None if files else f"set source_paths in {place}")
     for option in found["unused"]:
         yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
-    try:
-        host = await engine.prepare(plan)
-    except BridgeError as error:
-        yield Finding(False, "tests", error.problem, error.remedy)
-        return
-    yield Finding(True, "tests", counted(host.size, "test"))
-    yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
-    for test, why in host.failing.items():
-        text = f"{test} fails without any mutant, and is left out: {why}"
-        yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")
+    async with aclosing(engine.diagnose(plan)) as findings:
+        async for finding in findings:
+            yield finding

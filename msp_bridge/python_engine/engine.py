@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from msp_bridge.adapter import Project
+from msp_bridge.adapter import BridgeError, Finding, Project
+from msp_bridge.counts import counted
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.quarantine import Quarantine
@@ -47,6 +48,19 @@ class PythonEngine:
         """A host that has the files as they are, for `doctor`. Raises ToolError."""
         self._slots[0].look_again()
         return await self._slots[0].prepared(plan)
+
+    async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
+        """How many tests there are, what each mutant has for itself, and which tests fail without any mutant."""
+        try:
+            host = await self.prepare(plan)
+        except BridgeError as error:
+            yield Finding(False, "tests", error.problem, error.remedy)
+            return
+        yield Finding(True, "tests", counted(host.size, "test"))
+        yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
+        for test, why in host.failing.items():
+            text = f"{test} fails without any mutant, and is left out: {why}"
+            yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")
 
     async def aclose(self) -> None:
         """End the hosts and give the sandboxes back."""

@@ -24,7 +24,7 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
 log = logging.getLogger(__name__)
 
-BASELINE_TIMEOUT_S = 3600.0  # for all tests, without a mutant
+BASELINE_TIMEOUT_S = 3600.0  # for all tests, without a mutant, where the plan doesn't say
 PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
 
 
@@ -98,13 +98,14 @@ class Host:
 
     async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str) -> None:
         """Collect the tests and run them without a mutant, where need be. Raises ToolError."""
+        timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
         try:
-            async with asyncio.timeout(BASELINE_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 answer = await self._process.ask(question)
         except TimeoutError:
             raise BaselineError(
-                f"the tests have not ended within {BASELINE_TIMEOUT_S:.0f} s, without any mutant",
+                f"the tests have not ended within {timeout_s:.0f} s, without any mutant",
                 f"see which test hangs (`python -m pytest -v`) and fix it, or {plan.remedy}",
             ) from None
         if "errno" in answer:

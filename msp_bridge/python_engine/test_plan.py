@@ -22,6 +22,8 @@ class TestPlan:
     environment: str = ""  # names all else that a measurement depends on, such as the tool's version
     always_fresh: bool = False  # every mutant in a process that imports everything anew
     debug: bool = False
+    exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
+    baseline_timeout_s: float | None = None  # for all tests, without a mutant; None: an hour
 
     def message(self) -> dict[str, Any]:
         """As the host takes it."""
@@ -32,4 +34,5 @@ class TestPlan:
             "environment": self.environment,
             "always_fresh": self.always_fresh,
             "debug": self.debug,
+            "exit_kills": self.exit_kills,
         }

@@ -86,17 +86,19 @@ class JsonLinesProcess:
         name: str,
         cwd: Path,
         env: Mapping[str, str | None] | None = None,
-        start_timeout_s: float = START_TIMEOUT_S,
+        start_timeout_s: float | None = None,
         remedy: str = REMEDY,
     ) -> JsonLinesProcess:
         """Start `argv` in `cwd`, and wait for its greeting.
 
         `name` names the program in messages: "mutmut's worker". `env` holds changes to our own environment; None
-        removes a variable. `remedy` is what the user should do when the process ends.
+        removes a variable. `start_timeout_s` is a minute where it isn't given. `remedy` is what the user should do when
+        the process ends.
 
         Raises `ToolError` when the program can't be started, `ProcessEnded` when it ends or does not greet in time.
         """
         environment = env or {}
+        start_timeout_s = START_TIMEOUT_S if start_timeout_s is None else start_timeout_s
         try:
             return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
         except ProcessEnded as error:

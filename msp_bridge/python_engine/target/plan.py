@@ -19,6 +19,7 @@ class Plan:
     environment: str  # names all else that a measurement depends on
     always_fresh: bool = False
     debug: bool = False
+    exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
 
     @classmethod
     def of(cls, message: dict[str, Any], place: str) -> Plan:
@@ -32,6 +33,7 @@ class Plan:
             message["environment"],
             message["always_fresh"],
             message["debug"],
+            message["exit_kills"],
         )
 
     @property

@@ -15,7 +15,8 @@ def verdict_of(answer: Message, plan: Plan) -> Message:
         reason = "the tests took longer than the time limit, ({:g} s + their time without the mutant) * {:g}"
         return {"status": "Timeout", "reason": reason.format(*plan.limit)}
     if report is None:
-        return {"status": "RuntimeError", "reason": f"the process of the tests ended {_way(answer['exit'])}"}
+        status = "Killed" if plan.exit_kills and answer["exit"] != 0 else "RuntimeError"
+        return {"status": status, "reason": f"the process of the tests ended {_way(answer['exit'])}"}
     if "failure" not in report:
         return _not_collected(report)
     verdict = {"tests": report["tests"], "seconds": report["seconds"]}
