@@ -1,4 +1,4 @@
-"""cosmic-ray through the bridge: in private copies, several mutants at once."""
+"""cosmic-ray through the bridge: its mutants, tested in sandboxes, several at once."""
 
 from __future__ import annotations
 

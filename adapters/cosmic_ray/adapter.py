@@ -1,30 +1,35 @@
-"""CosmicRay: the adapter that takes cosmic-ray's configuration and mutants, and runs them in a pool of its own."""
+"""CosmicRay: the adapter that takes cosmic-ray's configuration and mutants, and tests them itself."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import ClassVar, Self
 
+from msp_bridge import reading
 from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Project, Result, Scope
+from msp_bridge.concurrency import in_thread
 from msp_bridge.counts import counted
+from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
 
 from .command import TestCommand
-from .configuration import Configuration, find
+from .configuration import Configuration, find, proposal
 from .discovery import Discovery
-from .mutation import Mutation
-from .pool import Batch, Pool
-from .proposal import proposal
+from .runner import CommandRunner
 
 log = logging.getLogger(__name__)
 
+BASELINE_PATIENCE = 5.0  # times `timeout` for the run of all tests that measures what each of them runs
+BASELINE_START_S = 30.0  # and for the start of pytest
+
 
 class CosmicRay:
-    """cosmic-ray on one project. The user's tree is only read: everything that runs, runs in private copies.
+    """cosmic-ray on one project. The user's tree is only read: everything that runs, runs in sandboxes.
 
-    The statuses are those of `cosmic-ray exec`, apart from mutants that are no valid Python (CompileError there, killed
-    by cosmic-ray) and those that its filters skip (Ignored). The configuration is read anew for each request.
+    Where the test command is pytest, the Python engine tests the mutants; any other command is run as it is, once for
+    each mutant. The statuses are those of `cosmic-ray exec`, apart from mutants that are no valid Python (CompileError
+    here, killed by cosmic-ray), those that its filters skip (Ignored), and those that no test runs (NoCoverage).
     """
 
     name: ClassVar[str] = "cosmic-ray"
@@ -34,7 +39,7 @@ class CosmicRay:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._discovery = Discovery(project)
-        self._pool = Pool(project)
+        self._engine, self._runner = PythonEngine(project), CommandRunner(project)
         self._seen: Configuration | None = None
 
     @classmethod
@@ -53,48 +58,41 @@ class CosmicRay:
         try:
             return (self._seen or self._configuration()).claims(path)
         except ConfigurationError:
-            return path.endswith(".py")  # whoever asks for it is told what is wrong
+            return path.endswith(".py")  # so that `discover` raises the error
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
         configuration = self._configuration()
         for path in configuration.modules(self._project.root):
             if scope.covers(path):
-                for mutant in await self._discovery.mutations(configuration, path):
+                for mutant in await self._discovery.mutants(configuration, path):
                     yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results as the tests end, those that need no test first."""
-        configuration = self._configuration()
-        modules = configuration.modules(self._project.root)
-
-        async def resolve(mutant: Mutant) -> Mutation | None:
-            if mutant.path not in listed:
-                return None
-            return (await self._discovery.mutations(configuration, mutant.path)).get(mutant)
-
-        listed = set(modules)
-        mutations = []
+        to_test, current = [], dict[PythonSource, bool]()
         for mutant in mutants:
-            mutation = await resolve(mutant)
-            if mutation is not None and mutation.known is not None:
-                yield mutation.known
-            elif mutation is not None:
-                mutations.append(mutation)
-        if not mutations:
+            known, source = mutant.handle.known_result(mutant), mutant.handle.source
+            if known is None:
+                to_test.append(mutant)
+                continue
+            if source not in current:
+                current[source] = await in_thread(self._is_current, source)
+            if current[source]:
+                yield known
+        if not to_test:
             return
-        batch = Batch(await self._command(configuration), tuple(modules), mutations, resolve)
-        async with contextlib.aclosing(self._pool.run(batch)) as results:
+        async with aclosing(await self._results(to_test)) as results:
             async for result in results:
                 yield result
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """The interpreter, cosmic-ray in it, the configuration and its modules; a proposal where there's none."""
+        """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""
+        greeting = None
         try:
             greeting = await self._discovery.greeting()
         except BridgeError as error:
-            text, _, remedy = str(error).partition(": run ")
-            yield Finding(False, "cosmic-ray", text, remedy.strip("`") or None)
+            yield Finding(False, "cosmic-ray", error.problem, error.remedy)
         else:
             yield Finding(True, "cosmic-ray", f"{greeting['version']} in {self._discovery.python}")
         if find(self._project) is None:
@@ -104,42 +102,75 @@ class CosmicRay:
             configuration = self._configuration()
             modules = configuration.modules(self._project.root)
         except ConfigurationError as error:
-            text, _, remedy = str(error).rpartition(": ")
-            yield Finding(False, "configuration", text, remedy)
+            yield Finding(False, "configuration", error.problem, error.remedy)
             return
         text = f"{configuration.file}: {counted(len(modules), 'module')}"
-        yield Finding(bool(modules), "configuration", text, _no_modules(modules))
+        remedy = None if modules else "correct module-path and excluded-modules"
+        yield Finding(bool(modules), "configuration", text, remedy)
         if configuration.distributor != "local":
-            yield Finding(True, "distributor", _distributor_word(configuration))
+            yield Finding(True, "distributor", _on_distributor(configuration))
+        if greeting is None or not modules:
+            return
+        command = TestCommand.of(configuration, self._project.root, self._discovery.python, greeting)
+        arguments = command.pytest_arguments
+        if arguments is None:
+            shown = " ".join(command.words)
+            text = f"`{shown}` runs as it is, once for each mutant: it isn't pytest of the project's interpreter"
+            yield Finding(True, "tests", text)
+            return
+        async with aclosing(self._engine.diagnose(_plan(command, arguments, modules))) as findings:
+            async for finding in findings:
+                yield finding
 
     async def aclose(self) -> None:
-        """End the workers and the discovery."""
-        await self._pool.aclose()
+        """End every process."""
+        await self._engine.aclose()
+        await self._runner.aclose()
         await self._discovery.aclose()
 
+    async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        configuration, root = self._configuration(), self._project.root
+        modules = configuration.modules(root)
+        greeting = await self._discovery.greeting()
+        command = TestCommand.of(configuration, root, self._discovery.python, greeting)
+        arguments = command.pytest_arguments
+        if arguments is None:
+            return self._runner.test(mutants, command, modules)
+        return self._engine.test(mutants, _plan(command, arguments, modules))
+
+    def _is_current(self, source: PythonSource) -> bool:
+        """Whether the file still is as it was discovered."""
+        try:
+            return reading.content(self._project.root / source.path) == source.data
+        except OSError:
+            return False
+
     def _configuration(self) -> Configuration:
+        """As it is now: the file is read for each request. Raises `ConfigurationError`."""
         file = find(self._project)
         if file is None:
-            raise ConfigurationError(
-                f"there is no cosmic-ray.toml in {self._project.root}: `msp-bridge doctor` proposes one"
-            )
+            problem = f"there is no cosmic-ray.toml in {self._project.root}"
+            raise ConfigurationError(problem, "`msp-bridge doctor` proposes one")
         configuration = Configuration.read(file)
-        if configuration.distributor != "local" and (
-            self._seen is None or self._seen.distributor != configuration.distributor
-        ):
-            log.info("%s", _distributor_word(configuration))
+        before = None if self._seen is None else self._seen.distributor
+        if configuration.distributor not in ("local", before):
+            log.info("%s", _on_distributor(configuration))
         self._seen = configuration
         return configuration
 
-    async def _command(self, configuration: Configuration) -> TestCommand:
-        greeting = await self._discovery.greeting()
-        return TestCommand.of(configuration, self._project.root, self._discovery.python, greeting["paths"])
+
+def _plan(command: TestCommand, arguments: Sequence[str], modules: Sequence[str]) -> TestPlan:
+    return TestPlan(
+        python=command.python,
+        arguments=tuple(arguments),
+        sources=tuple(modules),
+        limit=(command.timeout, 1.0),
+        remedy=f"select other tests by `test-command` in {command.file}",
+        exit_kills=True,
+        baseline_timeout_s=command.timeout * BASELINE_PATIENCE + BASELINE_START_S,
+    )
 
 
-def _distributor_word(configuration: Configuration) -> str:
+def _on_distributor(configuration: Configuration) -> str:
     name = configuration.distributor
-    return f"the distributor {name!r} isn't used: the bridge runs mutants in private copies on this machine"
-
-
-def _no_modules(modules: Sequence[str]) -> str | None:
-    return None if modules else "correct module-path and excluded-modules"
+    return f"the distributor {name!r} isn't used: the bridge tests mutants in sandboxes on this machine"

@@ -1,53 +1,93 @@
-"""TestCommand: how the project's test command is run in a private copy, so that it tests the copy and nothing else."""
+"""TestCommand: how `test-command` runs the project's tests, by the Python engine where it is pytest, or as it is."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from .configuration import Configuration
-from .script import DIRECTORY
+from .discovery import PROGRAMS
 
 PLUGIN = "msp_bridge_observer"
 SOURCE_DIRECTORIES = ("src", "lib", "python", "source")  # what a module path may begin with that isn't a package
+RUNNERS = frozenset({"hatch", "pdm", "pipenv", "poetry", "uv"})  # `uv run …`: in the project's environment
+PYTHON = re.compile(r"python(3(\.\d+)?)?")
 
 
 @frozen
 class TestCommand:
-    """The words of the command, and what would lead its tests to the user's tree unless it is turned to the copy."""
+    """The words of the command, and what would lead its tests to the user's tree unless it is turned to the sandbox."""
+
+    __test__ = False  # pytest would take it for a test
 
     words: tuple[str, ...]
     timeout: float  # s
     root: Path
     python: Path
     import_paths: tuple[str, ...]  # relative to the root, "." for itself
+    engine: bool  # whether the Python engine works with `python`
+    file: Path  # the configuration that has the command
 
     @classmethod
-    def of(cls, configuration: Configuration, root: Path, python: Path, imported: Iterable[str]) -> TestCommand:
-        """`imported`: the directories that the project's interpreter imports from, editable installs included."""
+    def of(cls, configuration: Configuration, root: Path, python: Path, greeting: Mapping[str, Any]) -> TestCommand:
+        """`greeting` is that of the discovery: what the interpreter has."""
         paths = [_import_root(root, path) for path in configuration.module_paths]
-        paths += [os.path.relpath(path, root) for path in imported if Path(path).is_relative_to(root)]
-        return cls(configuration.test_command, configuration.timeout, root, python, tuple(dict.fromkeys(paths)))
+        paths += [os.path.relpath(path, root) for path in greeting["paths"] if Path(path).is_relative_to(root)]
+        return cls(
+            words=configuration.test_command,
+            timeout=configuration.timeout,
+            root=root,
+            python=python,
+            import_paths=tuple(dict.fromkeys(paths)),
+            engine=greeting["engine"],
+            file=configuration.file,
+        )
 
-    def argv(self, copy: Path) -> list[str]:
-        """The words, with paths into the project turned into paths into the copy where it has them.
+    @property
+    def pytest_arguments(self) -> tuple[str, ...] | None:
+        """The words after pytest; None unless the command is pytest of the project's interpreter, however spelled.
 
-        The copy has no virtual environments: a program in one is called by its absolute path.
+        A pytest of another interpreter, options of the interpreter (`python -I -m pytest`) or of a runner
+        (`uv run --with …`), and everything else run as they are.
         """
-        program, *rest = (self._turned(word, copy) for word in self.words)
-        if "/" in program and not Path(program).is_absolute() and not (copy / program).exists():
+        words = self.words
+        in_runner = words[0] in RUNNERS and words[1:2] == ("run",)
+        if in_runner:
+            words = words[2:]
+        if not self.engine or not words:
+            return None
+        program, rest = words[0], words[1:]
+        name = Path(program).name
+        if PYTHON.fullmatch(name) and rest[:2] == ("-m", "pytest"):
+            rest = rest[2:]
+        elif name not in ("pytest", "py.test"):
+            return None
+        if not (in_runner and name == program) and not self._is_the_projects(program):
+            return None
+        return tuple(self._placed(word, None) for word in rest)
+
+    def argv(self, sandbox: Path) -> list[str]:
+        """The words, with paths into the project turned into paths into the sandbox where it has them.
+
+        The sandbox has no virtual environments: a program in one is called by its absolute path.
+        """
+        program, *rest = (self._placed(word, sandbox) for word in self.words)
+        if "/" in program and not Path(program).is_absolute() and not (sandbox / program).exists():
             program = str(self.root / program)
         return [program, *rest]
 
-    def environment(self, copy: Path, report: Path, *, observed: bool, bytecode: bool) -> dict[str, str | None]:
+    def environment(self, sandbox: Path, report: Path, *, observed: bool, bytecode: bool) -> dict[str, str | None]:
         """Changes to our environment; `observed`: with the pytest plugin, `bytecode`: may be written."""
-        theirs = [self._turned(entry, copy) for entry in _entries("PYTHONPATH")]
-        ours = [str((copy / path).resolve()) for path in self.import_paths if (copy / path).is_dir()]
+        theirs = [self._placed(entry, sandbox) for entry in _entries("PYTHONPATH")]
+        ours = [str((sandbox / path).resolve()) for path in self.import_paths if (sandbox / path).is_dir()]
         changes: dict[str, str | None] = {
-            "PATH": os.pathsep.join([str(self.python.parent), *_entries("PATH")]),
+            "PATH": self._path,
             "PYTHONDONTWRITEBYTECODE": None if bytecode else "1",
             "PYTHONPYCACHEPREFIX": None,
             "PYTHONHOME": None,
@@ -55,7 +95,7 @@ class TestCommand:
         if (self.python.parent.parent / "pyvenv.cfg").is_file():
             changes["VIRTUAL_ENV"] = str(self.python.parent.parent)
         if observed:
-            theirs.append(str(DIRECTORY / "plugin"))
+            theirs.append(str(PROGRAMS / "plugin"))
             changes["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} -p {PLUGIN}".strip()
             changes |= {
                 "MSP_BRIDGE_REPORT": str(report),
@@ -65,13 +105,27 @@ class TestCommand:
         changes["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*ours, *theirs]))
         return changes
 
-    def _turned(self, word: str, copy: Path) -> str:
+    @property
+    def _path(self) -> str:
+        return os.pathsep.join([str(self.python.parent), *_entries("PATH")])
+
+    def _is_the_projects(self, program: str) -> bool:
+        """Whether `program` is the project's interpreter, or lies beside it as a script of its environment."""
+        found = shutil.which(program, path=self._path) if "/" not in program else str(self.root / program)
+        if found is None or os.path.realpath(Path(found).parent) != os.path.realpath(self.python.parent):
+            return False
+        is_python = PYTHON.fullmatch(Path(found).name) is not None
+        return os.path.realpath(found) == os.path.realpath(self.python) if is_python else Path(found).is_file()
+
+    def _placed(self, word: str, sandbox: Path | None) -> str:
+        """A word that is an absolute path into the project: in the sandbox, or relative to the root."""
         option, equals, path = word.rpartition("=")
-        if path == str(self.root) or path.startswith(f"{self.root}{os.sep}"):
-            turned = copy / os.path.relpath(path, self.root)
-            if turned.exists():
-                return f"{option}{equals}{turned}"
-        return word
+        if path != str(self.root) and not path.startswith(f"{self.root}{os.sep}"):
+            return word
+        relative = path[len(str(self.root)) + 1 :] or "."
+        if sandbox is None:
+            return f"{option}{equals}{relative}"
+        return f"{option}{equals}{sandbox / relative}" if (sandbox / relative).exists() else word
 
 
 def _import_root(root: Path, module_path: str) -> str:

@@ -1,4 +1,4 @@
-"""Configuration: where a project's cosmic-ray TOML is, and what it says."""
+"""Configuration: where a project's cosmic-ray TOML is, what it says, and a proposal where there is none."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
 TABLE = "cosmic-ray"
+NO_PACKAGES = frozenset(
+    ["test", "tests", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "tools", "build"]
+)
+SINGLE_FILES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "manage.py"})
 
 
 @frozen
@@ -38,17 +42,17 @@ class Configuration:
         try:
             table = reading.toml(file).get(TABLE)
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"{file} can't be read: {error}") from error
+            raise ConfigurationError(f"{file} can't be read: {error}", "correct it") from error
         if not isinstance(table, dict):
             raise ConfigurationError(
-                f"{file} has no table [{TABLE}]: name another file, or run `cosmic-ray new-config {file.name}`"
+                f"{file} has no table [{TABLE}]", f"name another file, or run `cosmic-ray new-config {file.name}`"
             )
         try:
             return cls._of(file, table)
         except KeyError as error:
-            raise ConfigurationError(f"{file} lacks {error.args[0]!r} in [{TABLE}]: add it") from error
+            raise ConfigurationError(f"{file} lacks {error.args[0]!r} in [{TABLE}]", "add it") from error
         except (TypeError, ValueError, AttributeError) as error:
-            raise ConfigurationError(f"{file} is wrong in [{TABLE}]: {error}") from error
+            raise ConfigurationError(f"{file} is wrong in [{TABLE}]: {error}", "correct it") from error
 
     @classmethod
     def _of(cls, file: Path, table: Mapping[str, Any]) -> Self:
@@ -84,7 +88,7 @@ class Configuration:
         found: set[str] = set()
         for base in self.module_paths:
             if not (root / base).exists():
-                raise ConfigurationError(f"module-path {base!r} in {self.file} doesn't exist: correct it")
+                raise ConfigurationError(f"module-path {base!r} in {self.file} doesn't exist", "correct it")
             if (root / base).is_file():
                 found.add(base)
             else:
@@ -152,6 +156,48 @@ def _relative(path: str, file: Path) -> str:
     """A module path as it is; an absolute one would have the user's own files mutated, wherever the tests run."""
     if Path(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ConfigurationError(
-            f"module-path {path!r} in {file} leads out of the private copies: write it relative to the project's root"
+            f"module-path {path!r} in {file} leads out of the sandbox", "write it relative to the project's root"
         )
     return str(PurePosixPath(path))
+
+
+def proposal(root: Path) -> str:
+    """The text of a first cosmic-ray.toml, from what the project's tree shows."""
+    modules = ", ".join(f'"{path}"' for path in _likely_modules(root)) or '"CHANGE-ME"'
+    return (
+        "[cosmic-ray]\n"
+        f"module-path = [{modules}]\n"
+        f'test-command = "{_likely_command(root)}"\n'
+        "timeout = 30.0\n"
+        f"excluded-modules = [{_likely_excluded(root)}]\n\n"
+        '[cosmic-ray.distributor]\nname = "local"\n'
+    )
+
+
+def _likely_modules(root: Path) -> list[str]:
+    for base in (root / "src", root):
+        packages = sorted(file.parent for file in base.glob("*/__init__.py") if file.parent.name not in NO_PACKAGES)
+        files = sorted(
+            file for file in base.glob("*.py") if file.name not in SINGLE_FILES and not file.name.startswith("test")
+        )
+        if packages or files:
+            return [path.relative_to(root).as_posix() for path in packages or files]
+    return []
+
+
+def _likely_command(root: Path) -> str:
+    if any(root.glob("**/test_*.py")) or (root / "pytest.ini").exists() or "pytest" in _tools(root):
+        return "python -m pytest -x -q"
+    return "python -m unittest -f"
+
+
+def _tools(root: Path) -> set[str]:
+    try:
+        return set(reading.toml(root / "pyproject.toml").get("tool", {}))
+    except (OSError, ValueError):
+        return set()
+
+
+def _likely_excluded(root: Path) -> str:
+    found = {"**/tests/**" for _ in root.glob("*/tests")} | {"**/tests/**" for _ in root.glob("src/*/tests")}
+    return ", ".join(f'"{pattern}"' for pattern in sorted(found))

@@ -1,4 +1,4 @@
-"""Discovery: every mutation of a module, from a warm script, remembered while the file is the same."""
+"""Discovery: every mutant of a module as cosmic-ray makes it, from a warm process, kept while the file is the same."""
 
 from __future__ import annotations
 
@@ -6,134 +6,201 @@ import asyncio
 import json
 import logging
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.adapter import ConfigurationError, Mutant, Project, ToolError
-from msp_bridge.toolkit import identity
+from attrs import frozen
+
+from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError
+from msp_bridge.concurrency import in_thread
+from msp_bridge.python_engine import PythonEdit, PythonSource, python_environment, start_program
+from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
 from msp_bridge.toolkit.install import python_install
 
 from .configuration import Configuration
-from .module import Module
-from .mutation import Mutation
-from .script import Script, ScriptEnded
 
 log = logging.getLogger(__name__)
 
+PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
 REQUIREMENT = "cosmic-ray>=8.7,<9"
 OLDEST, NEXT = (8, 7), (9,)
-GREETING = 60.0  # s to import cosmic-ray
-ANSWER = 300.0  # s for one module
+ANSWER_TIMEOUT_S = 300.0  # for one module
+REPLACED = re.compile(r"Replace(Binary|Comparison|Unary)Operator_(Delete_)?([A-Za-z]+)(?:_([A-Za-z]+))?")
+SYMBOLS = {
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "RShift": ">>",
+    "LShift": "<<", "BitOr": "|", "BitAnd": "&", "BitXor": "^", "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=",
+    "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "is not", "UAdd": "+", "USub": "-", "Invert": "~", "Not": "not",
+}  # fmt: skip
+SHOWN = 60  # characters of the changed text in a description
+
+
+@frozen
+class WorkItem(PythonEdit):
+    """The handle of a mutant: a work item of `cosmic-ray init`, and what is known of it without a test."""
+
+    operator: str
+    arguments: Mapping[str, Any]
+    occurrence: int  # of the operator's changes in the module, from 0
+    compile_error: str | None  # the mutated source is no Python
+    skipped: str | None  # by which filter
+
+    def known_result(self, mutant: Mutant) -> Result | None:
+        """The result of `mutant`, where it needs no test."""
+        if self.skipped is not None:
+            return Result(mutant, Status.IGNORED, status_reason=f"skipped by cosmic-ray's filter: {self.skipped}")
+        if self.compile_error is not None:
+            return Result(mutant, Status.COMPILE_ERROR, status_reason=self.compile_error)
+        return None
 
 
 class Discovery:
-    """One script for one project; requests take turns. A cancelled one ends it, and the next one starts another."""
+    """One process for one project. One module at a time, so that two requests don't list the same one."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._turn = asyncio.Lock()
-        self._script: Script | None = None
-        self._stands_in: tuple[int, int] | None = None  # the directory that the script is in
-        self._greeting: dict[str, Any] = {}
-        self._known: dict[
-            str, tuple[str, dict[Mutant, Mutation]]
-        ] = {}  # path to what it was found for, and what was found
+        self._lock = asyncio.Lock()
+        self._process: WarmProcess[JsonLinesProcess] = WarmProcess(lambda: identity(project.root))
+        self._known: dict[str, tuple[str, tuple[Mutant, ...]]] = {}  # path to what was asked for, and the mutants
 
     @property
     def python(self) -> Path:
         """The project's interpreter; raises `ToolError` when there is none."""
         if self._project.python is None:
             raise ToolError(
-                f"no Python interpreter found for {self._project.root}: set `python` to the one that runs its tests"
+                f"no Python interpreter found for {self._project.root}", "set `python` to the one that runs its tests"
             )
         return self._project.python
 
     async def greeting(self) -> dict[str, Any]:
-        """The `version` of cosmic-ray and the `paths` that its interpreter imports from; raises `ToolError`."""
-        async with self._turn:
-            await self._started()
-            return self._greeting
+        """What the interpreter has: cosmic-ray's `version`, the `paths` it imports from, whether the `engine` works.
 
-    async def mutations(self, configuration: Configuration, path: str) -> dict[Mutant, Mutation]:
-        """Every mutation of the module `path`, in cosmic-ray's order; none when the file is gone or is no Python.
+        Raises `ToolError`.
+        """
+        return (await self._started()).greeting
+
+    async def mutants(self, configuration: Configuration, path: str) -> tuple[Mutant, ...]:
+        """Those of the module `path`, in cosmic-ray's order; none when the file is gone or is no Python.
 
         Raises `ToolError` and `ConfigurationError`.
         """
         try:
-            module = await asyncio.to_thread(Module.read, self._project.root, path)
+            source = await in_thread(PythonSource.read, self._project.root, path)
         except (OSError, SyntaxError, ValueError) as error:
             log.warning("%s is not mutated: %s", path, error)
-            return {}
-        request = {
+            return ()
+        question = {
             "path": path,
             "operators": configuration.operators,
             "filters": configuration.filters,
             "config": str(configuration.file),
         }
-        key = json.dumps([module.digest, request], default=str)
-        async with self._turn:
+        key = json.dumps([source.digest, question], default=str)
+        async with self._lock:
             known = self._known.get(path)
-            if (
-                known is None or known[0] != key or "git-filter" in configuration.filters
-            ):  # its answer depends on git too
-                known = self._known[path] = (key, await self._discover(request, module))
+            if known is None or known[0] != key or "git-filter" in configuration.filters:  # that depends on git too
+                known = self._known[path] = (key, await self._discover(question, source))
         return known[1]
 
-    async def _discover(self, request: dict[str, Any], module: Module) -> dict[Mutant, Mutation]:
-        reply = await self._reply({**request, "source": module.normal})
-        if "error" in reply:
-            raise ConfigurationError(f"{request['config']}: {reply['error']}")
-        for warning in reply["warnings"]:
-            log.warning("%s", warning)
-        found: dict[Mutant, Mutation] = {}
-        for row in reply["mutants"]:
-            mutation = Mutation.of(row, module)
-            found.setdefault(mutation.mutant, mutation)  # two work items may make the same change
-        return found
-
-    async def _reply(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Tries once more when the script dies."""
-        try:
-            return await (await self._started()).ask(request, ANSWER)
-        except ScriptEnded as error:
-            log.warning("%s", error)
-        try:
-            return await (await self._started()).ask(request, ANSWER)
-        except ScriptEnded as error:
-            raise ToolError(f"cosmic-ray's mutants of {request['path']} can't be listed: {error}") from error
-
-    async def _started(self) -> Script:
-        directory = identity(self._project.root)
-        if self._script is not None and self._stands_in != directory:
-            await self._script.end()
-        if self._script is None or self._script.ended:
-            self._stands_in = directory
-            script = await Script.start(self.python, "discovery", cwd=self._project.root)
-            try:
-                greeting = await script.ask(None, GREETING)
-            except ScriptEnded as error:
-                greeting = {"error": str(error)}
-            fault = greeting["error"] if "error" in greeting else _fault(greeting["version"])
-            if fault is not None:
-                await script.end()
-                raise ToolError(
-                    f"cosmic-ray can't be used by {self.python} ({fault}): "
-                    f"run `{python_install(self.python, REQUIREMENT)}`"
-                )
-            self._script, self._greeting = script, greeting
-        return self._script
-
     async def aclose(self) -> None:
-        """End the script."""
-        async with self._turn:
-            if self._script is not None:
-                await self._script.end()
+        """End the process."""
+        await self._process.close()
+
+    async def _discover(self, question: dict[str, Any], source: PythonSource) -> tuple[Mutant, ...]:
+        answer = await self._ask({**question, "source": source.normal})
+        if "error" in answer:
+            raise ConfigurationError(f"{question['config']}: {answer['error']}", f"correct {question['config']}")
+        for warning in answer["warnings"]:
+            log.warning("%s", warning)
+        found = dict.fromkeys(_mutant(row, source) for row in answer["mutants"])
+        return tuple(found)  # two work items may make the same change
+
+    async def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Tries once more when the process ends."""
+        try:
+            return await (await self._started()).ask(question, timeout_s=ANSWER_TIMEOUT_S)
+        except ProcessEnded as error:
+            log.warning("trying once more: %s", error)
+        try:
+            return await (await self._started()).ask(question, timeout_s=ANSWER_TIMEOUT_S)
+        except ProcessEnded as error:
+            problem = f"cosmic-ray's mutants of {question['path']} can't be listed: {error.problem}"
+            raise ToolError(problem, error.remedy) from error
+
+    async def _started(self) -> JsonLinesProcess:
+        return await self._process.get(self._start, self.python)
+
+    async def _start(self) -> JsonLinesProcess:
+        remedy = python_install(self.python, REQUIREMENT)
+        environment = {**python_environment(self.python, self._project.cache), "GIT_OPTIONAL_LOCKS": "0"}
+        try:
+            process = await start_program(
+                self.python,
+                "discovery",
+                {},
+                name="cosmic-ray's discovery",
+                cwd=self._project.root,
+                env=environment,
+                folder=PROGRAMS,
+            )
+        except ToolError as error:
+            raise ToolError(f"cosmic-ray can't be used by {self.python}: {error.problem}", remedy) from error
+        greeting = process.greeting
+        fault = greeting["error"] if "error" in greeting else _fault(greeting["version"])
+        if fault is not None:
+            await process.close()
+            raise ToolError(f"cosmic-ray can't be used by {self.python}: {fault}", remedy)
+        return process
+
+
+def mutator_name(operator: str, arguments: Mapping[str, Any]) -> str:
+    """`core/ReplaceBinaryOperator_Add_Sub` is `BinaryOperator: + -> -`; other packages' operators keep their names."""
+    provider, _, name = operator.partition("/")
+    if provider != "core":
+        name = operator
+    elif found := REPLACED.fullmatch(name):
+        old, new = SYMBOLS.get(found[3], found[3]), SYMBOLS.get(found[4], found[4])
+        name = f"{found[1]}Operator: {old} -> {'(nothing)' if found[2] else new}"
+    elif found := re.fullmatch(r"Replace(\w+)With(\w+)", name):
+        name = f"{found[1]} -> {found[2]}"
+    return f"{name} ({', '.join(f'{key}={value}' for key, value in arguments.items())})" if arguments else name
+
+
+def _mutant(row: Mapping[str, Any], source: PythonSource) -> Mutant:
+    item = WorkItem(
+        source,
+        row["start"],
+        row["end"],
+        row["replacement"],
+        row["operator"],
+        row["args"],
+        row["occurrence"],
+        row["error"],
+        row["skipped"],
+    )
+    return Mutant(
+        path=source.path,
+        mutator=mutator_name(item.operator, item.arguments),
+        location=item.location,
+        replacement=item.replacement,
+        description=_description(item.original, item.replacement, row["definition"]),
+        handle=item,
+    )
+
+
+def _description(old: str, new: str, definition: str | None) -> str:
+    return f"{_shown(old)} -> {_shown(new)}" + (f" in {definition}" if definition else "")
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
 
 
 def _fault(version: str) -> str | None:
-    """Why we can't work with this version."""
+    """Why the bridge can't work with this version."""
     release = re.match(r"\d+(\.\d+)*", version)
     numbers = tuple(map(int, release[0].split("."))) if release else ()
     if numbers < OLDEST:
         return f"cosmic-ray {version} is too old, 8.7 or later is needed"
-    return f"cosmic-ray {version} is newer than this bridge knows" if numbers >= NEXT else None
+    return f"cosmic-ray {version} is newer than this bridge supports" if numbers >= NEXT else None

@@ -1,14 +1,20 @@
-"""Run: what one run of the tests came to, and what that says of a mutant."""
+"""CommandRun: one run of the test command in a sandbox, and what that says of a mutant."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
 from msp_bridge.adapter import Mutant, Result, Status
+from msp_bridge.toolkit import JsonLinesProcess, unwritable
 
+from .command import TestCommand
+
+ANSWER_MARGIN_S = 60.0  # that the program may take beyond the limit of the tests
 STATUSES = {
     "passed": Status.SURVIVED,
     "failed": Status.KILLED,
@@ -22,10 +28,11 @@ PYTEST_CODES = {
     5: "pytest found no tests",
 }
 SHOWN = 1000  # characters of output
+Files = Mapping[str, tuple[str | None, bytes]]  # path to the digest it must have (None: any), and the content instead
 
 
 @frozen
-class Run:
+class CommandRun:
     """One run of the test command."""
 
     outcome: str  # passed, failed, timeout, unable; stale: it wasn't run, for a file has changed
@@ -36,17 +43,43 @@ class Run:
     report: tuple[Mapping[str, Any], ...] = ()  # what the pytest plugin wrote, in its order
 
     @classmethod
-    def of(cls, reply: Mapping[str, Any]) -> Run:
-        """From what the worker said."""
-        if reply["outcome"] == "stale":
+    async def of(
+        cls,
+        process: JsonLinesProcess,
+        sandbox: Path,
+        command: TestCommand,
+        files: Files,
+        *,
+        observed: bool,
+        bytecode: bool = False,
+        patience: float = 1,
+    ) -> CommandRun:
+        """Run the tests with other contents for some files. `patience` multiplies the time that they may take.
+
+        Raises `ProcessEnded` when the program ends, `ToolError` when a file can't be written.
+        """
+        report, limit = sandbox.parent / "report.jsonl", command.timeout * patience
+        question = {
+            "argv": command.argv(sandbox),
+            "timeout": limit,
+            "env": command.environment(sandbox, report, observed=observed, bytecode=bytecode),
+            "files": {
+                path: [digest, base64.b64encode(content).decode("ascii")] for path, (digest, content) in files.items()
+            },
+            "report": str(report),
+        }
+        answer = await process.ask(question, timeout_s=limit + ANSWER_MARGIN_S)
+        if answer["outcome"] == "unwritable":
+            raise unwritable(sandbox.parent, OSError(answer["errno"], answer["error"]))
+        if answer["outcome"] == "stale":
             return cls("stale")
         return cls(
-            reply["outcome"],
-            reply["returncode"],
-            reply["duration"],
-            reply["stdout"],
-            reply["stderr"],
-            tuple(reply["report"]),
+            answer["outcome"],
+            answer["returncode"],
+            answer["duration"],
+            answer["stdout"],
+            answer["stderr"],
+            tuple(answer["report"]),
         )
 
     @property
@@ -71,17 +104,22 @@ class Run:
 
     @property
     def was_killed(self) -> bool:
-        """Whether somebody else killed the tests: perhaps for want of memory."""
+        """Whether some other process killed the tests: perhaps for want of memory."""
         return self.outcome == "failed" and self.returncode == -9
 
     @property
+    def failures(self) -> Mapping[str, str]:
+        """The tests that failed and the modules that can't be imported, and the message of each."""
+        failures = (event for event in self.report if "message" in event)
+        return {event.get("failed") or event["uncollected"]: event["message"] for event in failures}
+
+    @property
     def reason(self) -> str | None:
-        """Why it failed, in the tests' own words."""
+        """Why it failed, as the tests say."""
         if self.outcome == "passed":
             return None
-        for event in self.report:
-            if "message" in event:
-                return f"{event.get('failed') or event.get('uncollected')}: {event['message']}"
+        for name, message in self.failures.items():
+            return f"{name}: {message}"
         if self.outcome == "timeout":
             return "the tests took longer than `timeout`"
         if self.observed and self.returncode in PYTEST_CODES:

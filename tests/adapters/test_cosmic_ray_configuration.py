@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
+from msp_bridge.adapters.cosmic_ray.command import TestCommand
 from msp_bridge.adapters.cosmic_ray.configuration import Configuration, find, matches
-from msp_bridge.adapters.cosmic_ray.module import Module
 from support.cosmic_ray_trees import adapter_on, copied, discovered
 
 from msp_bridge.adapter import ConfigurationError, Project
+from msp_bridge.python_engine import PythonSource
 
 GOOD = '[cosmic-ray]\nmodule-path = "m"\ntimeout = 5\ntest-command = "pytest -x"\n'
 
@@ -50,18 +51,18 @@ def test_a_named_file_counts_when_it_is_cosmic_rays(tmp_path: Path) -> None:
         (GOOD.replace("= 5", '= "soon"'), "is wrong"),
         (GOOD.replace("pytest -x", ""), "test-command is empty"),
         (GOOD.replace("pytest -x", "pytest 'x"), "No closing quotation"),
-        (GOOD.replace('"m"', '"/etc"'), "module-path '/etc' .* leads out of the private copies"),
+        (GOOD.replace('"m"', '"/etc"'), "module-path '/etc' .* leads out of the sandbox"),
         (GOOD.replace('"m"', '["m", "../m"]'), "module-path '../m' .* leads out"),
         (GOOD.replace('"m"', "3"), "is wrong"),
     ],
 )
-def test_a_wrong_configuration_is_told(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_wrong_configuration_is_an_error(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "cosmic-ray.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=complaint):
         Configuration.read(tmp_path / "cosmic-ray.toml")
 
 
-async def test_a_module_path_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_module_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     (root / "cosmic-ray.toml").write_text(GOOD)
     async with adapter_on(root) as adapter:
@@ -117,7 +118,14 @@ async def test_diagnose_finds_the_tool_and_the_configuration(tmp_path: Path) -> 
         assert [(finding.good, finding.subject) for finding in findings] == [
             (True, "cosmic-ray"),
             (True, "configuration"),
+            (True, "tests"),
+            (True, "isolation"),
         ]
+        assert findings[2].text == "3 tests"
+        text = (root / "cosmic-ray.toml").read_text()
+        (root / "cosmic-ray.toml").write_text(text.replace("python -m pytest", "make test"))
+        findings = [finding async for finding in adapter.diagnose()]
+        assert findings[-1].text.startswith("`make test -q -p no:cacheprovider tests` runs as it is")
         (root / "cosmic-ray.toml").write_text(GOOD)
         findings = [finding async for finding in adapter.diagnose()]
         assert (findings[-1].good, findings[-1].remedy) == (False, "correct it")
@@ -126,9 +134,7 @@ async def test_diagnose_finds_the_tool_and_the_configuration(tmp_path: Path) -> 
         assert 'module-path = ["calc"]' in str(findings[-1].remedy)
 
 
-async def test_the_http_distributor_gets_a_word_and_is_not_used(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_http_distributor_is_logged_and_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     root = copied("cr_flat", tmp_path)
     text = (root / "cosmic-ray.toml").read_text()
@@ -140,9 +146,86 @@ async def test_the_http_distributor_gets_a_word_and_is_not_used(
 
 def test_offsets_lead_from_cosmic_rays_text_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_bytes(b"a\r\nbc\rd\r\n\r\ne\n")
-    module = Module.read(tmp_path, "m.py")
-    assert module.normal == "a\nbc\nd\n\ne\n"
-    for at, character in enumerate(module.normal):
-        there = module.source.text[module.offset(at)]
+    source = PythonSource.read(tmp_path, "m.py")
+    assert source.normal == "a\nbc\nd\n\ne\n"
+    for at, character in enumerate(source.normal):
+        there = source.text.text[source.offset(at)]
         assert there == character or (character == "\n" and there == "\r")
-    assert module.offset(len(module.normal)) == len(module.source.text)
+    assert source.offset(len(source.normal)) == len(source.text.text)
+
+
+def spelled(root: Path, command: str, *, engine: bool = True) -> tuple[str, ...] | None:
+    """What the engine gets of a test command; `{root}` stands for the project's."""
+    (root / "cosmic-ray.toml").write_text(GOOD.replace("pytest -x", command.replace("{root}", str(root))))
+    configuration = Configuration.read(root / "cosmic-ray.toml")
+    greeting = {"paths": [], "engine": engine}
+    return TestCommand.of(configuration, root, root / ".venv/bin/python", greeting).pytest_arguments
+
+
+@pytest.fixture
+def with_environments(tmp_path: Path) -> Path:
+    """A project with an environment of its own, and with another one of a different interpreter."""
+    root = tmp_path / "project"
+    for directory in (root / ".venv/bin", root / "other/bin"):
+        directory.mkdir(parents=True)
+        (directory / "python3.12").write_text(f"#!/bin/sh\n# {directory}\n")
+        (directory / "python").symlink_to("python3.12")
+        (directory / "python3").symlink_to("python")
+        (directory / "python3.10").write_text("#!/bin/sh\n")
+        (directory / "pytest").write_text("#!/bin/sh\n")
+        for program in directory.iterdir():
+            program.chmod(0o755)
+    return root
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "pytest",
+        "python -m pytest",
+        "python3 -m pytest",
+        "python3.12 -m pytest",
+        ".venv/bin/pytest",
+        ".venv/bin/python -m pytest",
+        "{root}/.venv/bin/python3 -m pytest",
+        "uv run pytest",
+        "uv run python -m pytest",
+        "poetry run pytest",
+        "pdm run pytest",
+        "pipenv run python -m pytest",
+        "hatch run pytest",
+    ],
+)
+def test_pytest_is_recognized_in_any_spelling(with_environments: Path, program: str) -> None:
+    command = f"{program} -x -k 'a or b' {{root}}/tests/test_m.py::test_it --junitxml={{root}}/out.xml -c{{root}}x"
+    expected = ("-x", "-k", "a or b", "tests/test_m.py::test_it", "--junitxml=out.xml", f"-c{with_environments}x")
+    assert spelled(with_environments, command) == expected
+    assert spelled(with_environments, program) == ()
+    assert spelled(with_environments, program, engine=False) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python tests.py",
+        "python -m unittest",
+        "python -I -m pytest",
+        "python -m pytest_thing",
+        "python3.10 -m pytest",
+        "other/bin/pytest",
+        "other/bin/python -m pytest",
+        ".venv/bin/nothing -m pytest",
+        "uv run --with hypothesis pytest",
+        "uv run other/bin/pytest",
+        "uv run",
+        "uv pip list pytest",
+        "hatch run test:pytest",
+        "tox",
+        "make test",
+        "sh -c 'pytest'",
+        "env A=1 pytest",
+        "nice pytest",
+    ],
+)
+def test_what_is_not_pytest_of_the_project_stays_a_command(with_environments: Path, command: str) -> None:
+    assert spelled(with_environments, command) is None

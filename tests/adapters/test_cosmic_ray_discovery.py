@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -10,10 +9,10 @@ import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
-from msp_bridge.adapters.cosmic_ray.module import Module
 from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
+from msp_bridge.python_engine import PythonSource
 from msp_bridge.source import SourceText
 
 ODD = '''# é 🐍 odd code
@@ -87,18 +86,17 @@ async def test_applying_a_mutant_gives_cosmic_rays_own_mutated_source(tmp_path: 
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
     file = root / "m/odd.py"
-    module = Module.read(root, "m/odd.py")
+    source = PythonSource.read(root, "m/odd.py")
     for mutant in mutants:
-        operator, arguments, occurrence = json.loads(mutant.handle)
-        if "core/Variable" in operator:
+        item = mutant.handle
+        if "core/Variable" in item.operator:
             continue  # they draw at random; the tests below look at them
-        expected = mutate_code(read_python_source(file), get_operator(operator)(**arguments), occurrence)
-        applied = module.source.apply(mutant)
+        operator = get_operator(item.operator)(**item.arguments)
+        expected = mutate_code(read_python_source(file), operator, item.occurrence)
+        applied = source.text.apply(mutant)
         assert applied.replace("\r\n", "\n").replace("\r", "\n") == expected
-        mutated = module.mutated(
-            module.source.offset(mutant.location.start), module.source.offset(mutant.location.end), mutant.replacement
-        )
-        assert normal(mutated, module.encoding) == expected
+        mutated = item.content
+        assert normal(mutated, source.encoding) == expected
         assert mutated.startswith(b"\xef\xbb\xbf") == VARIANTS[variant].startswith(b"\xef\xbb\xbf")
     if variant in ("plain", "crlf", "bom", "bom-crlf", "mixed", "latin-1"):
         assert len(mutants) > 250
@@ -119,9 +117,8 @@ async def test_the_set_is_that_of_init(tmp_path: Path) -> None:
         again = await discovered(adapter)
     cosmic_ray(root, "cosmic_ray.cli", "init", "cosmic-ray.toml", "session.sqlite")
     query = "select module_path, operator_name, occurrence from mutation_specs"
-    assert sorted((m.path, json.loads(m.handle)[0], json.loads(m.handle)[2]) for m in mutants) == sorted(
-        rows(root, query)
-    )
+    found = [(mutant.path, mutant.handle.operator, mutant.handle.occurrence) for mutant in mutants]
+    assert sorted(found) == sorted(rows(root, query))
     assert len({mutant.id for mutant in mutants}) == len(mutants)
     assert again == mutants
 
@@ -244,14 +241,16 @@ async def test_only_what_is_in_scope_is_discovered(tmp_path: Path) -> None:
         assert await discovered(adapter, "calc/") == await discovered(adapter)
 
 
-async def test_a_file_that_is_no_text_is_left_out_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_file_that_is_no_text_is_left_out_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     root = project(tmp_path, {"a.py": b"x = 1\n", "b.py": b"x = '\xff'\n"})
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"m/a.py"}
     assert "m/b.py is not mutated" in caplog.text
 
 
-async def test_an_interpreter_without_cosmic_ray_is_told_how_to_get_it(tmp_path: Path) -> None:
+async def test_an_interpreter_without_cosmic_ray_gets_the_command_that_installs_it(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     subprocess.run(["python3", "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     async with adapter_on(root, python=str(tmp_path / "bare/bin/python")) as adapter:

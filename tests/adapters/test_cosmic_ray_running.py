@@ -1,9 +1,10 @@
-"""Running: cosmic-ray's own statuses, from private copies that are what the tests import."""
+"""Running: cosmic-ray's own statuses, by the Python engine and by a test command, from what is in the sandbox."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
 
-from msp_bridge.adapter import ConfigurationError, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, Result, Status, ToolError
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
+PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
+AS_COMMAND = "python -X utf8 -m pytest -q -p no:cacheprovider"  # run as it is, for the sake of the option
 
 
 def plain(root: Path, body: str, tests: str, *, timeout: float = 20, command: str = "python tests.py") -> Path:
@@ -38,17 +41,32 @@ def environment(tmp_path: Path, *imported: Path) -> str:
     return str(home / "bin/python")
 
 
-async def test_the_statuses_are_those_of_exec_and_the_tree_is_untouched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts twice as fast
-    root = copied("cr_flat", tmp_path)
+def with_command(root: Path, command: str) -> Path:
+    """The project cr_flat, tested by another command."""
+    file = root / "cosmic-ray.toml"
+    assert PYTEST in file.read_text()
+    file.write_text(file.read_text().replace(PYTEST, command))
+    return root
+
+
+async def all_results(root: Path) -> list[Result]:
+    """One for each mutant; the tree is as before."""
     before = contents(root)
     async with adapter_on(root, jobs=2) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
     assert contents(root) == before
     assert len(results) == len(mutants) == len({result.mutant for result in results})
+    return results
+
+
+async def test_the_statuses_are_those_of_exec_by_the_engine_and_by_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # it starts twice as fast
+    root = copied("cr_flat", tmp_path)
+    by_engine = await all_results(root)
+    by_command = await all_results(with_command(root, AS_COMMAND))
     cosmic_ray(root, "cosmic_ray.cli", "init", "cosmic-ray.toml", "session.sqlite")
     cosmic_ray(root, "cosmic_ray.tools.filters.operators_filter", "session.sqlite", "cosmic-ray.toml")
     cosmic_ray(root, "cosmic_ray.tools.filters.pragma_no_mutate", "session.sqlite")
@@ -58,10 +76,19 @@ async def test_the_statuses_are_those_of_exec_and_the_tree_is_untouched(
         " from mutation_specs join work_results using (job_id)"
     )
     theirs = {(name, occurrence): expected(*outcome) for name, occurrence, *outcome in rows(root, query)}
-    ours = {(json.loads(r.mutant.handle)[0], json.loads(r.mutant.handle)[2]): r.status for r in results}
-    assert ours == theirs
-    assert {Status.KILLED, Status.SURVIVED, Status.TIMEOUT, Status.IGNORED} <= set(ours.values())
-    say_what_the_tests_said(results)
+    assert statuses(by_command) == theirs
+    seen = {key: SURVIVED if status is Status.NO_COVERAGE else status for key, status in statuses(by_engine).items()}
+    assert seen == theirs
+    assert {Status.KILLED, Status.SURVIVED, Status.TIMEOUT, Status.IGNORED} <= set(theirs.values())
+    no_coverage = [result for result in by_engine if result.status is Status.NO_COVERAGE]
+    assert {str(result.mutant.description).rpartition(" in ")[2] for result in no_coverage} == {"untested"}
+    check_what_the_tests_said(by_command)
+    check_what_the_tests_said(by_engine)
+    assert {result.tests_completed for result in by_command if result.status in (KILLED, SURVIVED)} == {3}
+
+
+def statuses(results: list[Result]) -> dict[tuple[object, object], Status]:
+    return {(result.mutant.handle.operator, result.mutant.handle.occurrence): result.status for result in results}
 
 
 def expected(worker: object, test: object, output: object) -> Status:
@@ -70,16 +97,16 @@ def expected(worker: object, test: object, output: object) -> Status:
     return Status.TIMEOUT if output == "timeout" else {"KILLED": KILLED, "SURVIVED": SURVIVED}[str(test)]
 
 
-def say_what_the_tests_said(results: list[Result]) -> None:
+def check_what_the_tests_said(results: list[Result]) -> None:
     for result in results:
         if result.status in (KILLED, SURVIVED):
             assert result.duration is not None
             assert result.duration > 0
-            assert result.tests_completed == 3
+            assert result.tests_completed
         if result.status is KILLED:
             assert result.killed_by
             assert all(name.startswith("tests/test_core.py::test_") for name in result.killed_by)
-            assert str(result.status_reason).startswith(f"{result.killed_by[0]}: ")
+            assert result.status_reason
     assert any(str(result.status_reason).endswith("where -1 = countdown(3)") for result in results)
 
 
@@ -102,45 +129,72 @@ async def test_tests_that_import_from_the_users_tree_are_refused(tmp_path: Path)
 
 async def test_the_module_that_comes_from_the_users_tree_is_named_where_pytest_runs(tmp_path: Path) -> None:
     tests = f"import sys; sys.path.insert(0, {str(tmp_path / 'project')!r})\nimport m\ndef test(): assert m.x == 1\n"
-    command = "python -m pytest -q -p no:cacheprovider tests.py"
-    root = plain(tmp_path / "project", "x = 1\n", tests, command=command)
+    root = plain(tmp_path / "project", "x = 1\n", tests, command=f"{AS_COMMAND} tests.py")
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError, match=r"the tests import .*project/m\.py from your tree"):
             await results_of(adapter, await discovered(adapter))
 
 
 async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(tmp_path: Path) -> None:
-    root = copied("cr_flat", tmp_path)
+    root = with_command(copied("cr_flat", tmp_path), AS_COMMAND)
     (root / "tests/test_red.py").write_text("def test_red():\n    assert 1 == 2, 'it is red'\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         one = [mutant for mutant in mutants if mutant.mutator == "AddNot"][:1]
-        with pytest.raises(ToolError, match=r"without any mutant.*test_red.py::test_red: AssertionError: it is red"):
+        with pytest.raises(BaselineError) as caught:
             await results_of(adapter, one)
         (root / "tests/test_red.py").unlink()
         assert len(await results_of(adapter, one)) == 1
+    name, message = "tests/test_red.py::test_red", "AssertionError: it is red\nassert 1 == 2"
+    assert caught.value.problem == f"the tests fail without any mutant: {name}: {message}"
+    assert caught.value.remedy == f"fix them first, they are run by `{AS_COMMAND} tests`"
+    assert (caught.value.failing, caught.value.first_failure) == ((name,), message)
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "why"),
-    [
-        ("tests/test_more.py", "import nothere\n", "ModuleNotFoundError: No module named 'nothere'"),
-        ("tests/test_more.py", "x = 1\ndef (\n", "SyntaxError: invalid syntax (test_more.py, line 2)"),
-    ],
-)
-async def test_a_module_that_cannot_be_imported_is_told_in_one_line(
-    path: str, text: str, why: str, tmp_path: Path
+async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     root = copied("cr_flat", tmp_path)
-    (root / path).write_text(text)
+    (root / "tests/test_red.py").write_text(
+        "from calc.core import clamp\ndef test_red():\n    assert clamp(1, 0, 2) == 7, 'it is red'\n"
+    )
+    async with adapter_on(root) as adapter:
+        one = [mutant for mutant in await discovered(adapter) if mutant.mutator == "AddNot"][:1]
+        with caplog.at_level(logging.WARNING):
+            (result,) = await results_of(adapter, one)
+        assert result.status is KILLED
+        assert str(result.killed_by).startswith("('tests/test_core.py::test_clamp")
+        assert "tests/test_red.py::test_red fails without any mutant" in caplog.text
+        (root / "tests/test_core.py").unlink()
+        with pytest.raises(BaselineError, match=r"every test fails without any mutant.*test_red.*it is red") as caught:
+            await results_of(adapter, one)
+    assert caught.value.failing == ("tests/test_red.py::test_red",)
+    assert "test-command" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize("command", [PYTEST, AS_COMMAND], ids=["engine", "command"])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import nothere\n", "ModuleNotFoundError: No module named 'nothere'"),
+        ("x = 1\ndef (\n", "SyntaxError: invalid syntax"),
+    ],
+)
+async def test_a_module_that_cannot_be_imported_is_named_in_one_line(
+    text: str, why: str, command: str, tmp_path: Path
+) -> None:
+    root = with_command(copied("cr_flat", tmp_path), command)
+    (root / "tests/test_more.py").write_text(text)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError) as caught:
+        with pytest.raises(BaselineError) as caught:
             await results_of(adapter, mutants)
-    assert str(caught.value).endswith(f"in a private copy): {path}: {why}")
+    assert "tests/test_more.py" in caught.value.problem
+    assert why in caught.value.problem.splitlines()[-1]
+    assert caught.value.failing == ("tests/test_more.py",)
 
 
-async def test_a_broken_configuration_is_told_to_who_names_a_file(tmp_path: Path) -> None:
+async def test_a_broken_configuration_is_an_error_for_a_named_file(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     (root / "cosmic-ray.toml").write_text("[cosmic-ray]\nmodule-path = = 1\n")
     async with adapter_on(root) as adapter:
@@ -153,13 +207,15 @@ async def test_a_broken_configuration_is_told_to_who_names_a_file(tmp_path: Path
     ("command", "complaint"),
     [
         ("no-such-program --fast", "`no-such-program --fast` can't be run"),
-        ("python -m pytest -q nowhere.py", "fail without any mutant.*nowhere.py"),
-        ("python -m pytest -q m.py", r"pytest found no tests \(exit code 5\)"),
+        (f"{PYTEST} nowhere.py", r"pytest can't start \(exit code 4\).*nowhere.py.*`test-command`"),
+        (f"{PYTEST} m.py", "pytest finds no tests: select other tests by `test-command`"),
+        (f"{AS_COMMAND} nowhere.py", "(?s)fail without any mutant.*nowhere.py"),
+        (f"{AS_COMMAND} m.py", r"pytest found no tests \(exit code 5\)"),
         ("python -c 'import time; time.sleep(60)'", "without any mutant, but `timeout` is 0.5"),
         ("python -c pass", "although every module"),
     ],
 )
-async def test_a_test_command_that_is_no_good_is_told(tmp_path: Path, command: str, complaint: str) -> None:
+async def test_a_test_command_that_tests_nothing_is_an_error(tmp_path: Path, command: str, complaint: str) -> None:
     timeout = 0.5 if "sleep" in command else 20
     root = plain(tmp_path / "project", "x = 1\n", "", command=command, timeout=timeout)
     async with adapter_on(root) as adapter:
@@ -226,10 +282,10 @@ async def test_an_edit_between_requests_is_tested_as_it_is_now(tmp_path: Path) -
         swapped = {r.mutant.location.start.line: r.status for r in await results_of(adapter, before)}
         assert swapped == {1: SURVIVED, 2: KILLED}
         (root / "m.py").write_text("x = 7\ny = 2\n")
-        remaining = await results_of(adapter, before)
-        assert {result.mutant.location.start.line for result in remaining} == {2}
+        assert await results_of(adapter, before) == []
+        edited = {r.mutant.location.start.line: r.status for r in await results_of(adapter, await discovered(adapter))}
+        assert edited == {1: SURVIVED, 2: KILLED}
         (root / "m.py").unlink()
-        (root / "m.py").write_text("")
         assert await results_of(adapter, before) == []
 
 
@@ -242,8 +298,9 @@ async def test_an_edit_while_mutants_run_never_gives_a_result_of_the_wrong_file(
             (root / "m.py").write_text("x = 1\ny = 3\n")
             rest = [result async for result in running]
         assert {result.status for result in [first, *rest] if result.mutant.location.start.line == 1} == {KILLED}
-        again = await results_of(adapter, mutants)
-        assert {result.mutant.location.start.line for result in again} == {1}
+        assert await results_of(adapter, mutants) == []
+        again = await results_of(adapter, await discovered(adapter))
+    assert {(result.mutant.location.start.line, result.status) for result in again} == {(1, KILLED), (2, SURVIVED)}
 
 
 async def test_what_a_mutant_did_to_its_copy_is_undone_for_the_next_request(tmp_path: Path) -> None:

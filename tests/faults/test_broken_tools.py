@@ -44,7 +44,7 @@ async def test_a_tool_that_is_missing_is_named_with_its_remedy_and_found_when_it
     [
         (MUTMUT, {"mutmut": "2.5.1", "pytest": "9.2"}, r"mutmut 2\.5\.1.* is too old \(3\.8\.1 or later is needed\)"),
         (COSMIC_RAY, {"cosmic_ray": "8.3.5"}, r"cosmic-ray 8\.3\.5 is too old, 8\.7 or later is needed"),
-        (COSMIC_RAY, {"cosmic_ray": "9.0"}, r"cosmic-ray 9\.0 is newer than this bridge knows"),
+        (COSMIC_RAY, {"cosmic_ray": "9.0"}, r"cosmic-ray 9\.0 is newer than this bridge supports"),
     ],
     ids=["mutmut-old", "cosmic-ray-old", "cosmic-ray-new"],
 )

@@ -14,6 +14,8 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
+from msp_bridge.python_engine.target import isolation
+
 MARK = f"msp-bridge-fault-{os.getpid()}"  # an argument of whatever the harms leave running
 
 PYTHON_HARMS = {
@@ -147,11 +149,14 @@ COSMIC_RAY = Kit(
     statuses={
         "hang": "Timeout",
         "stop": "Timeout",
-        "kill_parent": "RuntimeError",
+        # Where the process of the tests has a process namespace, it kills nothing, and goes on.
+        "kill_parent": "Timeout" if "pid" in isolation.probe()[0] else "RuntimeError",
     },
     configuration="cosmic-ray.toml",
     limit=("timeout = 4", "timeout = 1"),
-    patience=("msp_bridge.adapters.cosmic_ray.discovery.GREETING",),
+    timeless="the tests have not ended within 8 s, without any mutant",
+    limit_constant="msp_bridge.adapters.cosmic_ray.adapter.BASELINE_START_S",
+    patience=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
     **PYTHON,
 )
 JAVASCRIPT_HARMS = {

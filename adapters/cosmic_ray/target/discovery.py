@@ -1,9 +1,9 @@
-"""Every mutant of a module, exactly as cosmic-ray would make it. Run by the interpreter that has cosmic-ray.
+"""Every mutant of a module, exactly as cosmic-ray would make it. Runs nothing of the project.
 
-First line out: `{"version", "paths"}` or `{"error"}`. Then a line of JSON in, a line out:
-`{"path", "source", "operators", "filters", "config"}` gives `{"mutants": [...], "warnings": [...]}` or `{"error"}`.
-Offsets are code points in `source`, whose line ends are `\\n` (cosmic-ray reads with universal newlines).
-It parses once and mutates, reads and restores the nodes; cosmic-ray itself parses the file anew for each mutant.
+The greeting has `version`, `paths` and `engine`, or `error`. A question: `path`, `source`, `operators`, `filters`,
+`config`; its answer: `mutants` and `warnings`, or `error`. Offsets are code points in `source`, whose line ends are
+`\\n` (cosmic-ray reads with universal newlines). The source is parsed once, and its nodes are mutated, read and
+restored; cosmic-ray itself parses the file anew for each mutant.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import warnings
 from argparse import Namespace
 from bisect import bisect_right
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from msp_bridge_python_engine.channel import READY, Channel, Message
 
 # Which nodes an operator of cosmic-ray's own can touch, by the module that it is defined in. Any other: all nodes.
 NODE_TYPES = {
@@ -28,7 +31,7 @@ NODE_TYPES = {
     "cosmic_ray.operators.break_continue": ("keyword",),
 }
 PRAGMA = re.compile(r".*#.*pragma:.*no mutate.*")  # cosmic_ray.tools.filters.pragma_no_mutate
-MARK = "msp-bridge: cosmic-ray"  # comes before the first line out: what was printed until then isn't ours
+OLDEST_PYTEST = 7  # that the engine works with
 Edit = tuple[int, int, str]  # source[start:end] becomes the text
 
 
@@ -283,8 +286,8 @@ def apply_filters(module: Module, path: str, rows: list[dict[str, Any]], names: 
         LineFilter().filter(session, arguments)
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The reply to one request."""
+def answer(request: Message) -> Message:
+    """The answer to one question."""
     complaints: list[str] = []
     try:
         module = Module(request["source"])
@@ -305,33 +308,35 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 def import_roots() -> list[str]:
     """Where this interpreter imports from, the sources of editable installs included."""
-    ours = os.path.dirname(os.path.abspath(__file__))
-    found = [str(Path(entry).absolute()) for entry in sys.path if entry and os.path.abspath(entry) != ours]
+    found = [str(Path(entry).absolute()) for entry in sys.path if entry]
     for name, module in list(sys.modules.items()):  # setuptools' finders map a package to its directory
         if name.startswith("__editable__"):
             found.extend(os.path.dirname(target) for target in getattr(module, "MAPPING", {}).values())
     return found
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    replies = os.fdopen(os.dup(1), "w", encoding="ascii")
-    print(f"\n{MARK}", file=replies, flush=True)
-    os.dup2(2, 1)  # whatever an operator prints isn't ours
+def engine_works() -> bool:
+    """Whether the Python engine can run the tests of this interpreter."""
+    try:
+        pytest = int(version("pytest").partition(".")[0])
+    except (PackageNotFoundError, ValueError):
+        return False
+    python = sys.implementation.name == "cpython" and sys.version_info >= (3, 10) and hasattr(os, "fork")
+    return python and pytest >= OLDEST_PYTEST
+
+
+def main(_options: Message) -> None:
+    """Answer the bridge until it closes the channel."""
+    channel = Channel.to_bridge()
     warnings.simplefilter("ignore")
     sys.setrecursionlimit(20_000)  # parso and `ASTQuery` recurse as deep as the code is nested
     try:
-        from importlib.metadata import version
-
         import cosmic_ray.plugins  # noqa: F401
 
-        print(json.dumps({"version": version("cosmic-ray"), "paths": import_roots()}), file=replies, flush=True)
+        found = {"version": version("cosmic-ray"), "paths": import_roots(), "engine": engine_works()}
     except Exception as error:
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=replies, flush=True)
+        channel.send({**READY, "error": f"{type(error).__name__}: {error}"})
         return
-    for line in sys.stdin.buffer:
-        print(json.dumps(answer(json.loads(line))), file=replies, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    channel.send({**READY, **found})
+    for request in channel.messages():
+        channel.send({"id": request["id"], **answer(request)})

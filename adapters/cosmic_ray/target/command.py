@@ -1,10 +1,10 @@
-"""Runs the test command in a private copy, with other contents for some files meanwhile. Needs only Python.
+"""Runs the test command in a sandbox, with other contents for some files meanwhile. Imports nothing but Python's own.
 
-A line of JSON in: `{"argv", "timeout" (s), "env" (None: unset), "files": {path: [digest or null, base64]}, "report"}`.
-A line out: `{"outcome", "returncode", "duration" (ms), "stdout", "stderr" (tails), "report"}`. Outcomes, as
-cosmic-ray has them: `passed`, `failed`, `timeout`, `unable`; and `stale` when a file isn't the one that was mutated,
-`unwritable` (with `errno` and `error`) when a file can't be.
-Killed at any moment it leaves a mutated copy: whoever owns the copy refreshes it before it is used again.
+A question: `argv`, `timeout` (s), `env` (None: unset), `files` (path to [digest or null, base64]), `report`. Its
+answer: `outcome`, `returncode`, `duration` (ms), `stdout` and `stderr` (their ends), `report`. Outcomes, as cosmic-ray
+has them: `passed`, `failed`, `timeout`, `unable`; and `stale` when a file isn't the one that was mutated, `unwritable`
+(with `errno` and `error`) when a file can't be.
+Killed at any moment it leaves mutated files: the sandbox must be refreshed before it is used again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from typing import IO, Any
 
+from msp_bridge_python_engine.channel import READY, Channel, Message
+
 TAIL = 16 * 1024  # bytes of output that are kept
-MARK = "msp-bridge: cosmic-ray"  # comes before the first line out: what was printed until then isn't ours
 LEFT_BEHIND = 1.0  # s to wait for the end of output that some escaped process holds open
 
 
@@ -126,7 +126,7 @@ def finish(process: subprocess.Popen[bytes], timeout: float) -> bool:
     return expired.is_set()
 
 
-def run(request: dict[str, Any]) -> dict[str, Any]:
+def run(request: Message) -> Message:
     """Run the tests once."""
     environment = {**os.environ, **request["env"]}
     started = time.perf_counter()
@@ -175,8 +175,8 @@ def events(report: str) -> list[Any]:
     return found
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """The reply to one request."""
+def answer(request: Message) -> Message:
+    """The answer to one question."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(request["report"])
     try:
@@ -184,19 +184,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             reply = run(request)
     except Stale as error:
         return {"outcome": "stale", "path": str(error)}
-    except OSError as error:  # a full disk, for instance; the copy may be left mutated
+    except OSError as error:  # a full disk, for instance; the sandbox may be left mutated
         return {"outcome": "unwritable", "errno": error.errno, "error": f"{error.strerror}: {error.filename!r}"}
     return {**reply, "report": events(request["report"])}
 
 
-def main() -> None:
-    """Answer until the input ends."""
-    replies = os.fdopen(os.dup(1), "w", encoding="ascii")
-    print(f"\n{MARK}", file=replies, flush=True)
-    os.dup2(2, 1)
-    for line in sys.stdin.buffer:
-        print(json.dumps(answer(json.loads(line))), file=replies, flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def main(_options: Message) -> None:
+    """Answer the bridge until it closes the channel; the current directory is the sandbox."""
+    channel = Channel.to_bridge()
+    channel.send(READY)
+    for request in channel.messages():
+        channel.send({"id": request["id"], **answer(request)})
