@@ -28,6 +28,7 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Generator, Iterable
+from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 import pytest
@@ -168,11 +169,21 @@ class _Instrument(ast.NodeTransformer):
 
 
 class ProcessWatch:
-    """Notes whether a process was started that may run the project's code: forks, shells, Python, its programs."""
+    """Notes whether a process was started that may run the project's code: forks, shells, Python, its programs.
+
+    multiprocessing starts processes past the audit events, and lets a server that it started before fork them.
+    """
 
     def __init__(self) -> None:
         self.started = False
         sys.addaudithook(self._note)
+        start = BaseProcess.start
+
+        def watched(process: BaseProcess) -> None:
+            self.started = True
+            start(process)
+
+        BaseProcess.start = watched  # type: ignore[assignment,method-assign]
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in FORKS or (event == "subprocess.Popen" and _may_be_python(arguments[0], arguments[1])):
