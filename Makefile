@@ -34,13 +34,7 @@ check: $(VENV)/.core
 test: $(VENV)/.test
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
-docker-check: $(VENV)/.core
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet -W error::pytest.PytestUnraisableExceptionWarning
-
-test: $(VENV)/.test
+docker-test: $(VENV)/.test
 	$(BIN)/python -m pytest docker
 
 lint: $(VENV)/.lint

@@ -82,7 +82,7 @@ class Measurement:
         live, fresh = self._servers.pair
         report = None
         if live is not None and collected is not None:
-            stuck = STUCK_S if collected["native_threads"] else None
+            stuck = STUCK_S if collected["native_threads"] else 0
             report = _run(live, {"work": "measure", "tests": None, "stuck": stuck}, self._world.parts)[0]
             if report is None and stuck:
                 self._servers.drop_live(

@@ -7,9 +7,9 @@ file on the disk. The *bare* server has not even imported pytest, for projects t
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import os
+import signal
 import threading
 import time
 import traceback
@@ -113,7 +113,7 @@ class Live(Session):
         self._world.enter(job.scratch, message.get("files", {}), message["parts"])
         self.use_scratch(job.scratch)
         if message["work"] == "measure":
-            return self._measure(message["tests"], message.get("stuck"))
+            return self._measure(message["tests"], message.get("stuck", 0))
         if message.get("segment") is not None:
             try:
                 put(self._functions, Segment(*message["segment"]))
@@ -121,14 +121,14 @@ class Live(Session):
                 return {"not_live": str(error)}
         return run_until_failure(self, message["tests"])
 
-    def _measure(self, tests: Sequence[int] | None, stuck: float | None) -> Message:
+    def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
-        A test that takes more than `stuck` seconds ends the process.
+        A test that takes more than `stuck` seconds ends the process; 0: none does.
         """
         sources = {filename: _text(filename) for filename in self._loaded}
-        if stuck is not None:
-            faulthandler.dump_traceback_later(stuck, exit=True)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
+        signal.alarm(stuck)
         self.reach.measure(lines_of(self._functions, sources))
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
@@ -138,8 +138,7 @@ class Live(Session):
         for test, duration in self.run(range(len(self.items)) if tests is None else tests):
             durations[test] = duration
             hits, started = self.reach.of(self.items[test])
-            if stuck is not None:
-                faulthandler.dump_traceback_later(stuck, exit=True)
+            signal.alarm(stuck)
             bit = 1 << test
             spawning |= bit if started else 0
             for line in hits:
@@ -149,7 +148,7 @@ class Live(Session):
         by_path: dict[str, dict[int, str]] = {}
         for (filename, number), mask in lines.items():
             by_path.setdefault(names[filename], {})[number] = hex(mask)
-        faulthandler.cancel_dump_traceback_later()
+        signal.alarm(0)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
         return {
             "durations": durations,

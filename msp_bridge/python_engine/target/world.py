@@ -18,6 +18,7 @@ from . import isolation
 from .journal import Journal
 
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
+PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 NEVER_KEPT = {"mutants", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".mutmut-cache"}
 
 
@@ -48,7 +49,7 @@ class World:
             self.refused = dict(self._isolated.refused)
             os.chdir(self.place)
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
-        self.parts = frozenset(self._isolated.parts) if self._isolated is not None else frozenset()
+        self.parts = PORTABLE if self._isolated is None else frozenset(self._isolated.parts)
 
     def drop(self, parts: Collection[str]) -> None:
         """Do without some parts: the tests don't pass in them."""
@@ -69,6 +70,9 @@ class World:
         """In a job: separate it from all others, and put the mutated `files` (path to base64) in place."""
         if self._isolated is not None:
             self._isolated.enter_child(parts)
+        elif "home" in parts:
+            os.environ["HOME"] = str(scratch / "home")
+            os.mkdir(os.environ["HOME"])
         temporary = scratch / "tmp"
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
