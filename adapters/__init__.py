@@ -1,1 +1,1 @@
-"""The adapters that ship with the bridge. Each is found by its entry point, as a stranger's would be."""
+"""The adapters that ship with the bridge. Each is found by its entry point, as anybody's would be."""

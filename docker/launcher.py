@@ -2,7 +2,7 @@
 """Starts the bridge that lies beside this file, with whichever Python of the container can run it.
 
 As PID 1 it is also what a container's first process must be: it passes signals on, which the kernel would otherwise
-drop until somebody handles them, and reaps orphans. Python 3.6 can read this file, so that an old one is told so.
+drop until somebody handles them, and reaps orphans. Python 3.6 can read this file, so that an old one gets the message.
 """
 
 import os

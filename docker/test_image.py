@@ -49,7 +49,7 @@ def with_tools(engine: Engine, image: str) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A real project, which belongs to the stranger when we may give it away, else to us."""
+    """A real project, which belongs to another user when we may give it away, else to us."""
     root = tmp_path / "shop"
     shutil.copytree(ROOT / "examples/shop", root, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     if os.getuid() == 0:

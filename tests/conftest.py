@@ -16,7 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
-sys.path.insert(0, str(TESTS))  # the stranger's plugin is installed, as far as importlib.metadata can tell
+sys.path.insert(0, str(TESTS))  # the scripted plugin is installed, as far as importlib.metadata can tell
 
 # `--core` leaves out these, which start programs or wait for them, and every test that is skipped where some program is
 # missing. All others are the core: a new file belongs to it by itself, and fails `make check` when it is slow.

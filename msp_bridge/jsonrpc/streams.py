@@ -199,9 +199,9 @@ class _BlockingCalls:
             except Exception as error:
                 value, failure = None, error
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                future.get_loop().call_soon_threadsafe(self._settle, future, value, failure)
+                future.get_loop().call_soon_threadsafe(self._resolve, future, value, failure)
 
-    def _settle(self, future: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
+    def _resolve(self, future: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
         self._unfinished -= 1
         if future.done():  # cancelled meanwhile
             return

@@ -159,7 +159,7 @@ class Oracle:
         """Judge `count` of the results again (all by default), drawn by `seed`; `jobs` at a time.
 
         `known` takes what was judged, and spares the first judgement of what it has: for several runs on one source.
-        NoCoverage is right when the mutant survives; Timeout and Killed are both detected, and not told apart.
+        NoCoverage is right when the mutant survives; Timeout and Killed are both detected, and count as equal.
         Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
         """
         drawn = [result for result in results if result.status.detected or result.status.undetected]

@@ -41,10 +41,10 @@ from collections.abc import Callable, Iterator
 class Turn:
     """One request's place. It may go on while no newer one wants to."""
 
-    def __init__(self, settle: Callable[[], None]) -> None:
+    def __init__(self, update: Callable[[], None]) -> None:
         self.may_go_on = asyncio.Event()
         self.wants_to = True
-        self._settle = settle
+        self._update = update
 
     async def wait(self) -> None:
         """Until no newer request wants to go on."""
@@ -58,7 +58,7 @@ class Turn:
     def want(self, to_go_on: bool) -> None:
         """Set whether it wants to go on."""
         self.wants_to = to_go_on
-        self._settle()
+        self._update()
 
 
 class Pause:
@@ -83,16 +83,16 @@ class RequestScheduler:
     @contextlib.contextmanager
     def turn(self) -> Iterator[Turn]:
         """A turn that goes before all the present ones."""
-        turn = Turn(self._settle)
+        turn = Turn(self._update)
         self._turns.append(turn)
-        self._settle()
+        self._update()
         try:
             yield turn
         finally:
             self._turns.remove(turn)
-            self._settle()
+            self._update()
 
-    def _settle(self) -> None:
+    def _update(self) -> None:
         if len(self._turns) == 1:
             self._turns[0].may_go_on.set()
             return

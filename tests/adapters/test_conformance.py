@@ -1,4 +1,4 @@
-"""Every adapter that ships with the bridge passes the conformance suite that strangers' adapters run."""
+"""Every adapter that ships with the bridge passes the conformance suite that any adapter can run."""
 
 from __future__ import annotations
 

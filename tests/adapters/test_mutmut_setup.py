@@ -1,4 +1,4 @@
-"""Setup: when mutmut is at home in a project, and what the user is told when something is missing."""
+"""Setup: when mutmut is at home in a project, and what the user reads when something is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts: the status that a fresh process gives with the mutant active from its start, and what is told with it."""
+"""Verdicts: the status that a fresh process gives with the mutant active from its start, and what is reported with it."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ async def test_tests_that_fail_without_a_mutant_are_named_and_kill_nothing(tmp_p
     async with Trial.of(files, tmp_path) as trial:
         results = await trial.test()
         assert {result.status for result in results.values()} == {Status.SURVIVED}
-    told = "tests/test_m.py::test_red fails without any mutant, and is left out: assert 2 == 3"
-    assert told in [record.message for record in caplog.records]
+    warning = "tests/test_m.py::test_red fails without any mutant, and is left out: assert 2 == 3"
+    assert warning in [record.message for record in caplog.records]
 
 
 IMPORT = "can't be imported"
@@ -132,9 +132,9 @@ async def test_a_module_that_cannot_be_imported_is_told_in_one_sentence_with_its
         **dict.fromkeys(("tests/test_a.py", "tests/test_b.py", "tests/test_c.py"), b"from pkg.m import gone\n"),
     }
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError) as told:
+        with pytest.raises(ToolError) as raised:
             await trial.test()
-        assert str(told.value) == (
+        assert str(raised.value) == (
             f"tests/test_a.py {IMPORT}, nor can 2 others: ImportError: cannot import name 'gone' from 'pkg.m' "
             f"({trial.root / 'pkg/m.py'}): {FIX}"
         )
@@ -167,9 +167,9 @@ async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, caplog, te
     caplog.set_level("INFO")
     files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": test_file}
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError, match=message) as told:
+        with pytest.raises(ToolError, match=message) as raised:
             await trial.test()
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(raised.value)
         assert str(trial.root) in caplog.text or "copy-0" not in caplog.text, "places are the user's own"
         trial.write("tests/test_m.py", "from pkg.m import f\n\ndef test_m():\n    assert f(1) == 2\n")
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}

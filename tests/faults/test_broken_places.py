@@ -38,7 +38,7 @@ async def test_a_disk_that_is_full_at_any_moment_is_told_and_used_when_it_has_ro
             remount(tmp_path / "cache", "size=64m")
             assert await there.statuses("steady") == RIGHT
     assert sentences
-    assert [told for told in sentences if "free some space" not in told] == []
+    assert [refused for refused in sentences if "free some space" not in refused] == []
     assert tree.differences(TreeState.of(root)) == []
 
 
@@ -49,9 +49,9 @@ async def test_a_cache_that_is_a_file_is_told_and_the_next_request_is_served_whe
     root = kit.lay_out(tmp_path / "project")
     (tmp_path / "cache").write_text("")
     async with served(kit, root) as there:
-        told = await there.refusal("mutationTest")
-        assert "no private copy can be made in" in told
-        assert "set MSP_BRIDGE_CACHE elsewhere" in told
+        refused = await there.refusal("mutationTest")
+        assert "no private copy can be made in" in refused
+        assert "set MSP_BRIDGE_CACHE elsewhere" in refused
         (tmp_path / "cache").unlink()
         assert await there.statuses("steady") == RIGHT
 
@@ -63,9 +63,9 @@ async def test_a_cache_that_may_not_be_written_is_told(kit: Kit, tmp_path: Path)
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o555)
     async with served(kit, root, **user) as there:
-        told = await there.refusal("mutationTest")
-        assert "Permission denied" in told
-        assert "set MSP_BRIDGE_CACHE elsewhere" in told
+        refused = await there.refusal("mutationTest")
+        assert "Permission denied" in refused
+        assert "set MSP_BRIDGE_CACHE elsewhere" in refused
         cache.chmod(0o755)
         assert await there.statuses("steady") == RIGHT
 

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.environments import environment, mend, program
+from support.environments import environment, program, repair
 from support.faulty_servers import served
 from support.kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, STRYKER_JS, Kit
 
@@ -32,15 +32,15 @@ async def test_a_tool_that_is_missing_is_named_with_its_remedy_and_found_when_it
     python = environment(tmp_path / "venv")
     async with served(kit, root, python=python) as there:
         for method in ("discover", "mutationTest"):
-            told = await there.refusal(method)
-            assert re.search(rf"{kit.adapter}.*{python} -m pip install '{kit.adapter}>=", told), told
-        mend(python)
+            refused = await there.refusal(method)
+            assert re.search(rf"{kit.adapter}.*{python} -m pip install '{kit.adapter}>=", refused), refused
+        repair(python)
         assert await there.statuses("steady") == {"steady": "Killed"}
     assert tree.differences(TreeState.of(root)) == []
 
 
 @pytest.mark.parametrize(
-    ("kit", "versions", "told"),
+    ("kit", "versions", "refused"),
     [
         (MUTMUT, {"mutmut": "2.5.1", "pytest": "9.2"}, r"mutmut 2\.5\.1.* is too old \(3\.8\.1 or later is needed\)"),
         (COSMIC_RAY, {"cosmic_ray": "8.3.5"}, r"cosmic-ray 8\.3\.5 is too old, 8\.7 or later is needed"),
@@ -49,13 +49,13 @@ async def test_a_tool_that_is_missing_is_named_with_its_remedy_and_found_when_it
     ids=["mutmut-old", "cosmic-ray-old", "cosmic-ray-new"],
 )
 async def test_a_version_that_can_not_work_is_named_with_the_command_that_mends_it(
-    kit: Kit, versions: dict[str, str], told: str, tmp_path: Path
+    kit: Kit, versions: dict[str, str], refused: str, tmp_path: Path
 ) -> None:
     root = kit.lay_out(tmp_path / "project")
     python = environment(tmp_path / "venv", **versions)
-    mend(python)
+    repair(python)
     async with served(kit, root, python=python) as there:
-        assert re.search(rf"{told}.*{python} -m pip install", await there.refusal("discover"))
+        assert re.search(rf"{refused}.*{python} -m pip install", await there.refusal("discover"))
         remove(python, kit)
         assert await there.statuses("steady") == {"steady": "Killed"}
 
@@ -87,7 +87,7 @@ def hurry(kit: Kit, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         monkeypatch.setattr(constant, 2.0)
 
 
-async def told(kit: Kit, root: Path, python: Path | None = None) -> str:
+async def refused(kit: Kit, root: Path, python: Path | None = None) -> str:
     """With which sentence the discovery of everything ends; nothing runs any more then."""
     running = Running()
     workspace = Workspace.open(root, Configuration(adapters=(kit.adapter,), python=python))
@@ -110,8 +110,8 @@ async def test_an_installation_that_is_broken_is_told_with_its_own_words(
     code, words = BROKEN[way]
     package = f"{PACKAGE[kit.adapter]}/__init__.py"
     python = environment(tmp_path / "venv", {package: code, "cosmic_ray/plugins.py": ""}, **INSTALLED[kit.adapter])
-    mend(python)
-    assert re.search(words, await told(kit, root, python))
+    repair(python)
+    assert re.search(words, await refused(kit, root, python))
     assert tree.differences(TreeState.of(root)) == []
 
 
@@ -128,7 +128,7 @@ async def test_an_interpreter_that_is_none_is_told(
     hurry(kit, script, monkeypatch, tmp_path)
     root = kit.lay_out(tmp_path / "project")
     python = program(tmp_path / "bin/python", script)
-    sentence = await told(kit, root, python)
+    sentence = await refused(kit, root, python)
     assert str(python) in sentence
     assert re.search("doesn't run as Python|can't be used by", sentence)
 
@@ -139,7 +139,7 @@ async def test_a_node_that_is_none_is_told(script: str, tmp_path: Path, monkeypa
     root = STRYKER_JS.lay_out(tmp_path / "project")
     node = program(tmp_path / "bin/node", script)
     (root / "msp-bridge.toml").write_text(f'[stryker-js]\nnode = "{node}"\n')
-    assert re.search(f"{node} (is no Node|doesn't answer): correct the setting `node`", await told(STRYKER_JS, root))
+    assert re.search(f"{node} (is no Node|doesn't answer): correct the setting `node`", await refused(STRYKER_JS, root))
 
 
 @each_kit
@@ -147,7 +147,7 @@ async def test_an_interpreter_that_greets_everybody_on_stdout_disturbs_nothing(k
     root = kit.lay_out(tmp_path / "project", "steady", "leave")
     greeting = 'import os; os.write(1, b\'welcome\\n{}\\n[]\\n{"id": 1, "version": 7}\\n7\')\n'
     python = environment(tmp_path / "venv", {"greeting.pth": greeting})
-    mend(python)
+    repair(python)
     async with served(kit, root, python=python) as there:
         assert await there.statuses() == {"steady": "Killed", "leave": kit.status("leave")}
 

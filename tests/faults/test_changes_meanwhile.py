@@ -1,4 +1,4 @@
-"""Projects that are deleted, moved, broken and mended while a server works on them."""
+"""Projects that are deleted, moved, broken and repaired while a server works on them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ async def test_a_project_that_is_deleted_during_a_run_is_told_and_found_when_it_
         assert "error" not in answer or answer["error"]["code"] == -32803
         for _, result in there.client.take_results():
             assert result["status"] in (right[names[result["id"]]], "Ignored")
-        told = await there.refusal("discover")
-        assert str(root) in told
+        refused = await there.refusal("discover")
+        assert str(root) in refused
         kit.lay_out(root, *HARMS)
         assert await there.statuses() == right
 
@@ -64,9 +64,9 @@ async def test_tests_that_turn_red_are_told_until_they_are_green(kit: Kit, tmp_p
     async with served(kit, root, "--jobs", "1") as there:
         assert await there.statuses() == {"steady": "Killed"}
         tests.write_text(kit.red)
-        told = await there.refusal("mutationTest")
-        assert "test_red" in told
-        assert "it is red" in told
+        refused = await there.refusal("mutationTest")
+        assert "test_red" in refused
+        assert "it is red" in refused
         assert mutants_of(await there.client.request("discover")), "discovery runs no test"
         tests.write_text(text)
         assert await there.statuses() == {"steady": "Killed"}

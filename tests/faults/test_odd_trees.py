@@ -127,8 +127,8 @@ async def test_links_that_lead_in_circles_lead_nobody_astray(kit: Kit, tmp_path:
         found = mutants_of(await there.client.request("discover"))
         assert {path for path, _ in found} <= {kit.source, again.relative_to(root).as_posix()}
         if kit.linkless:
-            told = await there.refusal("mutationTest")
-            assert re.search(kit.linkless, told), told
+            refused = await there.refusal("mutationTest")
+            assert re.search(kit.linkless, refused), refused
             assert tree.differences(TreeState.of(root)) == []
             for path, text in kit.unlinked.items():
                 (root / path).write_text(text)

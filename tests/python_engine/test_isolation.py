@@ -324,11 +324,11 @@ def test_a_signal_to_the_outer_process_ends_everything(place: Place, number: int
     assert (
         place.run(f"""
         reader, writer = os.pipe()
-        ready, told = os.pipe()
+        ready, written = os.pipe()
         def body():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             stray(writer)
-            os.write(told, b"x")
+            os.write(written, b"x")
             time.sleep(600)
         pid = child(body)
         os.close(writer)
@@ -385,7 +385,7 @@ def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
         pytest.skip("before Linux 6.14 the kernel limits no processes of root")
     assert (
         place.run("""
-        ready, told = os.pipe()
+        ready, written = os.pipe()
         hold, release = os.pipe()
         def bomb():
             try:
@@ -395,7 +395,7 @@ def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
                         os._exit(0)
             except OSError as error:
                 print(errno.errorcode[error.errno], 50 <= started <= 600, flush=True)
-            os.write(told, b"x")
+            os.write(written, b"x")
             os.read(hold, 1)
         def fork():
             if os.fork() == 0:

@@ -26,7 +26,7 @@ def environment(directory: Path, files: Mapping[str, str] | None = None, **versi
     return directory / "bin" / "python"
 
 
-def mend(python: Path) -> None:
+def repair(python: Path) -> None:
     """Install what this process has, as far as the environment has nothing of its own of that name."""
     (site,) = python.parent.parent.glob("lib/python3*/site-packages")
     (site / "ours.pth").write_text(OURS + "\n")

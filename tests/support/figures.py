@@ -10,7 +10,7 @@ from typing import Self
 import psutil
 from attrs import frozen
 
-LOOKS = 200  # 20 ms apart, until a tool that was told to end is gone
+LOOKS = 200  # 20 ms apart, until a tool that was asked to end is gone
 MEGABYTE = 1_000_000
 ROOM = 1.25  # times what was held after the warm-up: allocators keep what they once had
 

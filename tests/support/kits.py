@@ -58,10 +58,10 @@ class Kit:
     limit: tuple[str, str] = ("", "")  # what of the configuration says how long all tests may take, and less
     links: Mapping[str, Path] = field(factory=dict)  # what is installed, and where it is
     limit_constant: str = ""  # where the configuration doesn't say
-    timeless: str = "the tests (take|have not ended within) 3.* s,? without any mutant"  # what is told of `endless`
-    nameless: str = ""  # what is told of a project in a directory whose name is no UTF-8 text, if it can't be tested
+    timeless: str = "the tests (take|have not ended within) 3.* s,? without any mutant"  # the message for `endless`
+    nameless: str = ""  # the message for a project in a directory whose name is no UTF-8 text, if it can't be tested
     unnameable: tuple[str, ...] = ()  # what a source's name can't have, for the tool
-    linkless: str = ""  # what is told of links that the tool can't copy, as a pattern
+    linkless: str = ""  # the message for links that the tool can't copy, as a pattern
     unlinked: Mapping[str, str] = field(factory=dict)  # files that then say what to leave out
 
     def lay_out(self, root: Path, *harms: str) -> Path:

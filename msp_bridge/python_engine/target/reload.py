@@ -59,18 +59,18 @@ def reloaded(
     return baseline.edited(path, now, _moved_lines(before, after), again, tests)
 
 
-def _side_by_side(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:
+def _in_pairs(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:
     """The code objects at the same places, whose structure is equal."""
     yield old, new
     for one, other in zip(nested(old), nested(new), strict=False):
-        yield from _side_by_side(one, other)
+        yield from _in_pairs(one, other)
 
 
 def _moved_lines(old: types.CodeType, new: types.CodeType) -> dict[int, int]:
     """Old lines to new ones, of the code objects that the edit has not changed."""
     return {
         line: to
-        for one, other in _side_by_side(old, new)
+        for one, other in _in_pairs(old, new)
         if same_shallow(one, other)
         for line, to in zip(_ordered(one), _ordered(other), strict=False)
     }
@@ -78,7 +78,7 @@ def _moved_lines(old: types.CodeType, new: types.CodeType) -> dict[int, int]:
 
 def _moved_keys(facts: FileFacts, old: types.CodeType, new: types.CodeType) -> list[tuple[str, int]]:
     """The functions that were called before the fork, as they are named now."""
-    return [key(other) for one, other in _side_by_side(old, new) if key(one) in facts.called]
+    return [key(other) for one, other in _in_pairs(old, new) if key(one) in facts.called]
 
 
 def _ordered(code: types.CodeType) -> list[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 OPERATORS = {"+": "-", "*": "+", "<": "<="}
-PATIENCE = 20  # s for one run of the tests
+RUN_TIMEOUT_S = 20
 
 
 def mutants(file: Path) -> Iterator[dict[str, Any]]:
@@ -41,7 +41,7 @@ def test(entry: dict[str, Any]) -> str:
         (copy / entry["file"]).write_bytes(mutated.encode())
         command = [sys.executable, "-S", "-B", "check.py"]
         try:
-            done = subprocess.run(command, cwd=copy, capture_output=True, timeout=PATIENCE)
+            done = subprocess.run(command, cwd=copy, capture_output=True, timeout=RUN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             return "timeout"
         return "killed" if done.returncode else "alive"

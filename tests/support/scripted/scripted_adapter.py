@@ -2,7 +2,7 @@
 
 Another JSON file takes its place when it is named as the tool's configuration.
 
-A stranger's plugin: it uses only the public API, and is found by its entry point. Its mutants are real ones: each
+A plugin as anybody's: it uses only the public API, and is found by its entry point. Its mutants are real ones: each
 mutation of the script replaces a text wherever it stands in a file. The script is read anew by `discover` and by `test`,
 and a mutant is tested as the script said when it was discovered:
 
