@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
+from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.generic import Generic
+from msp_bridge.adapters.mutmut import Mutmut
 from support import generic_trees, rust_trees
 from support.cancelling import cancelled_everywhere
 
@@ -30,9 +33,30 @@ def generic(directory: Path, _: pytest.MonkeyPatch) -> Make:
     return lambda: Generic(project)
 
 
+def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest.MonkeyPatch], Make]:
+    """Of a Python tool, on the smallest project that has a test."""
+
+    def prepare(directory: Path, _: pytest.MonkeyPatch) -> Make:
+        root = directory / "project"
+        (root / "pkg").mkdir(parents=True)
+        (root / "pkg/__init__.py").write_text("def f(a):\n    return a + 1\n")
+        (root / "test_f.py").write_text("from pkg import f\n\ndef test_f():\n    assert f(1) == 2\n")
+        name = "cosmic-ray.toml" if "cosmic-ray" in configuration else "pyproject.toml"
+        (root / name).write_text(configuration)
+        project = Project(root=root, cache=directory / "cache", python=Path(sys.executable))
+        return lambda: adapter(project)  # type: ignore[call-arg]
+
+    return prepare
+
+
+MUTMUT = '[tool.mutmut]\nsource_paths = ["pkg"]\n'
+COSMIC_RAY = '[cosmic-ray]\nmodule-path = "pkg"\ntimeout = 60\ntest-command = "python -m pytest -x -q"\n'
 CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
     "cargo-mutants": cargo_mutants,
     "generic": generic,
+    "mutmut": python(Mutmut, MUTMUT),
+    "cosmic-ray": python(CosmicRay, COSMIC_RAY),
+    "cosmic-ray by a command": python(CosmicRay, COSMIC_RAY.replace("python -m pytest -x -q", "sh -c 'pytest -q'")),
 }
 
 
