@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Project, Result, Scope
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.counts import counted
 from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
 
@@ -123,10 +123,17 @@ class CosmicRay:
                 yield finding
 
     async def aclose(self) -> None:
-        """End every process."""
-        await self._engine.aclose()
-        await self._runner.aclose()
-        await self._discovery.aclose()
+        """End every process. A cancel is raised when that is done."""
+        await run_shielded(self._close(), "end of cosmic-ray")
+
+    async def _close(self) -> None:
+        try:
+            await self._engine.aclose()
+        finally:
+            try:
+                await self._runner.aclose()
+            finally:
+                await self._discovery.aclose()
 
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         configuration, root = self._configuration(), self._project.root

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.concurrency import run_shielded
 from msp_bridge.python_engine import PythonEngine
 from msp_bridge.toolkit.install import python_install
 
@@ -82,10 +83,15 @@ class Mutmut:
                 yield finding
 
     async def aclose(self) -> None:
-        """End every process."""
-        await self._engine.aclose()
-        if self._discovery is not None:
-            await self._discovery.aclose()
+        """End every process. A cancel is raised when that is done."""
+        await run_shielded(self._close(), "end of mutmut")
+
+    async def _close(self) -> None:
+        try:
+            await self._engine.aclose()
+        finally:
+            if self._discovery is not None:
+                await self._discovery.aclose()
 
     async def _discover(self) -> Discovery:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""

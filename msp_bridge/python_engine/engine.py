@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
+from msp_bridge.concurrency import run_shielded
 from msp_bridge.counts import counted
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host
@@ -63,10 +65,14 @@ class PythonEngine:
             yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")
 
     async def aclose(self) -> None:
-        """End the hosts and give the sandboxes back."""
-        for slot in self._slots:
-            await slot.aclose()
-        await self._sandboxes.aclose()
+        """End the hosts and give the sandboxes back. A cancel is raised when that is done."""
+        await run_shielded(self._close(), "end of the Python engine")
+
+    async def _close(self) -> None:
+        try:
+            await asyncio.gather(*(slot.aclose() for slot in self._slots))
+        finally:
+            await self._sandboxes.aclose()
 
     async def _test(self, plan: TestPlan, mutant: Mutant) -> Result | None:
         """The result; None when the file has changed."""
