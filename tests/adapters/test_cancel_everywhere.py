@@ -71,4 +71,4 @@ async def test_a_cancel_at_any_await_leaves_nothing(name: str, tmp_path: Path, m
             async with aclosing(adapter.test(mutants)) as results:
                 assert [result.mutant async for result in results] == mutants
 
-    assert await cancelled_everywhere(work, tmp_path / "cache") >= 10
+    assert await cancelled_everywhere(work, tmp_path / "cache") >= 5

@@ -159,7 +159,7 @@ async def test_a_killed_program_is_started_once_more(tmp_path: Path) -> None:
             program.kill()
         (result,) = await running
     assert result.status is Status.RUNTIME_ERROR
-    ended = "the process that runs the test command was killed by SIGKILL"
+    ended = "the process that runs the test command ended (killed by SIGKILL)"
     assert result.status_reason == f"ended 2 times: {ended}"
 
 
