@@ -286,6 +286,7 @@ async def test_an_edit_between_requests_is_tested_as_it_is_now(tmp_path: Path) -
         edited = {r.mutant.location.start.line: r.status for r in await results_of(adapter, await discovered(adapter))}
         assert edited == {1: SURVIVED, 2: KILLED}
         (root / "m.py").unlink()
+        (root / "m.py").write_text("")
         assert await results_of(adapter, before) == []
 
 
