@@ -73,12 +73,13 @@ class CosmicRay:
         to_test, current = [], dict[PythonSource, bool]()
         for mutant in mutants:
             known, source = mutant.handle.known_result(mutant), mutant.handle.source
-            if known is None:
-                to_test.append(mutant)
-                continue
             if source not in current:
                 current[source] = await in_thread(self._is_current, source)
-            if current[source]:
+            if not current[source]:
+                continue  # the front end discovers its file again
+            if known is None:
+                to_test.append(mutant)
+            else:
                 yield known
         if not to_test:
             return
