@@ -114,7 +114,7 @@ def msp_bridge() -> None:
 
 def main() -> NoReturn:
     """The console script. Every way in which a command can end leads to one exit code."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper) and _has_descriptor(sys.stdout):
         sys.stdout = _text(_Stdout(sys.stdout.fileno(), "w", closefd=False), sys.stdout)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
@@ -125,6 +125,14 @@ def main() -> NoReturn:
         show([error])
         code = code or error.code
     raise SystemExit(code)
+
+
+def _has_descriptor(stream: io.TextIOWrapper) -> bool:
+    """Whether it is a stream of the system: a program that calls `main` may have put another one in its place."""
+    try:
+        return stream.fileno() >= 0
+    except io.UnsupportedOperation:
+        return False
 
 
 def _run() -> int:
