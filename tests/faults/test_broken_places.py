@@ -51,7 +51,7 @@ async def test_a_cache_that_is_a_file_is_told_and_the_next_request_is_served_whe
     async with served(kit, root) as there:
         refused = await there.refusal("mutationTest")
         assert "no private copy can be made in" in refused
-        assert "set MSP_BRIDGE_CACHE elsewhere" in refused
+        assert "set MSP_BRIDGE_CACHE to a directory elsewhere" in refused
         (tmp_path / "cache").unlink()
         assert await there.statuses("steady") == RIGHT
 
@@ -65,7 +65,7 @@ async def test_a_cache_that_may_not_be_written_is_told(kit: Kit, tmp_path: Path)
     async with served(kit, root, **user) as there:
         refused = await there.refusal("mutationTest")
         assert "Permission denied" in refused
-        assert "set MSP_BRIDGE_CACHE elsewhere" in refused
+        assert "set MSP_BRIDGE_CACHE to a directory elsewhere" in refused
         cache.chmod(0o755)
         assert await there.statuses("steady") == RIGHT
 

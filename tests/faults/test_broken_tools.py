@@ -63,15 +63,15 @@ async def test_a_version_that_can_not_work_is_named_with_the_command_that_mends_
 BROKEN = {
     "raises": ("raise ImportError('no such wheel')", "no such wheel"),
     "exits": ("raise SystemExit('it has expired')", "it has expired"),
-    "dies": ("import os; os.kill(os.getpid(), 9)", "was killed|has ended"),
+    "dies": ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
     "garbage": (
         "import os; os.write(1, b'\\xff\\x00{\"id\": 1}\\n[1]\\n7\\n'); os._exit(7)",
-        "has ended|ended unexpectedly",
+        "exit code 7",
     ),
-    "hangs": ("import time; time.sleep(1000)", "has not started within 2 s|did not answer within 2 s"),
+    "hangs": ("import time; time.sleep(1000)", "did not start within 2 s|did not answer within 2 s"),
     "floods": (
         "import os\nwhile True: os.write(1, b'x' * 65536)",
-        "a line of more than 1000000 bytes|did not answer within 2 s",
+        "a line of more than 1000000 bytes|did not (start|answer) within 2 s",
     ),
 }
 
@@ -111,7 +111,8 @@ async def test_an_installation_that_is_broken_is_told_with_its_own_words(
     package = f"{PACKAGE[kit.adapter]}/__init__.py"
     python = environment(tmp_path / "venv", {package: code, "cosmic_ray/plugins.py": ""}, **INSTALLED[kit.adapter])
     repair(python)
-    assert re.search(words, await refused(kit, root, python))
+    sentence = await refused(kit, root, python)
+    assert re.search(words, sentence), sentence
     assert tree.differences(TreeState.of(root)) == []
 
 
