@@ -118,6 +118,8 @@ PYTHON: dict[str, Any] = {
     "red": "def test_red():\n    assert 1 == 2, 'it is red'\n",
 }
 BESIDES = {"calc/__init__.py": "", "conftest.py": ""}
+# Where the process of the tests has a process namespace, it kills nothing, and goes on.
+KILLED_PARENT = "Timeout" if "pid" in isolation.probe()[0] else "RuntimeError"
 MUTMUT = Kit(
     "mutmut",
     {
@@ -131,7 +133,7 @@ MUTMUT = Kit(
         "stop": "Timeout",
         "leave": "RuntimeError",
         "kill_self": "RuntimeError",
-        "kill_parent": "RuntimeError",
+        "kill_parent": KILLED_PARENT,
         "close": "RuntimeError",
     },
     configuration="pyproject.toml",
@@ -149,8 +151,7 @@ COSMIC_RAY = Kit(
     statuses={
         "hang": "Timeout",
         "stop": "Timeout",
-        # Where the process of the tests has a process namespace, it kills nothing, and goes on.
-        "kill_parent": "Timeout" if "pid" in isolation.probe()[0] else "RuntimeError",
+        "kill_parent": KILLED_PARENT,
     },
     configuration="cosmic-ray.toml",
     limit=("timeout = 4", "timeout = 1"),
