@@ -39,6 +39,7 @@ from .isolated_runs import IsolatedRuns
 from .live_code import Change
 from .plan import Plan
 from .verdict import verdict_of
+from .world import LOST
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
 
@@ -170,6 +171,8 @@ class MutantScheduler:
         """A job of `mutant` has ended."""
         if mutant.stopped or answer["kill_reason"] == "stopped":
             self._answer(mutant, {"status": "stopped"})
+        elif answer["report"] is None and answer["exit"] == LOST:
+            raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
         elif mutant.stage is Stage.LIVE:
             self._after_live(mutant, answer)
         elif mutant.stage is Stage.STEADY:

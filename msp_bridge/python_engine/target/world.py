@@ -11,12 +11,14 @@ import base64
 import hashlib
 import os
 import tempfile
+import traceback
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from . import isolation
 from .journal import Journal
 
+LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 NEVER_KEPT = {"mutants", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".mutmut-cache"}
@@ -67,7 +69,17 @@ class World:
             self._journal = Journal(self.place, self._root)
 
     def enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
-        """In a job: separate it from all others, and put the mutated `files` (path to base64) in place."""
+        """In a job: separate it from all others, and put the mutated `files` (path to base64) in place.
+
+        Ends the process with `LOST` when that is impossible, as when the user has deleted the project meanwhile.
+        """
+        try:
+            self._enter(scratch, files, parts)
+        except OSError:
+            traceback.print_exc()
+            os._exit(LOST)
+
+    def _enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
         if self._isolated is not None:
             self._isolated.enter_child(parts)
         elif "home" in parts:
