@@ -18,7 +18,7 @@ from msp_bridge.model import Mutant, Result
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.program import python_environment
 from msp_bridge.python_engine.test_plan import TestPlan
-from msp_bridge.toolkit import ProcessEnded, Sandbox, SandboxPool, WarmSandbox, unwritable
+from msp_bridge.toolkit import ProcessEnded, Sandbox, SandboxPool, WarmSandbox, identity, unwritable
 from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class Slot:
         self._lock = asyncio.Lock()  # held while the sandbox, or which host there is, changes
         self._lease = AsyncExitStack()
         self._warm: WarmSandbox[Sandbox, Host] | None = None
-        self._prepared_for: tuple[Host, TestPlan] | None = None
+        self._prepared_for: tuple[Host, TestPlan, object] | None = None
         self._looked = 0.0  # time.monotonic()
         self._epoch = 0  # how often the sandbox was brought up to date
         self.active = 0  # mutants that are being tested here
@@ -71,7 +71,7 @@ class Slot:
             if self._warm is None:
                 self._warm = await self._lease.enter_async_context(self._sandboxes.lease())
             host = self._warm.process.current
-            if host is not None and self._prepared_for == (host, plan):
+            if host is not None and self._prepared_for == (host, plan, identity(self._project.root)):
                 if time.monotonic() - self._looked < LOOK_AGAIN_S:
                     return host
                 if await in_thread(self._warm.sandbox.is_current):
@@ -99,16 +99,18 @@ class Slot:
         try:
             changed = await warm.refresh()
             await in_thread(_put_up, warm.sandbox.path.parent / "pytest.ini")
-            host = await warm.process.get(lambda: self._start(warm.sandbox, plan), plan.python)
-            if before != (host, plan) or changed:
+            # The sandbox is mounted over the project's own directory, and moves away with it.
+            root = identity(self._project.root)
+            host = await warm.process.get(lambda: self._start(warm.sandbox, plan), (plan.python, root))
+            if before != (host, plan, root) or changed:
                 await host.prepare(plan, changed, warm.sandbox.digest)
         except BaseException as error:  # cancelled, perhaps in the middle of a run of the whole suite
             await warm.process.close()
-            root = self._project.root
-            if isinstance(error, ToolError) and not root.is_dir():  # whatever its message, this is why
-                raise ToolError(f"{root} is gone", "open the project where it is now") from error
+            gone = not self._project.root.is_dir()
+            if isinstance(error, ToolError) and gone:  # whatever its message, this is why
+                raise ToolError(f"{self._project.root} is gone", "open the project where it is now") from error
             raise
-        self._prepared_for, self._looked = (host, plan), looked
+        self._prepared_for, self._looked = (host, plan, root), looked
         return host
 
     async def _start(self, sandbox: Sandbox, plan: TestPlan) -> Host:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 from collections.abc import Iterator
@@ -120,6 +121,7 @@ def test_what_ran_at_import_is_known_from_the_text(old, new, reason):
 
 def test_a_function_that_nothing_holds_any_more_is_refused(module):
     del module.plain
+    gc.collect()  # functions of the modules of other tests, too
     with pytest.raises(NotLive, match="no live function"):
         put_into(module, "a + b", "a - b")
 
