@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import subprocess
 import sys
 import sysconfig
 from contextlib import aclosing
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -36,11 +34,6 @@ test-command = "python -m pytest -x -q -p no:cacheprovider"
 [cosmic-ray.distributor]
 name = "local"
 """
-
-pytestmark = pytest.mark.skipif(
-    find_spec("msp_bridge.python_engine.engine") is None and not os.environ.get("CORPUS"),
-    reason="the corpus is for the Python engine, which the adapters don't use yet",
-)
 
 
 @define
