@@ -118,6 +118,7 @@ async def test_a_token_is_recorded_nowhere(project: ScriptedProject, file: Path,
         for message in ({**show, "method": TOKEN}, framed(b'{"token": "' + TOKEN.encode()), TOKEN.encode() + b"\n\n"):
             await (other := await server.connect()).send(message)
             await other.ended()
+        await until(lambda: said(file, "event").count(("rejected",)) == 3)
     async with socket_server(project, trace=Trace(file, redact_token)) as server:  # one that has none, by mistake
         await (client := await server.connect()).send(show)
         assert (await client.answer(1))["error"]["code"] == -32601
@@ -222,7 +223,7 @@ def test_a_file_in_the_project_is_not_written_to(
     with pytest.raises(SystemExit) as exit_:
         main()
     assert exit_.value.code == 2
-    assert f"{option}: {file} lies in the project, where we never write; take /" in capsys.readouterr().err
+    assert f"{option}: {file} lies in the project, which is never written to: name a file outside, such as /" in capsys.readouterr().err
     assert not file.exists()
 
 
