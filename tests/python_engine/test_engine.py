@@ -105,3 +105,40 @@ async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(tmp_pat
     async with Trial.of({**FILES, "conftest.py": conftest}, tmp_path) as trial:
         with pytest.raises(ToolError, match=r"the tests import pkg/.* from .*site/pkg.*install the project editable"):
             await trial.test()
+
+
+ORDERED = {
+    "pyproject.toml": TABLE,
+    "pkg/__init__.py": b"",
+    "pkg/m.py": b"""SEEN = []
+
+
+def remember(word):
+    SEEN.append(word)
+    return len(SEEN)
+
+
+def last():
+    return SEEN[-1] if SEEN else None
+""",
+    "tests/test_m.py": b"""from pkg import m
+
+
+def test_remember():
+    assert m.remember("a") == 1
+
+
+def test_last():
+    assert m.last() == "a"
+""",
+}
+
+
+async def test_a_test_that_needs_another_is_not_run_before_it(tmp_path):
+    """It has killed mutants of `last`, so it is likely to kill the next one; run first, it fails without a mutant too."""
+    async with Trial.of(ORDERED, tmp_path) as trial:
+        await trial.test()
+        again = await trial.test()
+        assert [name for name, result in again.items() if result.status is Status.SURVIVED] == [
+            "pkg.m.x_last__mutmut_2"
+        ]

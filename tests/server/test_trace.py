@@ -223,7 +223,10 @@ def test_a_file_in_the_project_is_not_written_to(
     with pytest.raises(SystemExit) as exit_:
         main()
     assert exit_.value.code == 2
-    assert f"{option}: {file} lies in the project, which is never written to: name a file outside, such as /" in capsys.readouterr().err
+    assert (
+        f"{option}: {file} lies in the project, which is never written to: name a file outside, such as /"
+        in capsys.readouterr().err
+    )
     assert not file.exists()
 
 

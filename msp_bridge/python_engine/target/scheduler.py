@@ -18,9 +18,8 @@ gets there in stages, each of which is cheap and either final or hands on to the
   then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
   turn; if it isn't, the tests run once more, in their order.
 
-A control is no proof for ever: a test may fail by chance, or by load. The first kill by a test is controlled, then the
-4th, the 16th and so on. A test that failed a control is *unsteady*: each of its kills must be confirmed with the
-mutant and without, twice; otherwise the mutant is tested again without that test.
+What is known of a test by its controls, and when the next one is due, is `Controls`. Each kill by an unsteady test must
+be confirmed with the mutant and without, twice; otherwise the mutant is tested again without that test.
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -34,6 +33,7 @@ from dataclasses import dataclass, field
 
 from .baseline import Baseline
 from .channel import Message
+from .controls import Controls
 from .fork_server import ServerProcess
 from .isolated_runs import IsolatedRuns
 from .live_code import Change
@@ -94,10 +94,7 @@ class MutantScheduler:
         self._parts = sorted(parts)  # what each job has for itself
         self._mutants: dict[int, Mutant] = {}
         self._isolated: IsolatedRuns | None = None
-        self._kills: dict[int, int] = {}  # by each test, to know when the next control is due
-        self._unsteady: set[int] = set()
-        self._steady: set[int] = set()  # tests that passed a control
-        self._fails_alone: set[int] = set()  # tests that failed their control, and may need others before them
+        self._controls = Controls()
         self._killers: dict[tuple[str, str], int] = {}  # of the last mutant of a function
 
     @property
@@ -197,7 +194,7 @@ class MutantScheduler:
             self._after_survival(mutant)
         elif killer is None:
             self._answer(mutant, mutant.verdict)
-        elif killer == mutant.tests[0] and killer not in self._unsteady:
+        elif killer == mutant.tests[0] and not self._controls.is_unsteady(killer):
             self._control(mutant, killer)
         else:
             mutant.stage = Stage.STEADY
@@ -209,17 +206,16 @@ class MutantScheduler:
         assert killer is not None
         if _failed(answer):
             self._control(mutant, killer)
-        elif killer in self._unsteady:
+        elif self._controls.is_unsteady(killer):
             self._without(mutant, killer)
         else:
             self._start_fresh(mutant)
 
     def _control(self, mutant: Mutant, killer: int) -> None:
-        if killer in self._fails_alone or killer in self.baseline.order_dependent:
+        if self._needs_others(killer):
             self._after_failed_control(mutant, killer)
             return
-        kills = self._kills[killer] = self._kills.get(killer, 0) + 1
-        if killer in self._unsteady or killer not in self._steady or _is_power_of_four(kills):
+        if self._controls.due(killer):
             mutant.stage = Stage.CONTROL
             self._run_live(mutant, [killer], mutated=False)
         else:
@@ -231,11 +227,11 @@ class MutantScheduler:
         assert killer is not None
         passed = answer["report"] is not None and answer["report"].get("failure", "") is None
         if not passed:
-            (self._unsteady if killer in self.baseline.alone else self._fails_alone).add(killer)
+            self._controls.failed(killer, passed_alone=killer in self.baseline.alone)
             self._after_failed_control(mutant, killer)
             return
-        self._steady.add(killer)
-        if killer in self._unsteady and mutant.confirmations < CONFIRMATIONS:
+        self._controls.passed(killer)
+        if self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
             mutant.confirmations += 1
             mutant.stage = Stage.STEADY
             self._run_live(mutant, [killer], mutated=True)
@@ -244,7 +240,7 @@ class MutantScheduler:
 
     def _after_failed_control(self, mutant: Mutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
-        if killer in self._unsteady:
+        if self._controls.is_unsteady(killer):
             self._without(mutant, killer)
         elif mutant.from_fresh and mutant.confirmations:  # it needs others before it, and failed after them twice
             self._killed(mutant, killer)
@@ -304,7 +300,7 @@ class MutantScheduler:
         mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
         killer = self._killer(mutant)
         reordered = bool(self._first(mutant)) and mutant.verdict.get("tests", 0) > 1
-        if killer is not None and (killer in self._unsteady or reordered):
+        if killer is not None and (self._controls.is_unsteady(killer) or reordered):
             mutant.stage = Stage.FRESH_STEADY
             self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
         elif killer is not None and self._live is not None:
@@ -316,7 +312,7 @@ class MutantScheduler:
     def _after_fresh_steady(self, mutant: Mutant, answer: Message) -> None:
         killer = self._killer(mutant)
         assert killer is not None
-        if not _failed(answer) and killer in self._unsteady:
+        if not _failed(answer) and self._controls.is_unsteady(killer):
             self._without(mutant, killer)
         elif not _failed(answer):
             mutant.in_order = True
@@ -354,9 +350,15 @@ class MutantScheduler:
         self._run_fresh(mutant, self._first(mutant), only_first=False)
 
     def _first(self, mutant: Mutant) -> list[str]:
-        """The tests that are most likely to fail, before all others."""
+        """The tests that are most likely to fail, before all others; none that needs others before it."""
         last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
-        return [] if last is None or mutant.in_order or last in mutant.left_out else [self.baseline.tests[last]]
+        if last is None or mutant.in_order or last in mutant.left_out or self._needs_others(last):
+            return []
+        return [self.baseline.tests[last]]
+
+    def _needs_others(self, test: int) -> bool:
+        """Whether a test fails alone, as far as is known."""
+        return self._controls.fails_alone(test) or test in self.baseline.order_dependent
 
     def _run_fresh(self, mutant: Mutant, first: list[str], *, only_first: bool) -> None:
         left_out = [self.baseline.tests[test] for test in {*self.baseline.failing, *mutant.left_out}]
@@ -417,7 +419,3 @@ def _failed(answer: Message) -> bool:
     """Whether the tests of a job failed, or didn't come to their end."""
     report = answer["report"]
     return report is None or bool(report.get("failure", True))
-
-
-def _is_power_of_four(number: int) -> bool:
-    return number & (number - 1) == 0 and number.bit_length() % 2 == 1
