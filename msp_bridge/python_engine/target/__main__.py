@@ -21,6 +21,7 @@ def main(folder: str, module: str, options: str) -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     _load(ENGINE, here)
+    importlib.import_module(f"{ENGINE}.bytecode").read_beside_sources()
     package = ENGINE
     if os.path.abspath(folder) != here:
         package = TOOL

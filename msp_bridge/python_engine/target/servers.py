@@ -16,8 +16,10 @@ import traceback
 from collections.abc import Generator, Sequence
 from typing import Any
 
+import _pytest.assertion.rewrite
 import pytest
 
+from .bytecode import read_beside_plugins
 from .channel import Channel, Message
 from .fork_server import ForkServer, Job
 from .import_paths import loaded_elsewhere
@@ -27,6 +29,8 @@ from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
 from .plan import Plan
 from .pytest_session import Failure, Session, arguments
 from .world import World
+
+read_beside_plugins(_pytest.assertion.rewrite)
 
 
 def live(channel: Channel, plan: Plan, world: World, trace: ImportTrace) -> None:
@@ -167,7 +171,6 @@ class Fresh(Session):
         self._channel, self._plan, self._world, self.job = channel, plan, world, job
         self.reach = Reach()
         self._start = 0.0
-        self._report: Message | None = None
         if job is not None:
             self._begin(job)
 
@@ -190,27 +193,28 @@ class Fresh(Session):
             raise
 
     def pytest_runtestloop(self, session: Any) -> object:
-        """Instead of pytest's own."""
-        if session.testsfailed or not self.items:
-            return True
+        """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time."""
         assert self.job is not None
-        self.use_scratch(self.job.scratch)
-        message = self.job.message
+        self.job.run(lambda job: self._work(session, job))
+
+    def _work(self, session: Any, job: Job) -> Message:
+        if session.testsfailed or not self.items:
+            return self.report(
+                int(pytest.ExitCode.TESTS_FAILED if session.testsfailed else pytest.ExitCode.NO_TESTS_COLLECTED)
+            )
+        self.use_scratch(job.scratch)
+        message = job.message
         if message["work"] == "measure":
-            self._report = self._measure(message["tests"])
-            return True
+            return self._measure(message["tests"])
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         first = [names[name] for name in message["first"] if name in names and name not in left_out]
         rest = [index for name, index in names.items() if name not in left_out and index not in set(first)]
         chosen = first if message["only_first"] else [*first, *rest]
-        self._report = run_until_failure(self, chosen)
-        return True
+        return run_until_failure(self, chosen)
 
     def report(self, code: int) -> Message:
-        """After pytest has ended with `code`."""
-        if self._report is not None:
-            return self._report
+        """After pytest has ended with `code`, and has run no test."""
         return {"exit": code, "broken": _rows(self.broken), "seconds": time.perf_counter() - self._start}
 
     def _measure(self, names: Sequence[str] | None) -> Message:

@@ -1,0 +1,75 @@
+"""Compiled bytecode: read where it lies, written to the cache alone.
+
+Theory of operation
+-------------------
+`PYTHONPYCACHEPREFIX` names a directory of ours, for nothing may be written beside the user's sources. But Python then
+doesn't read there either: the first start would compile the standard library, pytest and all that the project needs
+anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date:
+then nobody writes to it. All other bytecode is read from the cache and written there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+HEADER = 16  # bytes; PEP 552
+BY_TIME, UNCHECKED, BY_HASH = 0, 1, 3  # the flags in the header
+
+
+def read_beside_sources() -> None:
+    """For the imports of this process, and of those that it forks."""
+    from importlib import _bootstrap_external
+
+    if sys.pycache_prefix is None or sys.flags.optimize:
+        return
+    in_cache = _bootstrap_external.cache_from_source
+    ending = f".{sys.implementation.cache_tag}.pyc"
+
+    def cache_from_source(path: Any, *rest: Any, **options: Any) -> Any:
+        if not rest and not options:
+            folder, name = os.path.split(os.fspath(path))
+            beside = os.path.join(folder, "__pycache__", name.rpartition(".")[0] + ending)
+            if is_current(beside, path):
+                return beside
+        return in_cache(path, *rest, **options)
+
+    _bootstrap_external.cache_from_source = cache_from_source
+
+
+def read_beside_plugins(rewrite: ModuleType) -> None:
+    """The same for the modules that pytest rewrites the assertions of: itself, its plug-ins, and the tests."""
+    in_cache: Callable[[Path], Path] | None = getattr(rewrite, "get_cache_dir", None)
+    ending: str | None = getattr(rewrite, "PYC_TAIL", None)
+    if in_cache is None or ending is None or sys.pycache_prefix is None:
+        return
+
+    def get_cache_dir(file: Path) -> Path:
+        beside = file.parent / "__pycache__"
+        return beside if is_current(str(beside / f"{file.stem}{ending}"), file) else in_cache(file)
+
+    rewrite.get_cache_dir = get_cache_dir  # type: ignore[attr-defined]
+
+
+def is_current(compiled: str, source: str | os.PathLike[str]) -> bool:
+    """Whether `compiled` is bytecode of this Python and of what `source` holds now."""
+    try:
+        with open(compiled, "rb") as file:
+            header = file.read(HEADER)
+        if len(header) < HEADER or header[:4] != importlib.util.MAGIC_NUMBER:
+            return False
+        flags = int.from_bytes(header[4:8], "little")
+        if flags == BY_TIME:
+            stat = os.stat(source)
+            facts = (int(stat.st_mtime) & 0xFFFFFFFF, stat.st_size & 0xFFFFFFFF)
+            return facts == (int.from_bytes(header[8:12], "little"), int.from_bytes(header[12:16], "little"))
+        if flags == BY_HASH:
+            return importlib.util.source_hash(Path(source).read_bytes()) == header[8:16]
+        return flags == UNCHECKED
+    except OSError:
+        return False
