@@ -144,7 +144,9 @@ class CommandRunner:
     def __init__(self, project: Project) -> None:
         limit = SANDBOXES_PER_JOB * max(1, project.jobs)
         claim = partial(Sandbox.claim, project.cache, project.root, SANDBOX, left_out=MADE_BY_MUTMUT, limit=limit)
-        self._sandboxes: SandboxPool[TestBed, JsonLinesProcess] = SandboxPool(lambda: TestBed(claim()))
+        self._sandboxes: SandboxPool[TestBed, JsonLinesProcess] = SandboxPool(
+            lambda: TestBed(claim()), max_idle=max(1, project.jobs)
+        )
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._baseline = Baseline()
 

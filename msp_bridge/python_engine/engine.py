@@ -24,7 +24,7 @@ MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be
 class PythonEngine:
     """Tests mutants whose `handle` is a `PythonEdit`. Which one is next: see `JobScheduler`.
 
-    Where each mutant gets a world of its own, one host tests `jobs` of them at once. Elsewhere what a mutant writes can
+    Where each mutant gets a world of its own, one host tests all that run. Elsewhere what a mutant writes can
     only be undone when no other runs beside it: there each one that runs has a sandbox and a host of its own.
     """
 
@@ -80,8 +80,8 @@ class PythonEngine:
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._quarantine.place(suspect=attempt > 0):
-                    capacity = (await self._slots[0].prepared(plan)).capacity
-                    slot = self._free_slot(capacity)
+                    host = await self._slots[0].prepared(plan)
+                    slot = self._free_slot() if host.shares_tree else self._slots[0]
                     slot.active += 1
                     try:
                         return await slot.test(mutant, plan)
@@ -91,9 +91,9 @@ class PythonEngine:
                 problem = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)
 
-    def _free_slot(self, capacity: int) -> Slot:
+    def _free_slot(self) -> Slot:
         for slot in self._slots:
-            if slot.active < capacity:
+            if not slot.active:
                 return slot
         self._slots.append(Slot(self._project, self._sandboxes))
         return self._slots[-1]

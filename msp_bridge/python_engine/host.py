@@ -45,7 +45,7 @@ class Host:
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
-    capacity: int = field(default=1, init=False)  # how many mutants it may test at once
+    shares_tree: bool = field(default=True, init=False)  # its mutants have one tree: it tests them one at a time
     _pending: set[int] = field(factory=set, init=False)
     _warned: set[str] = field(factory=set, init=False)
 
@@ -113,7 +113,7 @@ class Host:
         if "error" in answer:
             raise self._error(answer, plan)
         self._tests, self.failing = answer["tests"], answer["failing"]
-        self.isolation, self.capacity = tuple(answer["isolation"]), answer["capacity"]
+        self.isolation, self.shares_tree = tuple(answer["isolation"]), answer["shares_tree"]
         self._log(answer)
 
     async def test(self, mutant: Mutant) -> Result | None:

@@ -143,8 +143,9 @@ class Host:
             baseline = self._measurement.baseline(plan, collected)
         self._measurement.save(plan, baseline)
         self._plan = plan
+        jobs = 1 if self._world.shares_tree else self._jobs
         self._scheduler = MutantScheduler(
-            baseline, plan, self._servers.pair, self._world.parts, self._capacity, self._channel.send, self._save
+            baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
         )
         return {
             "tests": list(baseline.tests),
@@ -153,7 +154,7 @@ class Host:
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
             "isolation": sorted(self._world.parts),
             "refused": self._world.refused,
-            "capacity": self._capacity,
+            "shares_tree": self._world.shares_tree,
             "how": how,
             "seconds": round(time.perf_counter() - start, 3),
         }
@@ -184,10 +185,6 @@ class Host:
                 return None
             current = result
         return current
-
-    @property
-    def _capacity(self) -> int:
-        return 1 if self._world.shares_tree else self._jobs
 
     def _save(self) -> None:
         assert self._scheduler is not None
