@@ -9,7 +9,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from msp_bridge.python_engine.target.live_code import Change, LiveFunctions, NotLive, Segment, SourceFile, key, put
+from msp_bridge.python_engine.target.live_code import (
+    Change,
+    LiveFunctions,
+    NotLive,
+    Segment,
+    SourceFile,
+    identical,
+    key,
+    nested,
+    put,
+)
 
 MODULE = '''
 """A module."""
@@ -190,3 +200,21 @@ def test_a_suspended_generator_is_known(module):
 def test_a_segment_survives_json():
     segment = change("a + b", "a - b").segment
     assert Segment(*segment.as_list()) == segment
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import re",
+        "import re, os.path as path",
+        "try:\n    import re\nexcept ImportError:\n    re = None",
+        "from x import re",
+    ],
+)
+def test_a_function_is_compiled_as_in_its_file_whatever_the_file_imports(imports):
+    """From Python 3.11 a call of an imported module's function is compiled in another way than that of a method."""
+    text = f"{imports}\n\n\ndef f(a):\n    return re.sub('a', 'b', a).strip()\n"
+    segment = change("'b'", "'c'", text).segment
+    (of_segment,) = [code for code in nested(segment.compiled()[0]) if code.co_name == "f"]
+    (of_file,) = [code for code in nested(compile(text, segment.filename, "exec")) if code.co_name == "f"]
+    assert identical(of_segment, of_file)

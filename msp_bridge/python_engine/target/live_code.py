@@ -32,8 +32,10 @@ the original. Nothing shows that; such projects set `isolate = "fresh"`.
 
 The nested functions of a function that runs later are constants of its code: they are exchanged with it. Only the
 statement at the top level of the file that contains the mutant is compiled, with its own line numbers: compiling a file
-of 3,000 lines takes 50 ms, a function less than one. If the mutant has another number of lines the whole file is
-compiled, so that what follows it gets its new line numbers, as tracebacks show them.
+of 3,000 lines takes 50 ms, a function less than one. What the compiler takes from the rest of the file goes with it:
+`from __future__ import …`, and from Python 3.11 which names of the module are imported (`compiler.c`,
+`is_import_originated`: a call of `re.sub` is compiled in another way than one of a method). If the mutant has another
+number of lines the whole file is compiled, so that what follows it gets its new line numbers, as tracebacks show them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ import gc
 import sys
 import types
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,19 +68,20 @@ class Segment:
     line: int  # of its first line, 1-based
     old: str
     new: str
+    imports: str = ""  # a statement that imports what the rest of the file imports; it is never executed
 
     def compiled(self) -> tuple[types.CodeType, types.CodeType]:
         """Old and new code. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
         return self._compile(self.old), self._compile(self.new)
 
     def _compile(self, text: str) -> types.CodeType:
-        padded = "\n" * (self.line - 1) + text
+        padded = "\n" * (self.line - 1) + text + self.imports
         code: types.CodeType = compile(padded, self.filename, "exec", flags=self.flags, dont_inherit=True)
         return code
 
     def as_list(self) -> list[Any]:
         """For JSON."""
-        return [self.filename, self.flags, self.line, self.old, self.new]
+        return [self.filename, self.flags, self.line, self.old, self.new, self.imports]
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,7 @@ class SourceFile:
     _starts: list[int] = field(init=False)  # offsets of the lines
     _tops: list[tuple[int, int]] = field(init=False)  # first and last line of each statement at the top level
     _flags: int = field(init=False, default=0)
+    _imports: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
         """Parse it. Raises SyntaxError, ValueError or RecursionError."""
@@ -127,6 +131,8 @@ class SourceFile:
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 for name in node.names:
                     self._flags |= getattr(__future__, name.name).compiler_flag
+        if names := sorted(set(_imported(self.tree.body))):
+            self._imports = f"\nimport {', '.join(names)}\n"
 
     def change(self, start: int, end: int, replacement: str) -> Change:
         """What the file becomes when `replacement` stands for `text[start:end]`; raises what compiling it raises."""
@@ -148,7 +154,7 @@ class SourceFile:
             return Segment(self.filename, self._flags, 1, self.text, self._replaced(0, None, start, end, replacement))
         begin, stop = self._starts[tops[0][0] - 1], self._starts[tops[0][1]]
         new = self._replaced(begin, stop, start, end, replacement)
-        return Segment(self.filename, self._flags, tops[0][0], self.text[begin:stop], new)
+        return Segment(self.filename, self._flags, tops[0][0], self.text[begin:stop], new, self._imports)
 
     def _replaced(self, begin: int, stop: int | None, start: int, end: int, replacement: str) -> str:
         return self.text[begin:start] + replacement + self.text[end:stop]
@@ -166,6 +172,15 @@ class SourceFile:
             head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
             return range(best.lineno, max(head, last + 1, best.lineno + 1))
         return range(best.lineno, (best.end_lineno or best.lineno) + 1)
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that statements at the top level of a file import, also within `if`, `try` and so on."""
+    for node in nodes:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*")
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            yield from _imported(ast.iter_child_nodes(node))
 
 
 def first_line(node: ast.stmt) -> int:
