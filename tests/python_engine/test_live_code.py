@@ -216,5 +216,7 @@ def test_a_function_is_compiled_as_in_its_file_whatever_the_file_imports(imports
     text = f"{imports}\n\n\ndef f(a):\n    return re.sub('a', 'b', a).strip()\n"
     segment = change("'b'", "'c'", text).segment
     (of_segment,) = [code for code in nested(segment.compiled()[0]) if code.co_name == "f"]
-    (of_file,) = [code for code in nested(compile(text, segment.filename, "exec")) if code.co_name == "f"]
+    (of_file,) = [
+        code for code in nested(compile(text, segment.filename, "exec", dont_inherit=True)) if code.co_name == "f"
+    ]
     assert identical(of_segment, of_file)

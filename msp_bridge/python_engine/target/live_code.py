@@ -177,6 +177,8 @@ class SourceFile:
 def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The names that statements at the top level of a file import, also within `if`, `try` and so on."""
     for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            continue  # its flags are known
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names if alias.name != "*")
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
