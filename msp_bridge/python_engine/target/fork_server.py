@@ -36,6 +36,7 @@ from typing import Any, NoReturn
 
 from . import descendants
 from .channel import Channel, Message
+from .process_namespace import ProcessNamespace
 from .world import World
 
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
@@ -53,6 +54,7 @@ class Running:
     reader: int  # -1 at its end
     scratch: Path
     received: bytearray
+    namespace: ProcessNamespace | None
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
 
 
@@ -146,25 +148,32 @@ class ForkServer:
             self._channel.send(self._handle(message))
 
     def _fork(self, message: Message) -> None:
-        self._world.before_job(message["parts"])
         scratch = Path(tempfile.mkdtemp(prefix="m-"))
         reader, writer = os.pipe()
-        pid = os.fork()
+        pid, namespace = self._world.fork(message["parts"])
         if pid == 0:
-            self._become(Job(message, scratch, writer), reader)
+            self._become(Job(message, scratch, writer), reader, separated=namespace is not None)
             return
         os.close(writer)
-        with contextlib.suppress(OSError):  # whoever of us two comes first
-            os.setpgid(pid, pid)
+        if namespace is None:
+            with contextlib.suppress(OSError):  # whoever of us two comes first
+                os.setpgid(pid, pid)
         deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
-        self._running[pid] = Running(message["id"], pid, deadline, reader, scratch, bytearray())
+        self._running[pid] = Running(message["id"], pid, deadline, reader, scratch, bytearray(), namespace)
 
-    def _become(self, job: Job, reader: int) -> None:
+    def _become(self, job: Job, reader: int, *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server."""
         descendants.die_with_parent()
-        descendants.adopt_orphans()
-        with contextlib.suppress(OSError):
-            os.setpgid(0, 0)
+        self._world.leave_server()
+        for running in self._running.values():
+            if running.namespace is not None:
+                running.namespace.close()
+        if separated:
+            os.setsid()
+        else:
+            descendants.adopt_orphans()
+            with contextlib.suppress(OSError):
+                os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -183,7 +192,10 @@ class ForkServer:
 
     def _kill(self, job: Running, reason: str) -> None:
         job.kill_reason = job.kill_reason or reason
-        descendants.end_group(job.pid)
+        if job.namespace is not None:
+            job.namespace.kill()
+        else:
+            descendants.end_group(job.pid)
 
     def _reap(self) -> None:
         for pid in list(self._running):
@@ -194,7 +206,10 @@ class ForkServer:
     def _finish(self, job: Running, code: int) -> None:
         """Its process has ended: end what it left behind, and answer."""
         del self._running[job.pid]
-        descendants.end_group(job.pid)
+        if job.namespace is not None:
+            job.namespace.end()
+        else:
+            descendants.end_group(job.pid)
         descendants.end_strays(self._before | self._running.keys())
         while job.reader >= 0:
             self._read(job)

@@ -56,7 +56,7 @@ class ForkServers:
         for server in self.running:
             server.end()
         self.live = self.fresh = None
-        descendants.end_strays(())
+        descendants.end_strays(self._world.processes)
 
     def log(self, kind: str) -> str:
         """The end of what pytest has printed."""

@@ -16,7 +16,8 @@ child     `World.enter_child`, in a forked child for each mutant. Everything bel
           ipc      System V and POSIX queues      net   own loopback: every port is free, nothing outside is reachable
           limits   memory and file size of each process, number of processes, bytes written in all
 
-Processes of a child with the part "pid", from the outside in:
+A child with the part "pid" is forked into a process namespace (`process_namespace`), where a server forks many. Where
+there is no server (a trial, a command), these processes make one, from the outside in:
 
     outer   the forked child itself. It only waits, and ends as the test process ended: same exit code, same signal. A
             signal sent to it (SIGTERM, SIGALRM, …) or its death ends all. When it has ended by itself or by a signal
@@ -132,16 +133,19 @@ class World:
     _user_namespace: bool = False
     _in_memory: bool = True  # layers are a tmpfs; for overlays in a user namespace that needs Linux 6.6
 
-    def enter_child(self, parts: Collection[str] | None = None, limits: Limits | None = None) -> None:
+    def enter_child(
+        self, parts: Collection[str] | None = None, limits: Limits | None = None, *, separated: bool = False
+    ) -> None:
         """Enter in a just forked, single-threaded child of the host. Returns in the process that is to run the tests.
 
-        Without the part "pid" that is the calling process, which the kernel then kills if its parent dies.
+        That is the calling process, which the kernel then kills if its parent dies, unless the part "pid" is wanted and
+        the process was not forked into a `ProcessNamespace` (`separated`).
         `parts`: fewer than `self.parts`; the run without a mutant decides. Raises PartRefused: end the process then.
         """
         wanted = self.parts if parts is None else self.parts & frozenset(parts)
         limits = limits or Limits()
         where = os.getcwd()
-        flags = {"pid": _NEWPID, "ipc": _NEWIPC, "net": _NEWNET}
+        flags = {"ipc": _NEWIPC, "net": _NEWNET, **({} if separated else {"pid": _NEWPID})}
         _call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         with _refused_as("mount"):
             _call("unshare", _NEWNS)
@@ -152,8 +156,12 @@ class World:
         if "net" in wanted:
             with _refused_as("net"):
                 _loopback_up()
-        if "pid" in wanted:
+        if "pid" in wanted and not separated:
             _become_inner(limits)
+        elif "pid" in wanted:
+            with _refused_as("pid"):
+                _mount_proc()
+            _limit_processes(limits)
         elif os.getpid() != os.getpgrp():
             os.setsid()
         os.chdir(where)
@@ -256,7 +264,7 @@ class World:
     def _store(self, limits: Limits) -> str:
         """A directory for all layers of one child."""
         if not self._in_memory:
-            path = os.path.join(self.layers, str(os.getpid()))
+            path = os.path.join(self.layers, os.readlink("/proc/self"))  # the pid as the host knows it
             os.mkdir(path, 0o700)
             return path
         with _refused_as("memory"):
@@ -435,11 +443,10 @@ def _become_inner(limits: Limits) -> None:
     refusal: OSError | None = None
     try:
         _call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        _mount("proc", "/proc", "proc", 2 | 4 | 8)
+        _mount_proc()
+        _limit_processes(limits)
     except OSError as error:
         refusal = error
-    if limits.processes is not None and refusal is None:
-        _lower_pid_max(limits.processes)
     inner = os.fork()
     if inner:
         _reap(inner, writer)
@@ -448,6 +455,11 @@ def _become_inner(limits: Limits) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if refusal is not None:
         raise PartRefused("pid", "", f"mounting /proc: {refusal.strerror}")
+
+
+def _mount_proc() -> None:
+    """The one of the process namespace that this process is in."""
+    _mount("proc", "/proc", "proc", 2 | 4 | 8)
 
 
 def _wait_outside(init: int, reader: int) -> NoReturn:
@@ -498,12 +510,14 @@ def _no_core() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def _lower_pid_max(processes: int) -> None:
+def _limit_processes(limits: Limits) -> None:
     """For root, whom RLIMIT_NPROC spares. Before Linux 6.14 this is the whole machine's: then leave it alone."""
+    if limits.processes is None:
+        return
     version = tuple(int(part) for part in os.uname().release.split(".")[:2] if part.isdigit())
     if version >= (6, 14):
         with contextlib.suppress(OSError), open("/proc/sys/kernel/pid_max", "w") as stream:
-            stream.write(str(processes + 300))  # after the last number they begin again at 300
+            stream.write(str(limits.processes + 300))  # after the last number they begin again at 300
 
 
 # the kernel
