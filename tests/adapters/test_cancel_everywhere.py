@@ -12,7 +12,9 @@ from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.mutmut import Mutmut
-from support import generic_trees, rust_trees
+from msp_bridge.adapters.stryker_js import StrykerJs
+from msp_bridge.adapters.stryker_net import StrykerNet
+from support import generic_trees, net_trees, rust_trees, stryker_js_trees
 from support.cancelling import cancelled_everywhere
 
 from msp_bridge.adapter import Adapter, Project, Scope
@@ -31,6 +33,23 @@ def generic(directory: Path, _: pytest.MonkeyPatch) -> Make:
     tables = {"prices": generic_trees.settings(root)["prices"]}
     project = Project(root=root, cache=directory / "cache", settings=tables)
     return lambda: Generic(project)
+
+
+def stryker_js(directory: Path, _: pytest.MonkeyPatch) -> Make:
+    """With a scripted server: the real one takes a second to start, and is cancelled at some hundred awaits."""
+    root = stryker_js_trees.copied("js_mocha", directory, None)
+    tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': "
+    tested += "{ mutants: [{ ...mutant, status: 'Killed' }] } } } }); return { files: {} }"
+    stryker_js_trees.scripted_core(root / "node_modules", stryker_js_trees.SERVER.replace("ON_TEST", tested))
+    project = stryker_js_trees.project_at(root, cache=directory / "cache")
+    return lambda: StrykerJs(project)
+
+
+def stryker_net(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """With the scripted dotnet, for the same reason."""
+    net_trees.scripted_dotnet(directory, monkeypatch)
+    project = Project(root=net_trees.copied("net_calc", directory), cache=directory / "cache")
+    return lambda: StrykerNet(project)
 
 
 def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest.MonkeyPatch], Make]:
@@ -54,6 +73,8 @@ COSMIC_RAY = '[cosmic-ray]\nmodule-path = "pkg"\ntimeout = 60\ntest-command = "p
 CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
     "cargo-mutants": cargo_mutants,
     "generic": generic,
+    "stryker-js": stryker_js,
+    "stryker-net": stryker_net,
     "mutmut": python(Mutmut, MUTMUT),
     "cosmic-ray": python(CosmicRay, COSMIC_RAY),
     "cosmic-ray by a command": python(CosmicRay, COSMIC_RAY.replace("python -m pytest -x -q", "sh -c 'pytest -q'")),

@@ -16,6 +16,7 @@ from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.stryker_js_trees import (
     CORE8,
     CORE9,
+    SERVER,
     adapter_on,
     configure,
     copied,
@@ -174,33 +175,6 @@ async def test_a_core_that_is_too_old_is_named(tmp_path: Path) -> None:
             await discovered(adapter)
 
 
-ANSWER = """
-let chunk = Buffer.alloc(0);
-const send = (message) => {
-  const body = JSON.stringify({ jsonrpc: '2.0', ...message });
-  process.stdout.write(`Content-Length: ${Buffer.byteLength(body)}\\r\\n\\r\\n${body}`);
-};
-const place = { start: { line: 1, column: 1 }, end: { line: 1, column: 7 } };
-const mutant = { id: '1', mutatorName: 'Any', location: place, replacement: 'x' };
-const answers = {
-  configure: () => ({ version: '0.4.0' }),
-  discover: () => ({ files: { 'lib/price.js': { mutants: [mutant] } } }),
-  mutationTest: () => { ON_TEST },
-};
-process.stdin.on('data', (data) => {
-  chunk = Buffer.concat([chunk, data]);
-  for (let at; (at = chunk.indexOf('\\r\\n\\r\\n')) >= 0; ) {
-    const length = Number(/\\d+/.exec(chunk.subarray(0, at).toString())[0]);
-    if (chunk.length < at + 4 + length) return;
-    const { id, method } = JSON.parse(chunk.subarray(at + 4, at + 4 + length));
-    chunk = chunk.subarray(at + 4 + length);
-    const result = answers[method]?.();
-    if (id !== undefined && result !== undefined) send({ id, result });
-  }
-});
-"""
-
-
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -240,21 +214,21 @@ async def test_a_server_that_never_answers_is_ended(
 
 async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_another(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
-    core = scripted_core(root / "node_modules", ANSWER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))
+    core = scripted_core(root / "node_modules", SERVER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
             with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL"):
                 await results_of(adapter, mutants)
         tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
-        (core / "bin/stryker.js").write_text(ANSWER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))
+        (core / "bin/stryker.js").write_text(SERVER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))
         assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
 
 
 async def test_garbage_between_messages_is_skipped(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     noise = "process.stdout.write('Content-Length: 7\\r\\n\\r\\ngarbage\\u0000Content-Length: x\\r\\n\\r\\n' + '.'.repeat(200000));\n"
-    scripted_core(root / "node_modules", noise + ANSWER)
+    scripted_core(root / "node_modules", noise + SERVER)
     async with adapter_on(root) as adapter:
         assert [json.dumps(mutant.path) for mutant in await discovered(adapter)] == ['"lib/price.js"']
 
@@ -319,7 +293,7 @@ async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, None)
-    scripted_core(root / "node_modules", ANSWER)
+    scripted_core(root / "node_modules", SERVER)
     clear, clearing, may_clear = ProjectSandbox.clear, asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -79,6 +79,34 @@ def configure(root: Path, **options: Any) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | options))
 
 
+# A server with one mutant: `ON_TEST` is what it does when asked to test.
+SERVER = """
+let chunk = Buffer.alloc(0);
+const send = (message) => {
+  const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+  process.stdout.write(`Content-Length: ${Buffer.byteLength(body)}\\r\\n\\r\\n${body}`);
+};
+const place = { start: { line: 1, column: 1 }, end: { line: 1, column: 7 } };
+const mutant = { id: '1', mutatorName: 'Any', location: place, replacement: 'x' };
+const answers = {
+  configure: () => ({ version: '0.4.0' }),
+  discover: () => ({ files: { 'lib/price.js': { mutants: [mutant] } } }),
+  mutationTest: () => { ON_TEST },
+};
+process.stdin.on('data', (data) => {
+  chunk = Buffer.concat([chunk, data]);
+  for (let at; (at = chunk.indexOf('\\r\\n\\r\\n')) >= 0; ) {
+    const length = Number(/\\d+/.exec(chunk.subarray(0, at).toString())[0]);
+    if (chunk.length < at + 4 + length) return;
+    const { id, method } = JSON.parse(chunk.subarray(at + 4, at + 4 + length));
+    chunk = chunk.subarray(at + 4 + length);
+    const result = answers[method]?.();
+    if (id !== undefined && result !== undefined) send({ id, result });
+  }
+});
+"""
+
+
 def scripted_core(modules: Path, script: str, version: str = "9.6.1") -> Path:
     """A @stryker-mutator/core that does what `script` says, for what the real one won't do on demand."""
     core = modules / "@stryker-mutator" / "core"
