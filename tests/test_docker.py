@@ -108,7 +108,7 @@ def test_the_launcher_starts_the_bridge_beside_it(directory: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"msp-bridge, version {msp_bridge.__version__}\n"), done.stderr
 
 
-def test_a_system_that_it_was_not_made_for_is_told_in_one_sentence(directory: Path) -> None:
+def test_a_system_that_it_was_not_made_for_is_reported_in_one_sentence(directory: Path) -> None:
     (directory / "lib/orjson").unlink()
     done = launch(directory)
     assert (done.returncode, done.stdout) == (1, "")
@@ -117,7 +117,7 @@ def test_a_system_that_it_was_not_made_for_is_told_in_one_sentence(directory: Pa
     )
 
 
-def test_an_old_python_is_told_in_one_sentence(directory: Path) -> None:
+def test_an_old_python_is_reported_in_one_sentence(directory: Path) -> None:
     future = re.sub(r"^VERSIONS = .*", "VERSIONS = [(9, 9), (9, 8)]", LAUNCHER, flags=re.MULTILINE)
     done = launch(directory, future)
     assert (done.returncode, done.stdout) == (1, "")

@@ -100,7 +100,7 @@ def test_a_place_outside_the_file_is_drawn_into_it(line: int, start: int, end: i
     ],
     ids=str,
 )
-def test_what_is_no_report_is_told(data: bytes, says: str) -> None:
+def test_what_is_no_report_is_an_error(data: bytes, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         read(data)
 

@@ -244,7 +244,7 @@ async def test_a_configuration_file_that_the_user_names_is_respected(tmp_path):
         assert {mutant.path for mutant in await trial.discover()} == {"b/m.py"}
 
 
-async def test_a_project_whose_sources_cannot_be_guessed_is_told_which_setting_names_them(tmp_path):
+async def test_sources_that_cannot_be_guessed_are_an_error_that_names_the_setting(tmp_path):
     async with Trial.of({"thing/m.py": b""}, tmp_path) as trial:
         with pytest.raises(ToolError, match="source_paths"):
             await trial.discover()

@@ -110,7 +110,7 @@ async def test_versions_that_cannot_work_are_named_with_their_remedy(tmp_path, v
         assert findings[1].remedy == f"{python} -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
 
 
-async def test_a_project_without_an_interpreter_is_told_how_to_name_one(tmp_path):
+async def test_without_an_interpreter_the_error_says_how_to_name_one(tmp_path):
     async with Trial.of(SOURCE, tmp_path, python=None) as trial:
         with pytest.raises(ToolError, match="name an interpreter with the setting `python`"):
             await trial.discover()
@@ -165,7 +165,7 @@ async def test_sources_that_mutmut_cannot_guess_are_to_be_set_in_one_place(tmp_p
         assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]
 
 
-async def test_a_wrong_option_is_told_as_it_is(tmp_path):
+async def test_a_wrong_option_is_shown_as_it_is(tmp_path):
     files = {"pyproject.toml": b"[tool.mutmut]\nsource_paths = ['pkg']\nprocess_isolation = 'none'\n"}
     async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
         *_, finding = [finding async for finding in trial.adapter.diagnose()]

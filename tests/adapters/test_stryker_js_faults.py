@@ -212,7 +212,7 @@ async def test_a_server_that_never_answers_is_ended(
             await discovered(adapter)
 
 
-async def test_a_server_that_dies_in_a_run_is_told_and_the_next_request_gets_another(tmp_path: Path) -> None:
+async def test_a_server_that_dies_in_a_run_is_an_error_and_the_next_request_gets_another(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     core = scripted_core(root / "node_modules", SERVER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))
     async with adapter_on(root) as adapter:

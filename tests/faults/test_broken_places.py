@@ -21,7 +21,9 @@ RIGHT = {"steady": "Killed"}
 
 
 @each_kit
-async def test_a_disk_that_is_full_at_any_moment_is_told_and_used_when_it_has_room(kit: Kit, tmp_path: Path) -> None:
+async def test_a_disk_that_is_full_at_any_moment_is_reported_and_used_when_it_has_room(
+    kit: Kit, tmp_path: Path
+) -> None:
     root = with_files(kit, {"data/large.txt": "x" * 200_000}).lay_out(tmp_path / "project")
     tree = TreeState.of(root)
     sentences = []
@@ -43,7 +45,7 @@ async def test_a_disk_that_is_full_at_any_moment_is_told_and_used_when_it_has_ro
 
 
 @each_kit
-async def test_a_cache_that_is_a_file_is_told_and_the_next_request_is_served_when_it_is_none(
+async def test_a_cache_that_is_a_file_is_reported_and_the_next_request_is_served_when_it_is_none(
     kit: Kit, tmp_path: Path
 ) -> None:
     root = kit.lay_out(tmp_path / "project")
@@ -57,7 +59,7 @@ async def test_a_cache_that_is_a_file_is_told_and_the_next_request_is_served_whe
 
 
 @each_kit
-async def test_a_cache_that_may_not_be_written_is_told(kit: Kit, tmp_path: Path) -> None:
+async def test_a_cache_that_may_not_be_written_is_reported(kit: Kit, tmp_path: Path) -> None:
     user = bound(tmp_path)
     root = kit.lay_out(tmp_path / "project")
     cache = tmp_path / "cache"
@@ -71,7 +73,7 @@ async def test_a_cache_that_may_not_be_written_is_told(kit: Kit, tmp_path: Path)
 
 
 @each_kit
-async def test_a_cache_that_becomes_read_only_is_told(kit: Kit, tmp_path: Path) -> None:
+async def test_a_cache_that_becomes_read_only_is_reported(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     with mounted(tmp_path / "cache", "64m"):
         async with served(kit, root, "--jobs", "1") as there:

@@ -101,7 +101,7 @@ async def refused(kit: Kit, root: Path, python: Path | None = None) -> str:
 
 @each_kit
 @pytest.mark.parametrize("way", BROKEN)
-async def test_an_installation_that_is_broken_is_told_with_its_own_words(
+async def test_an_installation_that_is_broken_is_reported_with_its_own_words(
     way: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(kit, way, monkeypatch, tmp_path)
@@ -123,7 +123,7 @@ NO_INTERPRETER = pytest.mark.parametrize(
 
 @each_kit
 @NO_INTERPRETER
-async def test_an_interpreter_that_is_none_is_told(
+async def test_an_interpreter_that_is_none_is_reported(
     script: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurry(kit, script, monkeypatch, tmp_path)
@@ -135,7 +135,7 @@ async def test_an_interpreter_that_is_none_is_told(
 
 
 @NO_INTERPRETER
-async def test_a_node_that_is_none_is_told(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_that_is_none_is_reported(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(STRYKER_JS, script, monkeypatch, tmp_path)
     root = STRYKER_JS.lay_out(tmp_path / "project")
     node = program(tmp_path / "bin/node", script)

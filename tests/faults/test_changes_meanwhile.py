@@ -17,7 +17,7 @@ HARMS = ("steady", "slow", "leave", "flood")
 
 
 @each_kit
-async def test_a_project_that_is_deleted_during_a_run_is_told_and_found_when_it_is_back(
+async def test_a_project_that_is_deleted_during_a_run_is_reported_and_found_when_it_is_back(
     kit: Kit, tmp_path: Path
 ) -> None:
     root = kit.lay_out(tmp_path / "project", *HARMS)
@@ -57,7 +57,7 @@ async def test_a_project_that_another_takes_the_place_of_is_that_other(kit: Kit,
 
 
 @each_kit
-async def test_tests_that_turn_red_are_told_until_they_are_green(kit: Kit, tmp_path: Path) -> None:
+async def test_tests_that_turn_red_are_reported_until_they_are_green(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     tests = root / kit.tests
     text = tests.read_text()

@@ -35,7 +35,7 @@ async def test_no_harm_that_a_mutant_does_reaches_another_mutant_or_the_tree(kit
 
 
 @pytest.mark.parametrize(("where", "kit"), ENDLESS, ids=lambda value: getattr(value, "adapter", value))
-async def test_tests_that_never_end_without_a_mutant_are_told(
+async def test_tests_that_never_end_without_a_mutant_are_reported(
     where: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))

@@ -47,7 +47,7 @@ class Interrupted:
             value = error = None
             try:
                 value = yield waited_for
-            except BaseException as thrown:  # noqa: BLE001: all is the work's own
+            except BaseException as thrown:  # all is the work's own
                 error = thrown
 
 
