@@ -20,6 +20,7 @@ BENCHMARKS = {
     "json_backends": "JSON back ends of cattrs",
     "discovery": "Discovery",
     "again": "One mutant again, on a warm server",
+    "engine": "The Python engine, as an editor meets it",
     "whole": "A whole run",
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
