@@ -18,9 +18,17 @@ from .faults import Unprepared, gist, why_not_collected
 from .fork_server import ServerProcess
 from .fork_servers import ForkServers
 from .plan import Plan
-from .world import World
+from .world import LIMITS, World
 
-DOUBTFUL = ("net", "home", "tmp", "pid", "ipc", "overlay")  # parts of a world, the likeliest to make tests fail first
+DOUBTFUL = (
+    LIMITS,
+    "net",
+    "home",
+    "tmp",
+    "pid",
+    "ipc",
+    "overlay",
+)  # parts of a world, the likeliest to make tests fail first
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
 
@@ -84,6 +92,9 @@ class Measurement:
         if live is not None and collected is not None:
             stuck = STUCK_S if collected["native_threads"] else 0
             report = _run(live, {"work": "measure", "tests": None, "stuck": stuck}, self._world.parts)[0]
+            if report is None and LIMITS in self._world.parts:  # it may have ended the process: who knows
+                self._world.drop({LIMITS})
+                return self._measured(plan, collected)
             if report is None and stuck:
                 self._servers.drop_live(
                     "the tests do not come to their end in a fork of the process that imported them"

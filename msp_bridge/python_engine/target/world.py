@@ -17,11 +17,13 @@ from pathlib import Path
 
 from . import isolation
 from .journal import Journal
+from .limits import generous_limits
 from .process_namespace import NamespaceMaker, ProcessNamespace
 
 LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
+LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
 NEVER_KEPT = {"mutants", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".mutmut-cache"}
 
 
@@ -39,7 +41,7 @@ class World:
         self.refused: dict[str, str] = {}
         self.place = sandbox
         layers.mkdir(exist_ok=True)
-        wanted = isolation.PARTS if wanted is None else wanted
+        wanted = isolation.PARTS | {LIMITS} if wanted is None else frozenset(wanted)
         if wanted:
             try:
                 self._isolated = isolation.enter_host(
@@ -54,7 +56,7 @@ class World:
         self._maker = self._namespace_maker()
         self._separated = False  # this process is in a process namespace of its own
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
-        self.parts = PORTABLE if self._isolated is None else frozenset(self._isolated.parts)
+        self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
 
     def drop(self, parts: Collection[str]) -> None:
         """Do without some parts: the tests don't pass in them."""
@@ -100,7 +102,8 @@ class World:
 
     def _enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
         if self._isolated is not None:
-            self._isolated.enter_child(parts, separated=self._separated)
+            limits = generous_limits() if LIMITS in parts else None
+            self._isolated.enter_child(parts, limits, separated=self._separated)
         elif "home" in parts:
             os.environ["HOME"] = str(scratch / "home")
             os.mkdir(os.environ["HOME"])

@@ -1,0 +1,74 @@
+"""A mutant that allocates, writes or forks without end gets a verdict, and no other mutant's verdict changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Status
+from msp_bridge.python_engine.target import isolation
+
+SOURCE = b"""import subprocess
+import sys
+
+
+def fill(count):
+    chunks = []
+    while count > 0:
+        chunks.append(bytearray(1 << 26))
+        count -= 1
+    return len(chunks)
+
+
+def write(path, count):
+    with open(path, "wb") as file:
+        while count > 0:
+            file.write(b"x" * (1 << 22))
+            count -= 1
+
+
+def start(count):
+    children = []
+    while count > 0:
+        children.append(subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE))
+        count -= 1
+    for child in children:
+        child.communicate(b"x")
+    return len(children)
+"""
+TESTS = b"""from pkg import m
+
+
+def test_fill():
+    assert m.fill(1) == 1
+
+
+def test_write(tmp_path):
+    m.write(tmp_path / "f", 1)
+    assert (tmp_path / "f").stat().st_size == 1 << 22
+
+
+def test_start():
+    assert m.start(1) == 1
+"""
+FILES = {
+    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+    "pkg/__init__.py": b"",
+    "pkg/m.py": SOURCE,
+    "tests/test_m.py": TESTS,
+}
+
+
+@pytest.mark.skipif("overlay" not in isolation.probe()[0], reason="this machine permits no world of its own")
+async def test_a_mutant_that_uses_up_what_it_gets_is_killed_and_harms_no_other(tmp_path: Path) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        results = list((await trial.test()).values())
+        endless = [result for result in results if result.mutant.replacement in ("count += 1", "count = 1")]
+        assert len(endless) == 6
+        assert {result.status for result in endless} <= {Status.KILLED, Status.TIMEOUT}
+        assert Status.RUNTIME_ERROR not in {result.status for result in results}
+        others = [result for result in results if ">=" in result.mutant.replacement]
+        assert [result.status for result in others] == [Status.KILLED] * 3
+        assert all("assert" in (result.status_reason or "") for result in others)
