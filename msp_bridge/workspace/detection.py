@@ -23,7 +23,7 @@ from msp_bridge.workspace.configuration import (
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget
-from msp_bridge.workspace.tree import cache_of, folders_above, folders_with, matcher
+from msp_bridge.workspace.tree import cache_of, folders_above, folders_with, make_private, matcher
 
 
 def detect_projects(
@@ -133,6 +133,8 @@ class _Detection:
             project = evolve(self._project(name, path, configuration), python=python, nested=nested)
             try:
                 adapter, project = _detect(adapter_class, project)
+                if adapter is not None:
+                    make_private(project.cache.parent, root)
                 yield Candidate(name, adapter_class, project, adapter)
             except BridgeError as error:
                 yield Candidate(name, adapter_class, project, error=error)

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import re
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 
 log = logging.getLogger(__name__)
@@ -154,8 +156,46 @@ def cache_of(root: Path, opened: Path | None = None) -> Path:
     `opened` (the project's own, unless it is nested), the temporary one.
     """
     home = cache_home()
-    resolved = root.resolve()
-    if home.resolve().is_relative_to((opened or root).resolve()):
-        home = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    resolved, opened = root.resolve(), (opened or root).resolve()
+    if home.resolve().is_relative_to(opened):
+        home = _temporary_home(home, opened)
     digest = hashlib.sha256(os.fsencode(resolved)).hexdigest()[:16]
     return home.absolute() / f"{resolved.name or 'root'}-{digest}"
+
+
+@cache  # said once
+def _temporary_home(home: Path, opened: Path) -> Path:
+    instead = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    log.info("the cache %s would lie in %s, where nothing is written: it is in %s", home, opened, instead)
+    return instead
+
+
+def make_private(cache: Path, root: Path) -> None:
+    """Make a project's directory in the cache, one that only this user can write into.
+
+    What lies there is run: bytecode, copies of the project. So it belongs to this user, to root, or to the owner of the
+    project, whose tests are run anyway; and so does the directory around it, unless that is one like /tmp, where nobody
+    can take another's place. Raises ConfigurationError for any other.
+    """
+    try:
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.name == "posix":
+            trusted = {os.geteuid(), 0, root.stat().st_uid}
+            _check_owner(cache.parent, trusted, may_be_shared=True)
+            _check_owner(cache, trusted, may_be_shared=False)
+    except OSError as error:  # whoever uses it says what can't be done
+        log.debug("the cache can't be made: %s", error)
+
+
+def _check_owner(directory: Path, trusted: set[int], *, may_be_shared: bool) -> None:
+    status = directory.stat()
+    if may_be_shared and status.st_mode & stat.S_ISVTX:
+        return
+    if not {status.st_uid, directory.lstat().st_uid} <= trusted:
+        raise ConfigurationError(
+            f"the cache {directory} belongs to another user, who could put programs into it",
+            f"delete it, or set {CACHE_VARIABLE} to a directory of your own",
+        )
+    others = stat.S_IWGRP | stat.S_IWOTH
+    if status.st_mode & others and status.st_uid == os.geteuid():
+        directory.chmod(stat.S_IMODE(status.st_mode) & ~others)
