@@ -25,6 +25,7 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 log = logging.getLogger(__name__)
 
 BASELINE_TIMEOUT_S = 3600.0  # for all tests, without a mutant, where the plan doesn't say
+STOP_S = 1.5  # for the end of a mutant; a cancel is answered within 2 s
 PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
 
 
@@ -155,9 +156,17 @@ class Host:
         await in_thread(self._scratch.cleanup)
 
     async def _stop(self, numbers: list[int], futures: list[asyncio.Future[Answer]]) -> None:
+        """Returns when their jobs are gone. A host that somebody has stopped (SIGSTOP) does not answer: it is ended."""
         with contextlib.suppress(ToolError):  # a host that has ended has no jobs
-            await self._process.ask({"do": "stop", "ids": numbers})
-            await asyncio.gather(*futures)
+            try:
+                async with asyncio.timeout(STOP_S):
+                    await self._process.ask({"do": "stop", "ids": numbers})
+                    await asyncio.gather(*futures)
+            except TimeoutError:
+                log.warning(
+                    "the process of the tests did not end what was cancelled within %g s, and was ended", STOP_S
+                )
+                await self._process.close()
 
     def _error(self, answer: Answer, plan: TestPlan) -> ToolError:
         if answer.get("output"):
