@@ -21,6 +21,7 @@ from .settings import place_of_options
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
+FILE_TIMEOUT_S = 30.0  # for the mutants of one file; 3,000 lines take some seconds
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
 
@@ -106,7 +107,15 @@ class Discovery:
         return discovered
 
     async def _discover(self, source: PythonSource) -> tuple[Mutant, ...]:
-        answer = await self._ask({"do": "mutants", "path": source.path, "text": source.normal})
+        question = {"do": "mutants", "path": source.path, "text": source.normal}
+        try:
+            answer = await self._ask(question, FILE_TIMEOUT_S)
+        except TimeoutError:
+            await self.aclose()
+            answer = {"problem": f"it has not found them within {FILE_TIMEOUT_S:g} s; leave the file out, or split it"}
+        except asyncio.CancelledError:
+            await self.aclose()  # it would go on, and the next question would wait for it
+            raise
         if "problem" in answer:
             self._warn(source.path, answer["problem"])
             return ()
@@ -123,13 +132,21 @@ class Discovery:
             self._warned.add(warning)
             log.warning("%s", warning)
 
-    async def _ask(self, question: Mapping[str, object]) -> Answer:
-        """Tries once more when the process ends: perhaps somebody has killed it while it had nothing to do."""
+    async def _ask(self, question: Mapping[str, object], timeout_s: float | None = None) -> Answer:
+        """Tries once more when the process ends: perhaps somebody has killed it while it had nothing to do.
+
+        Raises TimeoutError when the answer takes longer than `timeout_s`.
+        """
         try:
-            return await (await self._opened()).ask(question)
+            return await self._asked(question, timeout_s)
         except ProcessEnded as error:
             log.warning("trying once more: %s", error)
-        return await (await self._opened()).ask(question)
+        return await self._asked(question, timeout_s)
+
+    async def _asked(self, question: Mapping[str, object], timeout_s: float | None) -> Answer:
+        process = await self._opened()
+        async with asyncio.timeout(timeout_s):
+            return await process.ask(question)
 
     async def _opened(self) -> JsonLinesProcess:
         """Raises ToolError."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import os
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Position, ToolError
 from msp_bridge.source import SourceText
+from msp_bridge.testing import Running
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 ORDINARY = """\
@@ -169,6 +171,29 @@ async def test_mutators_have_names_that_a_person_understands(tmp_path):
         "condition always False", "string method: split to rsplit",
     }  # fmt: skip
     assert not any("operator_" in name for name in names)
+
+
+LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes mutmut many seconds
+
+
+async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("msp_bridge.adapters.mutmut.discovery.FILE_TIMEOUT_S", 3.0)
+    files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
+    async with Trial.of(files, tmp_path) as trial:
+        assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
+    assert "pkg/bad.py has no mutants, mutmut can't mutate it: it has not found them within 3 s" in caplog.text
+
+
+async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
+    files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM}
+    async with Trial.of(files, tmp_path) as trial:
+        before = Running()
+        discovering = asyncio.create_task(trial.discover())
+        await asyncio.sleep(1)
+        discovering.cancel()
+        await asyncio.wait([discovering])
+        assert discovering.cancelled()
+        assert await before.settled(0) == []
 
 
 async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_does_not_break_the_others(tmp_path, caplog):
