@@ -21,9 +21,10 @@ from msp_bridge.workspace.diagnosis import diagnose
 
 @click.command("doctor", context_settings={"show_default": True})
 @click.option("--json", "as_json", is_flag=True, help='Print JSON: {"good": …, "findings": [{"good", "subject", …}]}.')
+@click.option("--run", is_flag=True, help="Test one mutant with each tool, too: this runs the project's tests.")
 @bridge_options
 @click.pass_context
-def command(context: click.Context, /, *, as_json: bool, **values: Any) -> None:
+def command(context: click.Context, /, *, as_json: bool, run: bool, **values: Any) -> None:
     """Show what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to fix it.
 
     Exit codes: 0 all is well; 1 something is wrong; 2 the command line is wrong, or names what isn't there.
@@ -32,7 +33,7 @@ def command(context: click.Context, /, *, as_json: bool, **values: Any) -> None:
     options.check()
     options.start_logging("error")
     console = Console(highlight=False)
-    findings = diagnose(options.root, options.configuration, options.named)
+    findings = diagnose(options.root, options.configuration, options.named, run=run)
     shown = asyncio.run(_shown(findings, None if as_json else console))
     good = all(finding.good for finding in shown)
     if as_json:

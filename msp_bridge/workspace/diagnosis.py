@@ -7,6 +7,7 @@ of the error; only `SEE_DOCTOR` is left out, the remedy that sends users here.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -14,22 +15,29 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from msp_bridge.adapter import Finding
+from msp_bridge.adapter import Adapter, Finding
 from msp_bridge.errors import SEE_DOCTOR, BridgeError
+from msp_bridge.model import Scope, Status
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.tree import files_below, matcher
 
+TRIED = 20  # mutants, of which the first one that the tool does not ignore is tested
 
-async def diagnose(root: Path, options: Configuration, named: str | None) -> AsyncGenerator[Finding, None]:
-    """One finding after another; a broken part doesn't hide the others."""
-    async with contextlib.aclosing(_findings(root, options, named)) as findings:
+
+async def diagnose(
+    root: Path, options: Configuration, named: str | None, *, run: bool = False
+) -> AsyncGenerator[Finding, None]:
+    """One finding after another; a broken part doesn't hide the others. `run`: each tool tests a mutant."""
+    async with contextlib.aclosing(_findings(root, options, named, run=run)) as findings:
         async for finding in findings:
             yield evolve(finding, remedy=None) if finding.remedy == SEE_DOCTOR else finding
 
 
-async def _findings(root: Path, options: Configuration, named: str | None) -> AsyncGenerator[Finding, None]:
+async def _findings(
+    root: Path, options: Configuration, named: str | None, *, run: bool
+) -> AsyncGenerator[Finding, None]:
     yield Finding(True, "project", str(root))
     try:
         projects = detect_projects(root, options, named)
@@ -39,7 +47,7 @@ async def _findings(root: Path, options: Configuration, named: str | None) -> As
     yield Finding(True, "msp-bridge", _source(root, named, projects.configuration, options))
     for folder in projects.folders:
         heading = Finding(True, "project", str(root / folder.path)) if folder.path else None
-        async with contextlib.aclosing(_of_folder(folder)) as findings:
+        async with contextlib.aclosing(_of_folder(folder, run=run)) as findings:
             async for finding in findings:
                 if heading is not None:
                     yield heading
@@ -56,7 +64,7 @@ async def _findings(root: Path, options: Configuration, named: str | None) -> As
         yield finding
 
 
-async def _of_folder(folder: ProjectFolder) -> AsyncGenerator[Finding, None]:
+async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Finding, None]:
     """The findings on the tools that may be used in `folder`."""
     if folder.error is not None:
         yield Finding.of_error("msp-bridge", folder.error)
@@ -71,10 +79,29 @@ async def _of_folder(folder: ProjectFolder) -> AsyncGenerator[Finding, None]:
                 async with contextlib.aclosing(one.adapter), contextlib.aclosing(one.adapter.diagnose()) as findings:
                     async for finding in findings:
                         yield finding
+                    if run:
+                        yield await _trial(one.adapter)
             except BridgeError as error:
                 yield Finding.of_error(one.name, error)
         elif folder.path and folder.exclusive:
             yield one.adapter_class.absent(one.project)
+
+
+async def _trial(adapter: Adapter) -> Finding:
+    """One mutant is tested, which takes all that a request takes: the tool, the tests without a mutant, a verdict."""
+    began = time.monotonic()
+    try:
+        async with contextlib.aclosing(adapter.discover(Scope())) as found:
+            mutants = [mutant async for mutant in found][:TRIED]
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            async for result in results:
+                if result.status is not Status.IGNORED:
+                    place, seconds = result.mutant.location.start, time.monotonic() - began
+                    text = f"{result.mutant.path}:{place.line}:{place.column} was tested within {seconds:.1f} s"
+                    return Finding(True, "run", f"{text}: {result.status.value}")
+    except BridgeError as error:
+        return Finding.of_error("run", error)
+    return Finding(True, "run", "there is no mutant that could be tested")
 
 
 def _shared_files(projects: ProjectMap) -> Iterator[Finding]:

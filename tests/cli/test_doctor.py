@@ -49,3 +49,22 @@ def test_what_is_wrong_stands_beside_its_remedy(tree: Tree) -> None:
     done = doctor(tree)
     assert done.exit_code == 1
     assert done.stdout.splitlines()[-2:] == [f"wrong  msp-bridge      {problem}", f"{' ' * 23}-> {remedy}"]
+
+
+def test_a_mutant_is_tested_on_request(tree: Tree) -> None:
+    tree.write("a.py", "1")
+    done = doctor(tree, "--run", "--json")
+    last = json.loads(done.stdout)["findings"][-1]
+    assert (done.exit_code, last["good"], last["subject"]) == (0, True, "run")
+    assert last["text"].startswith("a.py:1:1 was tested within ")
+
+
+def test_a_tool_that_can_test_no_mutant_is_wrong(tree: Tree) -> None:
+    """Its own findings are all good: only a run shows it."""
+    tree.project("", testing={"raises": ["ToolError", "the plugin of the test runner is missing", "install it"]})
+    tree.write("a.py", "1")
+    assert doctor(tree).exit_code == 0
+    done = doctor(tree, "--run")
+    assert done.exit_code == 1
+    assert "wrong  run             the plugin of the test runner is missing\n" in done.stdout
+    assert done.stdout.endswith("-> install it\n")
