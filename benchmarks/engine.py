@@ -8,6 +8,7 @@ collection of the tests and 0.3 s; a world of its own 6 ms; memory of the host 1
 from __future__ import annotations
 
 import ast
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -119,7 +120,12 @@ def _server(bridge: Path, root: Path, cache: Path, **environment: str) -> Any:
 
 
 def _plain_suite(bridge: Path, root: Path) -> float:
-    return run([bridge.with_name("python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"], root)[0].wall
+    return run([bridge.with_name("python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"], root, _path(root))[0].wall
+
+
+def _path(root: Path) -> dict[str, str]:
+    """What finds a library that is not installed."""
+    return {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
 
 
 def _first_verdict(laboratory: Laboratory, bridge: Path, root: Path) -> float:
@@ -138,7 +144,7 @@ def _peak_of_pytest(bridge: Path, root: Path) -> float:
     """Of the process that runs the suite, in MB."""
     code = "import pytest, resource; pytest.main(['-q', '-p', 'no:cacheprovider'])\n"
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    return int(run([bridge.with_name("python"), "-c", code], root)[1].splitlines()[-1]) * 1024 / MEGABYTE
+    return int(run([bridge.with_name("python"), "-c", code], root, _path(root))[1].splitlines()[-1]) * 1024 / MEGABYTE
 
 
 def _results(client: Client, params: dict[str, Any]) -> list[Mutant]:
