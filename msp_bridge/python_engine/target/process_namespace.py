@@ -12,7 +12,7 @@ The way out. A *maker*, forked from the host while it is small, makes the namesp
 the namespace, enters it with `setns`, which holds for children alone, forks the job, and goes back. So the job is a
 child of the fork server and nothing stands between: its exit code and its signal are what the server waits for.
 
-States of a namespace: prepared by the maker (one ahead), taken by a server, ended. It is ended by killing its init. The
+States of a namespace: made when a server asks for it, taken by that server, ended. It is ended by killing its init. The
 kernel then kills all others in it. The init is gone when they are, which `pidfd` shows.
 
 Invariants. The job is reaped by the server before it waits for the init: the init can't be gone before. The death of
@@ -128,12 +128,10 @@ def _make_for(servers: socket.socket) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # here and in each init: the kernel reaps
         own = os.open("/proc/self/ns/pid", os.O_RDONLY)
-        while True:
+        while servers.recv(1):
             init = _made(own)
             pidfd = os.pidfd_open(init)
             descriptor = os.open(f"/proc/{init}/ns/pid", os.O_RDONLY)
-            if not servers.recv(1):
-                break
             socket.send_fds(servers, [struct.pack("i", init)], [descriptor, pidfd])
             os.close(descriptor)
             os.close(pidfd)
