@@ -6,9 +6,11 @@ A test that fails with a mutant says something about the mutant only if it passe
 the test alone, without the mutant. It is no proof for ever: a test may fail by chance, or by load. So a test's first
 kill is controlled, then its 4th, its 16th and so on.
 
-States of a test: unknown; *steady*, when its last control passed; *fails alone*, when its control failed and nobody has
-seen it pass alone (it may need other tests before it); *unsteady*, when it has passed alone and failed alone. An
-unsteady test stays one: each of its kills needs a control.
+States of a test: unknown; *steady*, when a control passed; *fails alone*, when a control failed before the test was
+measured alone (it may need other tests before it): a fresh process then runs it in its place; *unsteady*, when it has
+passed when it was measured alone, and fails now. An unsteady test stays one: each of its kills needs a control. That a
+control has passed is no such measurement: where two mutants may meet at a port, the next one fails, and to leave the
+test out of the verdict for that would be wrong.
 """
 
 from __future__ import annotations
@@ -33,16 +35,15 @@ class Controls:
         self._steady.add(test)
 
     def failed(self, test: int, *, passed_alone: bool) -> None:
-        """The control of `test` has failed; `passed_alone`: a run of it alone has passed before."""
-        unsteady = passed_alone or test in self._steady
-        (self._unsteady if unsteady else self._fails_alone).add(test)
+        """The control of `test` has failed; `passed_alone`: it has passed when it was measured alone."""
+        (self._unsteady if passed_alone else self._fails_alone).add(test)
 
     def is_unsteady(self, test: int) -> bool:
         """Whether `test` has passed alone and failed alone."""
         return test in self._unsteady
 
     def fails_alone(self, test: int) -> bool:
-        """Whether `test` has failed alone, and has never been seen to pass alone."""
+        """Whether `test` has failed alone, and was not measured alone before."""
         return test in self._fails_alone
 
 
