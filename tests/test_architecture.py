@@ -6,12 +6,14 @@ import ast
 import functools
 import gc
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parents[1]
+NO_TESTS_OF_OURS = {"corpus", "projects", "node_modules"}  # what tests are made of
 FILES = sorted(
     file
     for room in ("msp_bridge", "adapters")
@@ -224,3 +226,11 @@ def test_every_package_is_installed() -> None:
     folders = {file.parent.relative_to(HERE).parts for file in files}
     names = {".".join(("msp_bridge", *parts) if parts[0] == "adapters" else parts) for parts in folders}
     assert names == set(listed)
+
+
+def test_no_two_test_modules_have_the_same_name() -> None:
+    """pytest imports them by their names alone: the second one is an error, and none of its tests runs."""
+    names = Counter(
+        path.name for path in (HERE / "tests").rglob("test_*.py") if not NO_TESTS_OF_OURS.intersection(path.parts)
+    )
+    assert [name for name, count in names.items() if count > 1] == []

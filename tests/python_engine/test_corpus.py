@@ -23,7 +23,6 @@ KINDS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames")
 MOST = 12  # mutants of a project that are judged again
 MOST_OF_COSMIC_RAY = 6  # of its many
-MEETING = {"fixed_port"}  # without namespaces two mutants may meet at a port (docs/python-engine.md): one at a time
 ATTEMPTS = 5  # at a run without a mutant, of a suite that fails by chance
 CONFIGURATION = """
 [cosmic-ray]
@@ -83,15 +82,13 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
 
 
-async def differences(kind: str, directory: Path, adapter_class: type[Adapter], most: int, isolation: str) -> list[str]:
+async def differences(kind: str, directory: Path, adapter_class: type[Adapter], most: int) -> list[str]:
     """Test all mutants (of cosmic-ray as many as are judged), and judge some of them again."""
     root = project_of(kind, directory)
     if adapter_class is CosmicRay:
         source = "src" if (root / "src").is_dir() else "subject"
         (root / "cosmic-ray.toml").write_text(CONFIGURATION.format(source=source))
-    project = Project(
-        root, directory / "cache", python=Path(sys.executable), jobs=1 if isolation == "off" and kind in MEETING else 2
-    )
+    project = Project(root, directory / "cache", python=Path(sys.executable), jobs=2)
     adapter = adapter_class.detect(project)
     assert adapter is not None
     async with aclosing(adapter):
@@ -116,7 +113,7 @@ async def test_mutmut_says_what_a_fresh_process_says(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    assert await differences(kind, tmp_path, Mutmut, MOST, isolation) == []
+    assert await differences(kind, tmp_path, Mutmut, MOST) == []
 
 
 @pytest.mark.parametrize("isolation", ["on", "off"])
@@ -126,4 +123,4 @@ async def test_cosmic_ray_says_what_a_fresh_process_says(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    assert await differences(kind, tmp_path, CosmicRay, MOST_OF_COSMIC_RAY, isolation) == []
+    assert await differences(kind, tmp_path, CosmicRay, MOST_OF_COSMIC_RAY) == []

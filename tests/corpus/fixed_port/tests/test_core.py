@@ -3,7 +3,7 @@ import time
 import pytest
 from subject.core import ask, start
 
-PORT = 47653
+PORT = 17653  # below those that the system gives to connections
 
 
 @pytest.fixture
