@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
@@ -24,8 +24,9 @@ MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be
 class PythonEngine:
     """Tests mutants whose `handle` is a `PythonEdit`. Which one is next: see `JobScheduler`.
 
-    Where each mutant gets a world of its own, one host tests all that run. Elsewhere what a mutant writes can
-    only be undone when no other runs beside it: there each one that runs has a sandbox and a host of its own.
+    One host tests all mutants that run, where each gets a world of its own. Elsewhere what a mutant writes can only be
+    undone when no other runs beside it, and two that listen at the same port would kill each other: there they are
+    tested one after another.
     """
 
     def __init__(self, project: Project) -> None:
@@ -33,14 +34,14 @@ class PythonEngine:
         home = project.cache.resolve()
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim, keep_on_failure=True)
-        self._slots = [Slot(project, self._sandboxes)]
+        self._slot = Slot(project, self._sandboxes)
+        self._turn = asyncio.Lock()  # where mutants may meet
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._quarantine = Quarantine()
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
-        for slot in self._slots:
-            slot.look_again()
+        self._slot.look_again()
         async with aclosing(self._scheduler.run(mutants, partial(self._test, plan))) as results:
             async for result in results:
                 if result is not None:
@@ -48,8 +49,8 @@ class PythonEngine:
 
     async def prepare(self, plan: TestPlan) -> Host:
         """A host that has the files as they are, for `doctor`. Raises ToolError."""
-        self._slots[0].look_again()
-        return await self._slots[0].prepared(plan)
+        self._slot.look_again()
+        return await self._slot.prepared(plan)
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
         """How many tests there are, what each mutant has for itself, and which tests fail without any mutant."""
@@ -70,7 +71,7 @@ class PythonEngine:
 
     async def _close(self) -> None:
         try:
-            await asyncio.gather(*(slot.aclose() for slot in self._slots))
+            await self._slot.aclose()
         finally:
             await self._sandboxes.aclose()
 
@@ -80,20 +81,12 @@ class PythonEngine:
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._quarantine.place(suspect=attempt > 0):
-                    host = await self._slots[0].prepared(plan)
-                    slot = self._free_slot() if host.shares_tree else self._slots[0]
-                    slot.active += 1
-                    try:
-                        return await slot.test(mutant, plan)
-                    finally:
-                        slot.active -= 1
+                    async with self._apart(await self._slot.prepared(plan)):
+                        return await self._slot.test(mutant, plan)
             except ProcessEnded as error:
                 problem = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)
 
-    def _free_slot(self) -> Slot:
-        for slot in self._slots:
-            if not slot.active:
-                return slot
-        self._slots.append(Slot(self._project, self._sandboxes))
-        return self._slots[-1]
+    def _apart(self, host: Host) -> AbstractAsyncContextManager[object]:
+        """One mutant after another, where two could meet in the same tree or at the same port."""
+        return self._turn if host.shares_tree or "net" not in host.isolation else nullcontext()

@@ -40,7 +40,6 @@ class Slot:
         self._prepared_for: tuple[Host, TestPlan, object] | None = None
         self._looked = 0.0  # time.monotonic()
         self._epoch = 0  # how often the sandbox was brought up to date
-        self.active = 0  # mutants that are being tested here
 
     async def test(self, mutant: Mutant, plan: TestPlan) -> Result | None:
         """The verdict; None when the file has changed since it was discovered.

@@ -143,7 +143,7 @@ class Host:
             baseline = self._measurement.baseline(plan, collected)
         self._measurement.save(plan, baseline)
         self._plan = plan
-        jobs = 1 if self._world.shares_tree else self._jobs
+        jobs = 1 if self._world.shares_tree or "net" not in self._world.parts else self._jobs
         self._scheduler = MutantScheduler(
             baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
         )
