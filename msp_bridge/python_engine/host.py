@@ -20,7 +20,7 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.test_plan import TestPlan
 from msp_bridge.toolkit import unwritable
-from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
+from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ PREFIX = "msp-"  # of the names of temporary directories; short, for some tests 
 
 
 class Interrupted(Exception):
-    """The mutant was being tested when a file changed: its tests were ended."""
+    """The mutant was being tested when a file changed, or the host was given up: its tests were ended."""
 
 
 @define(eq=False)
@@ -48,6 +48,7 @@ class Host:
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
     shares_tree: bool = field(default=True, init=False)  # its mutants have one tree: it tests them one at a time
     _pending: set[int] = field(factory=set, init=False)
+    _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
 
     @classmethod
@@ -140,6 +141,10 @@ class Host:
         except asyncio.CancelledError:
             await wait_shielded(asyncio.create_task(self._stop([number], [future])))
             raise
+        except ProcessEnded:
+            if self._given_up:
+                raise Interrupted from None
+            raise
         finally:
             self._pending.discard(number)
         if answer["status"] == "stopped":
@@ -166,6 +171,7 @@ class Host:
                 log.warning(
                     "the process of the tests did not end what was cancelled within %g s, and was ended", STOP_S
                 )
+                self._given_up = True
                 await self._process.close()
 
     def _error(self, answer: Answer, plan: TestPlan) -> ToolError:

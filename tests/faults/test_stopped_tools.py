@@ -54,6 +54,23 @@ async def test_a_cancel_is_answered_though_the_tool_is_stopped(kit: Kit, tmp_pat
 
 
 @each_kit
+async def test_another_request_gets_its_verdicts_though_the_tool_was_stopped(kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project", "steady", "hang")
+    async with served(kit, root, "--jobs", "2") as there:
+        steady = (await there.mutants())["steady"]
+        request = await in_full_flight(there)
+        other = await there.client.ask("mutationTest", {"mutants": {kit.source: {"mutants": [steady]}}})
+        await there.client.cancel(request)
+        with pytest.raises(Refused):
+            await there.client.result(request)
+        signal_tools(there, signal.SIGCONT)
+        assert await there.client.result(other) == {"files": {}}
+        assert [mutant["status"] for _, mutant in there.client.take_results() if mutant["id"] == steady["id"]] == [
+            "Killed"
+        ]
+
+
+@each_kit
 async def test_the_end_of_the_client_ends_a_server_whose_tool_is_stopped(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project", "steady", "hang")
     async with served(kit, root, "--jobs", "1") as there:
