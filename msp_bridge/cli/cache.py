@@ -15,7 +15,7 @@ from rich.table import Table
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.reports.text import one_line
-from msp_bridge.workspace.tree import cache_home
+from msp_bridge.workspace.cache import cache_home
 
 
 @click.command("cache")

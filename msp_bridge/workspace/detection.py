@@ -13,6 +13,7 @@ from attrs import evolve
 from msp_bridge.adapter import Adapter, Project
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.adapters import installed, label, load
+from msp_bridge.workspace.cache import cache_of, make_private
 from msp_bridge.workspace.configuration import (
     OWN_FILE,
     Configuration,
@@ -23,7 +24,7 @@ from msp_bridge.workspace.configuration import (
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget
-from msp_bridge.workspace.tree import cache_of, folders_above, folders_with, make_private, matcher
+from msp_bridge.workspace.tree import folders_above, folders_with, matcher
 
 
 def detect_projects(

@@ -12,9 +12,9 @@ import pytest
 from msp_bridge.adapter import Adapter
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.workspace.adapters import GROUP, installed
+from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.tree import cache_of
 from msp_bridge.workspace.workspace import Workspace
 
 ADAPTERS = ["mutmut", "cosmic-ray"]
