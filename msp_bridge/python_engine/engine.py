@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing, nullcontext
 from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
@@ -33,9 +33,9 @@ class PythonEngine:
         self._project = project
         home = project.cache.resolve()
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
-        self._sandboxes: HostPool = SandboxPool(claim, keep_on_failure=True)
+        self._sandboxes: HostPool = SandboxPool(claim)
         self._slot = Slot(project, self._sandboxes)
-        self._turn = asyncio.Lock()  # where mutants may meet
+        self._turn = asyncio.Lock()  # of mutants that can not run side by side
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._quarantine = Quarantine()
 
@@ -81,12 +81,9 @@ class PythonEngine:
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._quarantine.place(suspect=attempt > 0):
-                    async with self._apart(await self._slot.prepared(plan)):
+                    host = await self._slot.prepared(plan)
+                    async with nullcontext() if host.keeps_apart else self._turn:
                         return await self._slot.test(mutant, plan)
             except ProcessEnded as error:
                 problem = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)
-
-    def _apart(self, host: Host) -> AbstractAsyncContextManager[object]:
-        """One mutant after another, where two could meet in the same tree or at the same port."""
-        return self._turn if host.shares_tree or "net" not in host.isolation else nullcontext()

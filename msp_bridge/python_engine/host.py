@@ -46,7 +46,7 @@ class Host:
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
-    shares_tree: bool = field(default=True, init=False)  # its mutants have one tree: it tests them one at a time
+    keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _pending: set[int] = field(factory=set, init=False)
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
@@ -115,7 +115,7 @@ class Host:
         if "error" in answer:
             raise self._error(answer, plan)
         self._tests, self.failing = answer["tests"], answer["failing"]
-        self.isolation, self.shares_tree = tuple(answer["isolation"]), answer["shares_tree"]
+        self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         self._log(answer)
 
     async def test(self, mutant: Mutant) -> Result | None:

@@ -17,8 +17,7 @@ The invariants.
   becomes an idle sandbox.
 - An update can be stopped between two files (`stop`), so that a cancel doesn't wait for the copy of a large tree. A
   stopped update has noted nothing, and the next one looks at every file again.
-- A block that fails or is cancelled ends the process of its sandbox, for its state is unknown. A pool whose
-  processes take part in many requests at once is made with `keep_on_failure`.
+- A block that fails or is cancelled ends the process of its sandbox, for its state is unknown.
 - A process stays in the directory in which it was started, even when that directory was deleted and made anew. So a
   warm process is replaced when the identity of its directory changes, and when `key` changes: whatever it has read
   for good.
@@ -149,9 +148,9 @@ class SandboxPool(Generic[S, P]):
     Resource handling: idle sandboxes stay claimed until `aclose`, at most `max_idle` of them.
     """
 
-    def __init__(self, claim: Callable[[], S], *, max_idle: int | None = None, keep_on_failure: bool = False) -> None:
+    def __init__(self, claim: Callable[[], S], *, max_idle: int | None = None) -> None:
         """`claim` claims another sandbox; it blocks, and raises `ToolError`: `partial(Sandbox.claim, home, source)`."""
-        self._claim, self._max_idle, self._keep_on_failure = claim, max_idle, keep_on_failure
+        self._claim, self._max_idle = claim, max_idle
         self._idle: list[WarmSandbox[S, P]] = []
         self._leased: set[WarmSandbox[S, P]] = set()
 
@@ -166,8 +165,7 @@ class SandboxPool(Generic[S, P]):
         try:
             yield warm
         except BaseException:
-            if not self._keep_on_failure:
-                await warm.process.close()
+            await warm.process.close()
             raise
         finally:
             self._leased.discard(warm)

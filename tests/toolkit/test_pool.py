@@ -140,15 +140,11 @@ async def test_two_that_want_a_process_at_once_get_the_same_one(pool: Pool) -> N
     assert len(Clock.started) == 1
 
 
-@pytest.mark.parametrize("keep", [False, True])
-async def test_a_failure_ends_the_process_unless_it_is_kept(keep: bool, source: Path, tmp_path: Path) -> None:
-    pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source), keep_on_failure=keep)
-    async with contextlib.aclosing(pool):
-        with contextlib.suppress(LookupError):
-            async with pool.lease() as warm:
-                clock = await warm.process.get(start)
-                raise LookupError
-        assert clock.closed is not keep
+async def test_a_failure_ends_the_process(pool: Pool) -> None:
+    with contextlib.suppress(LookupError):
+        async with pool.lease() as warm:
+            clock = await warm.process.get(start)
+            raise LookupError
     assert clock.closed
 
 

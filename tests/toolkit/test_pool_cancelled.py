@@ -31,7 +31,7 @@ def source(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("options", [{}, {"keep_on_failure": True}, {"max_idle": 0}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"max_idle": 0}], ids=str)
 async def test_a_lease_with_a_warm_process(options: dict[str, Any], source: Path, tmp_path: Path) -> None:
     async def work() -> None:
         pool: Pool = SandboxPool(partial(Sandbox.claim, tmp_path / "cache", source), **options)

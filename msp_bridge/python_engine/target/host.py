@@ -143,7 +143,7 @@ class Host:
             baseline = self._measurement.baseline(plan, collected)
         self._measurement.save(plan, baseline)
         self._plan = plan
-        jobs = 1 if self._world.shares_tree or "net" not in self._world.parts else self._jobs
+        jobs = self._jobs if self._world.keeps_apart else 1
         self._scheduler = MutantScheduler(
             baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
         )
@@ -154,7 +154,7 @@ class Host:
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
             "isolation": sorted(self._world.parts),
             "refused": self._world.refused,
-            "shares_tree": self._world.shares_tree,
+            "keeps_apart": self._world.keeps_apart,
             "how": how,
             "seconds": round(time.perf_counter() - start, 3),
         }

@@ -20,15 +20,8 @@ from .fork_servers import ForkServers
 from .plan import Plan
 from .world import LIMITS, World
 
-DOUBTFUL = (
-    LIMITS,
-    "net",
-    "home",
-    "tmp",
-    "pid",
-    "ipc",
-    "overlay",
-)  # parts of a world, the likeliest to make tests fail first
+# Parts of a world, the likeliest to make tests fail first.
+DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
 

@@ -64,9 +64,9 @@ class World:
         self.parts -= frozenset(parts)
 
     @property
-    def shares_tree(self) -> bool:
-        """Whether jobs write into the same directory: then one at a time, and what it wrote is undone."""
-        return "overlay" not in self.parts
+    def keeps_apart(self) -> bool:
+        """Whether jobs can run side by side: neither write into the same directory, nor listen at the same port."""
+        return self.parts >= {"overlay", "net"}
 
     @property
     def processes(self) -> frozenset[int]:
