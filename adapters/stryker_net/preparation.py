@@ -35,18 +35,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from pathlib import Path
 from threading import Event
 from typing import Any
 
-from attrs import asdict, define, field, frozen
-
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Project, ToolError, log_failing_tests
+from msp_bridge.adapter import Project, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.pool import Process
@@ -54,73 +50,15 @@ from msp_bridge.toolkit.pool import Process
 from . import tool
 from .assumptions import ANY_CHARACTER, DEFAULT_EXTRA_S, HAS_PAGE, LIST_ALL, SPECIAL, arguments
 from .gate import Gate
-from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
+from .hosts import Hosts
 from .mtp import TestPrograms
 from .plan import Base, Plan, needs_platform
+from .prepared import Baseline, Part, Prepared, measure, parse_kept
 from .report import Entry, Report
 from .sandbox import TestBed
 from .vstest import VsTest
 
 log = logging.getLogger(__name__)
-
-BASELINE_TIMEOUT_S = 1800.0
-
-
-@frozen
-class Baseline:
-    """The tests without a mutant."""
-
-    cases: Mapping[str, Case]  # by id
-    startup_s: float  # of the run, without the tests
-
-    def covering(self, entry: Entry) -> tuple[Case, ...]:
-        """The tests to run for a mutant; empty when those that reach it fail without it."""
-        known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
-        return tuple(case for case in known if not case.failed)
-
-
-@define(eq=False)
-class Part:
-    """What was prepared in one base."""
-
-    base: Base
-    content: Mapping[str, Any]  # the tool's report
-    entries: Sequence[Entry]
-    assemblies: Sequence[Path]  # of tests; none when there is nothing to test, or it can't be tested in hosts
-    hosts: Hosts
-    extra_s: float
-    baseline: Baseline | None = None
-    turn: asyncio.Lock = field(factory=asyncio.Lock)
-
-
-@define(eq=False)
-class Prepared:
-    """The state of the copy."""
-
-    plan: Plan
-    parts: Sequence[Part]
-    digests: Mapping[str, str | None]  # of each file with mutants
-    page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
-    by_hosts: bool  # False: the tool itself has to test
-    found: Mapping[Mutant, tuple[Part, Entry]] = field(init=False)
-    listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
-
-    def __attrs_post_init__(self) -> None:
-        found: dict[Mutant, tuple[Part, Entry]] = {}
-        listed: dict[str, list[Mutant]] = {}
-        for part in self.parts:
-            for entry in part.entries:
-                if entry.mutant not in found:  # two test projects may share one under test
-                    found[entry.mutant] = part, entry
-                    if not entry.excluded:
-                        listed.setdefault(entry.mutant.path, []).append(entry.mutant)
-        self.found, self.listed = found, dict(sorted(listed.items()))
-
-    def entry(self, mutant: Mutant) -> tuple[Part, Entry] | None:
-        """None when the mutant's file is another one than it was discovered in."""
-        if self.digests.get(mutant.path) != mutant.handle:
-            return None
-        return self.found.get(mutant)
 
 
 class Preparation:
@@ -182,7 +120,7 @@ class Preparation:
         """Measured once. Whoever calls it holds the gate. Raises `ToolError`."""
         async with part.turn:
             if part.baseline is None:
-                part.baseline = await _measure(part)
+                part.baseline = await measure(part)
                 await in_thread(self._keep, prepared)
             return part.baseline
 
@@ -268,10 +206,9 @@ class Preparation:
     async def _load(self, plan: Plan, bed: TestBed, kept: str) -> Prepared | None:
         """None when it is of another version of the bridge."""
         try:
-            content = json.loads(kept)
-            contents = [row["report"] for row in content["parts"]]
-            baselines = [None if row["baseline"] is None else _baseline(**row["baseline"]) for row in content["parts"]]
-            return await in_thread(self._of, plan, bed, contents, baselines, content["page"])
+            page, rows = parse_kept(kept)
+            contents, baselines = zip(*rows, strict=True)
+            return await in_thread(self._of, plan, bed, contents, baselines, page)
         except (ValueError, KeyError, TypeError) as error:
             log.debug("what is kept in %s can't be used: %r", bed.home, error)
             return None
@@ -305,16 +242,8 @@ class Preparation:
         return self._vstest
 
     def _keep(self, prepared: Prepared) -> None:
-        rows = []
-        for part in prepared.parts:
-            measured = part.baseline
-            baseline = measured and {
-                "cases": [asdict(case) for case in measured.cases.values()],
-                "startup_s": measured.startup_s,
-            }
-            rows.append({"report": part.content, "baseline": baseline})
         if self._bed is not None:
-            self._bed.keep(prepared.plan.key, json.dumps({"page": prepared.page, "parts": rows}))
+            self._bed.keep(prepared.plan.key, prepared.kept)
 
     def _measure_ahead(self, prepared: Prepared, part: Part) -> None:
         """Begin with the baseline before it is needed: the first result comes that much sooner."""
@@ -339,22 +268,3 @@ async def _refreshed(bed: TestBed, plan: Plan) -> str | None:
 def _escaped(path: str) -> str:
     """The file's name as a glob."""
     return re.sub(SPECIAL, ANY_CHARACTER, path)
-
-
-def _baseline(cases: Sequence[Mapping[str, Any]], startup_s: float) -> Baseline:
-    """One that was kept."""
-    return Baseline({case["id"]: Case(**case) for case in cases}, startup_s)
-
-
-async def _measure(part: Part) -> Baseline:
-    outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
-    if outcome.timed_out:
-        raise ToolError(f"the tests don't end within {BASELINE_TIMEOUT_S:.0f} s without any mutant", "make them end")
-    if outcome.fault is not None:
-        raise HostsUnavailable(f"the tests can't be run without a mutant ({outcome.fault})", USE_THE_TOOL)
-    known = {case.id: case for case in cases}
-    named = {test for entry in part.entries for test in entry.covered_by}
-    if not known or (named and named.isdisjoint(known)):
-        raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
-    log_failing_tests(log, dict(outcome.failures))
-    return Baseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))

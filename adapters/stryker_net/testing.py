@@ -20,7 +20,8 @@ from msp_bridge.toolkit import JobScheduler
 
 from .assumptions import TIME_FACTOR
 from .hosts import Case, HostsUnavailable, Outcome
-from .preparation import BASELINE_TIMEOUT_S, Preparation, Prepared
+from .preparation import Preparation
+from .prepared import BASELINE_TIMEOUT_S, Prepared
 from .report import Entry
 
 log = logging.getLogger(__name__)

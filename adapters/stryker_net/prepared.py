@@ -1,0 +1,118 @@
+"""What one preparation knows: the mutants, the tests without a mutant, and where both can be run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import asdict, define, field, frozen
+
+from msp_bridge.adapter import Mutant, ToolError, log_failing_tests
+
+from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
+from .plan import Base, Plan
+from .report import Entry
+
+log = logging.getLogger(__name__)
+
+BASELINE_TIMEOUT_S = 1800.0
+
+
+@frozen
+class Baseline:
+    """The tests without a mutant."""
+
+    cases: Mapping[str, Case]  # by id
+    startup_s: float  # of the run, without the tests
+
+    def covering(self, entry: Entry) -> tuple[Case, ...]:
+        """The tests to run for a mutant; empty when those that reach it fail without it."""
+        known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
+        return tuple(case for case in known if not case.failed)
+
+
+@define(eq=False)
+class Part:
+    """What was prepared in one base."""
+
+    base: Base
+    content: Mapping[str, Any]  # the tool's report
+    entries: Sequence[Entry]
+    assemblies: Sequence[Path]  # of tests; none when there is nothing to test, or it can't be tested in hosts
+    hosts: Hosts
+    extra_s: float
+    baseline: Baseline | None = None
+    turn: asyncio.Lock = field(factory=asyncio.Lock)
+
+
+@define(eq=False)
+class Prepared:
+    """The state of the copy."""
+
+    plan: Plan
+    parts: Sequence[Part]
+    digests: Mapping[str, str | None]  # of each file with mutants
+    page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
+    by_hosts: bool  # False: the tool itself has to test
+    found: Mapping[Mutant, tuple[Part, Entry]] = field(init=False)
+    listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
+
+    def __attrs_post_init__(self) -> None:
+        found: dict[Mutant, tuple[Part, Entry]] = {}
+        listed: dict[str, list[Mutant]] = {}
+        for part in self.parts:
+            for entry in part.entries:
+                if entry.mutant not in found:  # two test projects may share one under test
+                    found[entry.mutant] = part, entry
+                    if not entry.excluded:
+                        listed.setdefault(entry.mutant.path, []).append(entry.mutant)
+        self.found, self.listed = found, dict(sorted(listed.items()))
+
+    @property
+    def kept(self) -> str:
+        """What `parse_kept` reads: the reports, and the baselines that are known."""
+        rows = [{"report": part.content, "baseline": _row(part.baseline)} for part in self.parts]
+        return json.dumps({"page": self.page, "parts": rows})
+
+    def entry(self, mutant: Mutant) -> tuple[Part, Entry] | None:
+        """None when the mutant's file is another one than it was discovered in."""
+        if self.digests.get(mutant.path) != mutant.handle:
+            return None
+        return self.found.get(mutant)
+
+
+def parse_kept(text: str) -> tuple[bool, list[tuple[Mapping[str, Any], Baseline | None]]]:
+    """`Prepared.page`, and each part with its report and baseline. Raises ValueError, KeyError, TypeError."""
+    content = json.loads(text)
+    return content["page"], [(row["report"], _baseline(row["baseline"])) for row in content["parts"]]
+
+
+async def measure(part: Part) -> Baseline:
+    """Run all tests without a mutant. Raises `ToolError`, and `HostsUnavailable` where the tool itself has to test."""
+    outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
+    if outcome.timed_out:
+        raise ToolError(f"the tests don't end within {BASELINE_TIMEOUT_S:.0f} s without any mutant", "make them end")
+    if outcome.fault is not None:
+        raise HostsUnavailable(f"the tests can't be run without a mutant ({outcome.fault})", USE_THE_TOOL)
+    known = {case.id: case for case in cases}
+    named = {test for entry in part.entries for test in entry.covered_by}
+    if not known or (named and named.isdisjoint(known)):
+        raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
+    log_failing_tests(log, dict(outcome.failures))
+    return Baseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))
+
+
+def _row(baseline: Baseline | None) -> Mapping[str, Any] | None:
+    if baseline is None:
+        return None
+    return {"cases": [asdict(case) for case in baseline.cases.values()], "startup_s": baseline.startup_s}
+
+
+def _baseline(row: Mapping[str, Any] | None) -> Baseline | None:
+    if row is None:
+        return None
+    return Baseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"])
