@@ -2,17 +2,18 @@
 
 `docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
 entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
-`counts`, `errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source` and `toolkit`.
+`counts`, `edits`, `errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source` and `toolkit`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
+from msp_bridge.edits import Edit
 from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, log_failing_tests
 from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
 
@@ -21,7 +22,9 @@ __all__ = [
     "BaselineError",
     "BridgeError",
     "ConfigurationError",
+    "Edit",
     "Finding",
+    "IgnoresMutants",
     "Location",
     "Mutant",
     "Position",
@@ -144,4 +147,17 @@ class Adapter(Protocol):
 
     async def aclose(self) -> None:
         """End every process. The adapter isn't used afterwards."""
+        ...
+
+
+@runtime_checkable
+class IgnoresMutants(Protocol):
+    """What an adapter may have besides: the way in which its tool leaves out a mutant by a comment in the source."""
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """The edit after which the tool no longer lists `mutant`, or gives it the status Ignored. Writes nothing.
+
+        `mutant` was just yielded by `discover`. `reason` may be empty, and stands in the comment. `Edit.effect` says
+        what else the tool leaves out then. Raises ToolError where no comment can do it.
+        """
         ...

@@ -60,6 +60,12 @@ class SourceText:
             raise ValueError(f"line {position.line} has no column {position.column}")
         return at
 
+    def line_offsets(self, line: int) -> tuple[int, int]:
+        """The offsets of the start and the end of line `line` (1-based), without its `\\n`; raises ValueError."""
+        start = self.offset(Position(line, 1))
+        end = self.text.find("\n", start)
+        return start, len(self.text) if end < 0 else end
+
     def at(self, location: Location) -> str:
         """The text in `location`."""
         return self.text[self.offset(location.start) : self.offset(location.end)]

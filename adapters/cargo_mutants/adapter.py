@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, ConfigurationError, Edit, Finding, Mutant, Project, Result, Scope, ToolError
+from msp_bridge.edits import above_line, in_comment
+from msp_bridge.source import SourceText
 
 from .cargo import INSTALL, Command, cargo, is_installed
 from .listing import Listing
@@ -16,6 +19,7 @@ from .run import Builds, Run
 
 MANIFEST = "Cargo.toml"
 CONFIGURATION = "mutants.toml"
+FUNCTION = re.compile(r'\s*(pub(\([^)]*\))?\s+)?((default|const|async|unsafe|extern(\s+"[^"]*")?)\s+)*fn\s')
 
 
 class CargoMutants:
@@ -80,6 +84,20 @@ class CargoMutants:
         async with contextlib.aclosing(run.results(list(dict.fromkeys(mutants)))) as results:
             async for result in results:
                 yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`. In this form the attribute, of a whole function, needs no dependency."""
+        source = SourceText.read(self._project.root / mutant.path)
+        lines = source.text.split("\n")
+        start = mutant.location.start.line
+        line = next((line for line in range(start, 0, -1) if FUNCTION.match(lines[line - 1])), None)
+        if line is None:
+            raise ToolError(
+                f"{mutant.path}:{start} is in no function whose first line can be found",
+                f"exclude it by exclude_re in .cargo/{CONFIGURATION}",
+            )
+        comment = f"#[cfg_attr(test, mutants::skip)]{in_comment(reason, ' // ')}"
+        return above_line(mutant.path, source, line, comment, "every mutant of this function")
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """cargo, cargo-mutants, and how many mutants it lists."""

@@ -8,9 +8,10 @@ from contextlib import aclosing
 from typing import ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, ConfigurationError, Edit, Finding, Mutant, Project, Result, Scope, ToolError
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.counts import counted
+from msp_bridge.edits import in_comment
 from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
 
 from .command import TestCommand
@@ -20,6 +21,7 @@ from .runner import CommandRunner
 
 log = logging.getLogger(__name__)
 
+PRAGMA = "# pragma: no mutate"
 BASELINE_PATIENCE = 5.0  # times `timeout` for the run of all tests that measures what each of them runs
 BASELINE_START_S = 30.0  # and for the start of pytest
 
@@ -86,6 +88,17 @@ class CosmicRay:
         async with aclosing(await self._results(to_test)) as results:
             async for result in results:
                 yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""
+        item, pragma = mutant.handle, f"{PRAGMA}{in_comment(reason, '  # ')}"
+        edit = item.source.comment(max(item.start, item.end - 1), pragma)
+        if edit is None:
+            raise ToolError(
+                f"no comment can stand at the end of {mutant.path}:{mutant.location.end.line}",
+                "give the expression a line of its own, and list the mutants again",
+            )
+        return Edit(mutant.path, edit.location, edit.replacement, "every mutant that ends in this line")
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""

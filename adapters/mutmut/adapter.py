@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope
 from msp_bridge.concurrency import run_shielded
 from msp_bridge.python_engine import PythonEngine
 from msp_bridge.toolkit.install import python_install
@@ -75,6 +75,10 @@ class Mutmut:
         async with aclosing(self._engine.test(mutants, plan)) as results:
             async for result in results:
                 yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`."""
+        return await (await self._discover()).ignore(mutant, reason)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """See `Adapter.diagnose`."""

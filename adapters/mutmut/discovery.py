@@ -9,9 +9,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import Mutant, Scope, ToolError
+from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.python_engine import PythonSource, TestPlan, python_environment, start_program
+from msp_bridge.edits import in_comment
+from msp_bridge.python_engine import PythonEdit, PythonSource, TestPlan, python_environment, start_program
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file; 3,000 lines take some seconds
+PRAGMA = "# pragma: no mutate"
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
 
@@ -81,6 +83,37 @@ class Discovery:
             always_fresh=found["always_fresh"],
             debug=found["debug"],
         )
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """The pragma that has mutmut leave out `mutant`. Raises ToolError.
+
+        The one at the end of a line is about what begins in it. In some places it does nothing, as behind the closing
+        bracket of a longer expression, or can't stand, as in a string: there the statement is enclosed by two. mutmut
+        is asked which does it.
+        """
+        known: PythonEdit = mutant.handle
+        source, reason = known.source, in_comment(reason, "  # ")
+        line = source.comment(known.start, f"{PRAGMA}{reason}")
+        statement = source.enclosed(known.start, f"{PRAGMA} start{reason}", f"{PRAGMA} end")
+        lines = "every mutant of the lines between the two comments"
+        for edit, effect in ((line, "every mutant that begins in this line"), (statement, lines)):
+            if edit is not None and not await self._has(mutant, edit):
+                return Edit(mutant.path, edit.location, edit.replacement, effect)
+        raise ToolError(
+            f"no `{PRAGMA}` comment has mutmut leave out {mutant.path}:{mutant.location.start.line} alone",
+            "give the expression a statement of its own, and list the mutants again",
+        )
+
+    async def _has(self, mutant: Mutant, edit: PythonEdit) -> bool:
+        """Whether the file has `mutant` still when `edit` has been made; also when mutmut can't read it then."""
+        question = {"do": "mutants", "path": mutant.path, "text": edit.normal}
+        answer = await self._ask(question, FILE_TIMEOUT_S)
+        start = mutant.handle.start
+        if edit.end > edit.start:
+            start += edit.normal_replacement.index("\n") + 1
+        same = (mutant.mutator, start, mutant.handle.normal_replacement)
+        found = ((mutator, at, replacement) for _, mutator, at, _, replacement in answer.get("mutants", ()))
+        return "problem" in answer or same in found
 
     async def aclose(self) -> None:
         """End the process."""

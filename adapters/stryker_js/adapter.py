@@ -8,8 +8,10 @@ from contextlib import aclosing
 from typing import ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, Finding, Mutant, Project, Result, Scope, Status, ToolError
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Status, ToolError
 from msp_bridge.counts import counted, counted_mutants
+from msp_bridge.edits import above_line, in_comment
+from msp_bridge.source import SourceText
 
 from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
 from .discovery import Discovery
@@ -79,6 +81,13 @@ class StrykerJs:
             async with aclosing(self._tested(session, due)) as results:
                 async for result in results:
                     yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`. StrykerJS takes the comment where an expression or statement begins below it."""
+        source = SourceText.read(self._project.root / mutant.path)
+        comment = f"// Stryker disable next-line {mutant.mutator}{in_comment(reason, ': ')}"
+        effect = f"every {mutant.mutator} mutant that begins in the line below the comment"
+        return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
     async def _tested(self, session: Session, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
         """The results of those that are due, which are removed. StrykerJS that dies is started again, once."""

@@ -6,7 +6,9 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope
+from msp_bridge.edits import above_line, in_comment
+from msp_bridge.source import SourceText
 
 from .assumptions import (
     BUILT,
@@ -81,6 +83,13 @@ class StrykerNet:
         async with contextlib.aclosing(self._testing.test(mutants)) as results:
             async for result in results:
                 yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`. Its reports don't have the names that its comments take: it is `all`."""
+        source = SourceText.read(self._project.root / mutant.path)
+        comment = f"// Stryker disable once all{in_comment(reason, ' : ')}"
+        effect = "every mutant of the statement below the comment"
+        return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""

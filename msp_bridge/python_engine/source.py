@@ -17,6 +17,7 @@ from msp_bridge.reading import content
 from msp_bridge.source import BOM, SourceText
 
 LINE_END = re.compile("\r\n?")
+LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 
 
 @frozen
@@ -67,6 +68,58 @@ class PythonSource:
         """The change that puts `replacement` in the place of `normal[start:end]`."""
         return PythonEdit(self, start, end, replacement)
 
+    def comment(self, offset: int, text: str) -> PythonEdit | None:
+        """Adds a comment at the end of the line of `offset` (in `normal`); None where none can stand.
+
+        That is where the line ends in a string, or in a backslash. Raises `SyntaxError` for a text of no tokens.
+        """
+        line = self._line(offset)
+        if line not in {token.end[0] for token in self._tokens if token.type == tokenize.COMMENT} | {
+            token.start[0] for token in self._tokens if token.type in (tokenize.NEWLINE, tokenize.NL)
+        }:
+            return None
+        start = self._start(line)
+        end = start + len(self.normal[start : self._start(line + 1)].rstrip())
+        return self.edit(end, end, f"  {text}")
+
+    def enclosed(self, offset: int, before: str, after: str) -> PythonEdit:
+        """Puts the whole statement, or its header, at `offset` (in `normal`) between two lines of comments.
+
+        Raises `SyntaxError` for a text of no tokens.
+        """
+        line, first, last = self._line(offset), 0, 0
+        for token in self._tokens:
+            if token.type not in LAYOUT and not first:
+                first = token.start[0]
+            if token.type == tokenize.NEWLINE:
+                last = token.start[0]
+                if last >= line:
+                    break
+                first = 0
+        start, end = self._start(first), self._start(last + 1)
+        lines = self.normal[start:end].removesuffix("\n")
+        indentation = lines[: len(lines) - len(lines.lstrip())]
+        return self.edit(start, start + len(lines), f"{indentation}{before}\n{lines}\n{indentation}{after}")
+
+    @cached_property
+    def _tokens(self) -> list[tokenize.TokenInfo]:
+        try:
+            return list(tokenize.generate_tokens(io.StringIO(self.normal).readline))
+        except tokenize.TokenError as error:
+            raise SyntaxError(str(error)) from None
+
+    def _line(self, offset: int) -> int:
+        return self.normal.count("\n", 0, offset) + 1
+
+    def _start(self, line: int) -> int:
+        """The offset of the start of the line `line` (1-based), or of the end of the text."""
+        at = 0
+        for _ in range(line - 1):
+            at = self.normal.find("\n", at) + 1
+            if at == 0:
+                return len(self.normal)
+        return at
+
 
 @frozen
 class PythonEdit:
@@ -92,6 +145,11 @@ class PythonEdit:
         """The text in its place, with the file's line ends."""
         crlf = len(self.source._shortened) * 2 > self.source.normal.count("\n")
         return self.normal_replacement.replace("\n", "\r\n") if crlf else self.normal_replacement
+
+    @property
+    def normal(self) -> str:
+        """The mutated text as tools read it."""
+        return self.source.normal[: self.start] + self.normal_replacement + self.source.normal[self.end :]
 
     @property
     def content(self) -> bytes:

@@ -9,8 +9,8 @@ from typing import ClassVar, Self
 
 from attrs import evolve, frozen
 
-from msp_bridge.adapter import Adapter, Finding, Mutant, Project, Result, Scope
-from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.adapter import Adapter, Edit, Finding, IgnoresMutants, Mutant, Project, Result, Scope
+from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
 
 GROUP = "msp_bridge.adapters"
 
@@ -56,6 +56,19 @@ class MountedAdapter:
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """See `Adapter.test`."""
         return self._test(mutants) if self.folder else self.adapter.test(mutants)
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """See `IgnoresMutants.ignore`. Raises ToolError, too, when the tool has no comment for it."""
+        if not isinstance(self.adapter, IgnoresMutants):
+            raise ToolError(
+                f"the bridge has no comment by which {self.label} ignores a mutant",
+                "see the tool's own documentation for how it leaves out code",
+            )
+        try:
+            edit = await self.adapter.ignore(evolve(mutant, path=mutant.path[len(self.folder) :]), reason)
+        except (OSError, ValueError) as error:
+            raise ToolError(f"{mutant.path} can't be read: {error}", "list its mutants again") from error
+        return evolve(edit, path=self.folder + edit.path)
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:

@@ -42,14 +42,15 @@ from typing import TypeVar
 from attrs import define, evolve, field
 
 from msp_bridge.concurrency import merge_streams
-from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
+from msp_bridge.edits import Edit
+from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Part, ProjectMap
 from msp_bridge.workspace.scheduler import RequestScheduler, Turn
-from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.selection import KnownMutant, Selection
 from msp_bridge.workspace.tree import Boundary
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,19 @@ class Workspace:
                     with turn.paused():
                         yield result
             errors.raise_collected()
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """The edit by which the tool of `mutant` ignores it; nothing is written. `reason` may be empty.
+
+        Raises BridgeError, also when the file has changed and has no such mutant any more.
+        """
+        known = KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
+        async with contextlib.aclosing(self.discover(Selection(mutants=(known,)))) as found:
+            async for current in found:  # with the handle of the file as it is
+                tool = self.projects.owner(current.path)
+                if tool is not None:
+                    return await tool.ignore(current, reason)
+        raise ToolError(f"{mutant.path} has no such mutant any more", "list its mutants again")
 
     def tools_for(self, selection: Selection) -> list[MountedAdapter]:
         """The tools that have a part in such a request."""

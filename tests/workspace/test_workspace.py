@@ -8,7 +8,7 @@ import pytest
 from support.scripted_trees import DIGIT, Tree, paths, statuses
 
 from msp_bridge.adapter import Scope
-from msp_bridge.errors import BridgeError, PartlyFailed
+from msp_bridge.errors import BridgeError, PartlyFailed, ToolError
 from msp_bridge.model import Location, Position
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import KnownMutant, Selection
@@ -88,6 +88,18 @@ class TestRouting:
             async with contextlib.aclosing(workspace.test(Selection())) as results:
                 assert {result.mutant.id async for result in results} == ids
         assert len(ids) == 2
+
+    async def test_a_tool_may_have_no_comment_by_which_it_ignores_a_mutant(self, tree: Tree) -> None:
+        tree.project("web/")
+        tree.write("web/a.py", "1")
+        async with tree.open() as workspace:
+            async with contextlib.aclosing(workspace.discover(Selection())) as mutants:
+                mutant = await anext(mutants)
+            with pytest.raises(ToolError, match="no comment by which scripted in web/ ignores a mutant"):
+                await workspace.ignore(mutant, "")
+            tree.write("web/a.py", "x")
+            with pytest.raises(ToolError, match=r"web/a.py has no such mutant any more: list its mutants again"):
+                await workspace.ignore(mutant, "")
 
 
 class TestFaults:
