@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
@@ -15,6 +15,7 @@ from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.quarantine import Quarantine
 from msp_bridge.python_engine.slot import HostPool, Slot
 from msp_bridge.python_engine.test_plan import TestPlan
+from msp_bridge.python_engine.turns import Turns
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
 
 HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone
@@ -26,7 +27,8 @@ class PythonEngine:
 
     One host tests all mutants that run, where each gets a world of its own. Elsewhere what a mutant writes can only be
     undone when no other runs beside it, and two that listen at the same port would kill each other: there they are
-    tested one after another.
+    tested one after another. Not only those whose tests were seen to listen or to write without the mutant: the mutant
+    may be the one that makes them, and the other one would pay.
     """
 
     def __init__(self, project: Project) -> None:
@@ -35,14 +37,16 @@ class PythonEngine:
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim)
         self._slot = Slot(project, self._sandboxes)
-        self._turn = asyncio.Lock()  # of mutants that can not run side by side
+        self._turns = Turns()  # of mutants that can not run side by side
+        self._requests = itertools.count()
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._quarantine = Quarantine()
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
         self._slot.look_again()
-        async with aclosing(self._scheduler.run(mutants, partial(self._test, plan))) as results:
+        work = partial(self._test, plan, next(self._requests))
+        async with aclosing(self._scheduler.run(mutants, work)) as results:
             async for result in results:
                 if result is not None:
                     yield result
@@ -75,14 +79,14 @@ class PythonEngine:
         finally:
             await self._sandboxes.aclose()
 
-    async def _test(self, plan: TestPlan, mutant: Mutant) -> Result | None:
+    async def _test(self, plan: TestPlan, request: int, mutant: Mutant) -> Result | None:
         """The result; None when the file has changed."""
         problem = ""
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._quarantine.place(suspect=attempt > 0):
                     host = await self._slot.prepared(plan)
-                    async with nullcontext() if host.keeps_apart else self._turn:
+                    async with nullcontext() if host.keeps_apart else self._turns.turn(request):
                         return await self._slot.test(mutant, plan)
             except ProcessEnded as error:
                 problem = str(error)
