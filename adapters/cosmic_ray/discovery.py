@@ -14,7 +14,7 @@ from attrs import frozen
 
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.python_engine import PythonEdit, PythonSource, python_environment, start_program
+from msp_bridge.python_engine import PythonEdit, PythonSource, ask_for_mutants, python_environment, start_program
 from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
 from msp_bridge.toolkit.install import python_install
 
@@ -25,7 +25,6 @@ log = logging.getLogger(__name__)
 PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
 REQUIREMENT = "cosmic-ray>=8.7,<9"
 OLDEST, NEXT = (8, 7), (9,)
-ANSWER_TIMEOUT_S = 300.0  # for one module
 REPLACED = re.compile(r"Replace(Binary|Comparison|Unary)Operator_(Delete_)?([A-Za-z]+)(?:_([A-Za-z]+))?")
 SYMBOLS = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "RShift": ">>",
@@ -107,7 +106,11 @@ class Discovery:
         await self._process.close()
 
     async def _discover(self, question: dict[str, Any], source: PythonSource) -> tuple[Mutant, ...]:
-        answer = await self._ask({**question, "source": source.normal})
+        try:
+            answer = await self._ask({**question, "source": source.normal}, source.normal)
+        except TimeoutError as error:
+            log.warning("%s has no mutants, cosmic-ray can't mutate it: %s", source.path, error)
+            return ()
         if "error" in answer:
             raise ConfigurationError(f"{question['config']}: {answer['error']}", f"correct {question['config']}")
         for warning in answer["warnings"]:
@@ -115,14 +118,14 @@ class Discovery:
         found = dict.fromkeys(_mutant(row, source) for row in answer["mutants"])
         return tuple(found)  # two work items may make the same change
 
-    async def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Tries once more when the process ends."""
+    async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:
+        """Tries once more when the process ends. Raises TimeoutError when `text`, the module, takes too long."""
         try:
-            return await (await self._started()).ask(question, timeout_s=ANSWER_TIMEOUT_S)
+            return await ask_for_mutants(await self._started(), question, text)
         except ProcessEnded as error:
             log.warning("trying once more: %s", error)
         try:
-            return await (await self._started()).ask(question, timeout_s=ANSWER_TIMEOUT_S)
+            return await ask_for_mutants(await self._started(), question, text)
         except ProcessEnded as error:
             problem = f"cosmic-ray's mutants of {question['path']} can't be listed: {error.problem}"
             raise ToolError(problem, error.remedy) from error

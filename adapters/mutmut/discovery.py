@@ -12,7 +12,14 @@ from attrs import frozen
 from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.edits import in_comment
-from msp_bridge.python_engine import PythonEdit, PythonSource, TestPlan, python_environment, start_program
+from msp_bridge.python_engine import (
+    PythonEdit,
+    PythonSource,
+    TestPlan,
+    ask_for_mutants,
+    python_environment,
+    start_program,
+)
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
@@ -22,7 +29,6 @@ from .settings import place_of_options
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
-FILE_TIMEOUT_S = 30.0  # for the mutants of one file; 3,000 lines take some seconds
 PRAGMA = "# pragma: no mutate"
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
@@ -142,13 +148,9 @@ class Discovery:
     async def _discover(self, source: PythonSource) -> tuple[Mutant, ...]:
         question = {"do": "mutants", "path": source.path, "text": source.normal}
         try:
-            answer = await self._ask(question, FILE_TIMEOUT_S)
-        except TimeoutError:
-            await self.aclose()
-            answer = {"problem": f"it has not found them within {FILE_TIMEOUT_S:g} s; leave the file out, or split it"}
-        except asyncio.CancelledError:
-            await self.aclose()  # it would go on, and the next question would wait for it
-            raise
+            answer = await self._ask(question, source.normal)
+        except TimeoutError as error:
+            answer = {"problem": str(error)}
         if "problem" in answer:
             self._warn(source.path, answer["problem"])
             return ()
@@ -165,21 +167,20 @@ class Discovery:
             self._warned.add(warning)
             log.warning("%s", warning)
 
-    async def _ask(self, question: Mapping[str, object], timeout_s: float | None = None) -> Answer:
+    async def _ask(self, question: Mapping[str, object], text: str | None = None) -> Answer:
         """Tries once more when the process ends: perhaps somebody has killed it while it had nothing to do.
 
-        Raises TimeoutError when the answer takes longer than `timeout_s`.
+        Raises TimeoutError when the question is about the mutants of `text`, and takes too long.
         """
         try:
-            return await self._asked(question, timeout_s)
+            return await self._asked(question, text)
         except ProcessEnded as error:
             log.warning("trying once more: %s", error)
-        return await self._asked(question, timeout_s)
+        return await self._asked(question, text)
 
-    async def _asked(self, question: Mapping[str, object], timeout_s: float | None) -> Answer:
+    async def _asked(self, question: Mapping[str, object], text: str | None) -> Answer:
         process = await self._opened()
-        async with asyncio.timeout(timeout_s):
-            return await process.ask(question)
+        return await (process.ask(question) if text is None else ask_for_mutants(process, question, text))
 
     async def _opened(self) -> JsonLinesProcess:
         """Raises ToolError."""

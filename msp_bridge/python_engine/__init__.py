@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
-from msp_bridge.python_engine.program import python_environment, start_program
+from msp_bridge.python_engine.program import ask_for_mutants, python_environment, start_program
 from msp_bridge.python_engine.source import PythonEdit, PythonSource
 from msp_bridge.python_engine.test_plan import TestPlan
 
-__all__ = ["PythonEdit", "PythonEngine", "PythonSource", "TestPlan", "python_environment", "start_program"]
+__all__ = [
+    "PythonEdit",
+    "PythonEngine",
+    "PythonSource",
+    "TestPlan",
+    "ask_for_mutants",
+    "python_environment",
+    "start_program",
+]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from msp_bridge.toolkit.json_lines import JsonLinesProcess
+from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
+FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
+KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
 TARGET = Path(__file__).with_name("target")
 
 
@@ -25,6 +28,24 @@ async def start_program(
     """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
     argv: list[str | Path] = [python, TARGET, folder, module, json.dumps(options)]
     return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
+
+
+async def ask_for_mutants(process: JsonLinesProcess, question: Mapping[str, object], text: str) -> Answer:
+    """What a tool's program answers about the mutants of one file, whose text is `text`.
+
+    The process is ended when it takes too long, or when the caller is cancelled: it would go on, and the next question
+    would wait for it. Raises TimeoutError, which says how long that was, and ProcessEnded.
+    """
+    limit = FILE_TIMEOUT_S + KILOBYTE_TIMEOUT_S * len(text) / 1000
+    try:
+        async with asyncio.timeout(limit):
+            return await process.ask(question)
+    except TimeoutError:
+        await process.close()
+        raise TimeoutError(f"it has not found them within {limit:.0f} s; leave the file out, or split it") from None
+    except asyncio.CancelledError:
+        await process.close()
+        raise
 
 
 def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:

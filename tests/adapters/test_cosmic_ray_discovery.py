@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered,
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.python_engine import PythonSource
 from msp_bridge.source import SourceText
+from msp_bridge.testing import Running
 
 ODD = '''# é 🐍 odd code
 import functools, os
@@ -248,6 +250,32 @@ async def test_a_file_that_is_no_text_is_left_out_with_a_warning(
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"m/a.py"}
     assert "m/b.py is not mutated" in caplog.text
+
+
+LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes cosmic-ray many seconds
+
+
+async def test_a_module_that_takes_too_long_is_left_out_by_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.python_engine.program.FILE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr("msp_bridge.python_engine.program.KILOBYTE_TIMEOUT_S", 0.0)
+    root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
+    async with adapter_on(root) as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {"m/good.py"}
+    assert "m/bad.py has no mutants, cosmic-ray can't mutate it: it has not found them within 3 s" in caplog.text
+
+
+async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path: Path) -> None:
+    root = project(tmp_path, {"bad.py": LONG_SUM})
+    async with adapter_on(root) as adapter:
+        before = Running()
+        discovering = asyncio.create_task(discovered(adapter))
+        await asyncio.sleep(1)
+        discovering.cancel()
+        await asyncio.wait([discovering])
+        assert discovering.cancelled()
+        assert await before.settled(0) == []
 
 
 async def test_an_interpreter_without_cosmic_ray_gets_the_command_that_installs_it(tmp_path: Path) -> None:
