@@ -113,7 +113,7 @@ class Discovery:
     async def _has(self, mutant: Mutant, edit: PythonEdit) -> bool:
         """Whether the file has `mutant` still when `edit` has been made; also when mutmut can't read it then."""
         question = {"do": "mutants", "path": mutant.path, "text": edit.normal}
-        answer = await self._ask(question, FILE_TIMEOUT_S)
+        answer = await self._ask(question, edit.normal)
         start = mutant.handle.start
         if edit.end > edit.start:
             start += edit.normal_replacement.index("\n") + 1
