@@ -60,7 +60,7 @@ MAY = {  # what each room may import of ours, besides itself
     },
     "toolkit": {"concurrency", "errors", "ignored", "processes"},
     "dialects": {"model", "jsonrpc", "workspace.selection"},
-    "workspace": {"adapter", "concurrency", "edits", "errors", "ignored", "model", "reading"},
+    "workspace": {"adapter", "concurrency", "edits", "errors", "ignored", "model", "processes", "reading"},
     "reports": {"model", "source", "version"},
     "testing": {"adapter", "ignored", "model", "processes", "python_engine.target", "source"},
     "session": {"concurrency", "dialects", "errors", "jsonrpc", "workspace"},

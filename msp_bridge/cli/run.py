@@ -16,10 +16,8 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.cli import Exit, show, show_failing_tests
-from msp_bridge.cli.changes import Changes
 from msp_bridge.cli.options import FailingTests, Options, bridge_options
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
-from msp_bridge.cli.targets import Selected, select
 from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
@@ -27,7 +25,9 @@ from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
 from msp_bridge.reports.terminal import TerminalReport, is_terminal, mutant_table
+from msp_bridge.workspace.changes import Changes
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace
 
 PENDING = "not tested: the run ended before"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import SCRIPT, bridge, script
 
-from msp_bridge.cli.changes import EVERY_LINE, Changes, changed_lines
 from msp_bridge.model import Location, Mutant, Position
+from msp_bridge.workspace.changes import EVERY_LINE, Changes, changed_lines
 
 TEXT = "a = 1\nb = 1\nc = 1\nd = 1\ne = 1\n"
 IDENTITY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"} | {
@@ -174,8 +174,7 @@ def test_an_unknown_revision_is_one_sentence(project: Path, revision: str) -> No
     done = bridge(project, "run", f"--since={revision}")
     assert done.returncode == 2
     assert done.stderr == (
-        f"msp-bridge: --since: git has no revision {revision!r} in {project}: "
-        "if it is a remote branch, fetch it first\n"
+        f"msp-bridge: git has no revision {revision!r} in {project}: if it is a remote branch, fetch it first\n"
     )
     assert not (project / "x").exists()
 
@@ -195,7 +194,9 @@ def test_no_repository_is_one_sentence(tmp_path: Path, monkeypatch: pytest.Monke
     script(root)
     done = bridge(root, "run", "--since", "main")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"msp-bridge: --since needs a git repository around {root}: not a git repository")
+    assert done.stderr.startswith(
+        f"msp-bridge: changes since a revision need a git repository around {root}: not a git repository"
+    )
     assert done.stderr.count("\n") == 1
 
 

@@ -43,7 +43,7 @@ class Changes:
             lines = changed_lines(await _git(root, *DIFF, base, "--", "."))
             untracked = await _git(root, "ls-files", "--others", "--exclude-standard", "-z")
         except GitFailed as error:
-            raise ConfigurationError(f"--since: git failed: {error}") from None
+            raise ConfigurationError(f"git failed: {error}") from None
         for name in filter(None, untracked.split(b"\0")):
             lines[os.fsdecode(name)] = [EVERY_LINE]
         return cls(lines)
@@ -89,18 +89,18 @@ async def _merge_base(root: Path, revision: str) -> str:
     try:
         await _git(root, "rev-parse", "--show-toplevel")
     except GitFailed as error:
-        raise ConfigurationError(f"--since needs a git repository around {root}: {error}") from None
+        raise ConfigurationError(f"changes since a revision need a git repository around {root}: {error}") from None
     try:
         commit = await _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except GitFailed:
         raise ConfigurationError(
-            f"--since: git has no revision {revision!r} in {root}", "if it is a remote branch, fetch it first"
+            f"git has no revision {revision!r} in {root}", "if it is a remote branch, fetch it first"
         ) from None
     try:
         base = await _git(root, "merge-base", os.fsdecode(commit.split()[-1]), "HEAD")
     except GitFailed:
         raise ConfigurationError(
-            f"--since: {revision} and HEAD have no common ancestor here",
+            f"{revision} and HEAD have no common ancestor here",
             "if the clone is shallow, as in CI, fetch the whole history first: git fetch --unshallow",
         ) from None
     return os.fsdecode(base.strip())

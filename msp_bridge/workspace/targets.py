@@ -1,6 +1,6 @@
-"""What the PATHS of a command line select.
+"""What paths select that a user or an agent writes: files, directories, lines (`cart.py:12`, `:10-20`), `:12:5`.
 
-PATHS are relative to the current directory, or, where nothing is there, to the project's root:
+They are relative to the current directory, or, where nothing is there, to the project's root:
 so whatever is printed is accepted back.
 """
 
@@ -13,9 +13,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 from attrs import frozen
 
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
 from msp_bridge.workspace.selection import Selection, Target, relative_path
 
@@ -24,7 +24,7 @@ LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\
 
 @frozen
 class Selected:
-    """What PATHS select: `selection` is what to discover, and `takes` what to keep of that."""
+    """What the paths select: `selection` is what to discover, and `takes` what to keep of that."""
 
     selection: Selection
     _rest: Selection  # what is selected otherwise than by LINE:COL
@@ -38,7 +38,7 @@ class Selected:
 
 
 def select(root: Path, paths: Sequence[str]) -> Selected:
-    """What `paths` select; everything when there are none. A typing error is an error here, as a client's is not."""
+    """What `paths` select; everything when there are none. Raises ConfigurationError for a typing error."""
     targets, files, starts = [], [], set()
     for path in paths:
         target, start = _target(root, path)
@@ -54,21 +54,21 @@ def select(root: Path, paths: Sequence[str]) -> Selected:
 def _target(root: Path, path: str) -> tuple[Target, Position | None]:
     """The target, and the position of LINE:COL."""
     if not path.strip():
-        raise click.BadParameter("a path is empty", param_hint="PATHS")
+        raise ConfigurationError("a path is empty")
     found = _existing(root, path)
     lines = None if found else LINES.match(path)
     name = lines["path"] if lines else path
     absolute = found or _existing(root, name)
     if absolute is None:
-        raise click.BadParameter(f"there is no file or directory {name}{_nearest(name)}", param_hint="PATHS")
+        raise ConfigurationError(f"there is no file or directory {name}{_nearest(name)}")
     if relative_path(root, absolute) is None:
-        raise click.BadParameter(f"{name} lies outside the project {root}; see --root", param_hint="PATHS")
+        raise ConfigurationError(f"{name} lies outside the project {root}; see --root")
     if not lines:
         return Target(absolute), None
     first, column = int(lines["first"]), int(lines["column"] or 1)
     last = int(lines["last"] or first)
     if not 1 <= first <= last or column < 1:
-        raise click.BadParameter(f"{path}: lines count from 1, the first before the last", param_hint="PATHS")
+        raise ConfigurationError(f"{path}: lines count from 1, the first before the last")
     if lines["column"]:
         return Target(absolute), Position(first, column)
     return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
