@@ -31,7 +31,7 @@ SYMBOLS = {
     "LShift": "<<", "BitOr": "|", "BitAnd": "&", "BitXor": "^", "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=",
     "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "is not", "UAdd": "+", "USub": "-", "Invert": "~", "Not": "not",
 }  # fmt: skip
-SHOWN = 60  # characters of the changed text in a description
+SHOWN = 40  # characters of the changed text in a name
 
 
 @frozen
@@ -156,16 +156,21 @@ class Discovery:
         return process
 
 
-def mutator_name(operator: str, arguments: Mapping[str, Any]) -> str:
-    """`core/ReplaceBinaryOperator_Add_Sub` is `BinaryOperator: + -> -`; other packages' operators keep their names."""
+def mutator_name(operator: str, arguments: Mapping[str, Any], change: str) -> str:
+    """`core/ReplaceBinaryOperator_Add_Sub` is `BinaryOperator: + -> -`; other packages' operators keep their names.
+
+    What the name doesn't say, `change` does: several mutants of one operator may lie at one place.
+    """
     provider, _, name = operator.partition("/")
     if provider != "core":
-        name = operator
+        name = f"{operator}: {change}"
     elif found := REPLACED.fullmatch(name):
         old, new = SYMBOLS.get(found[3], found[3]), SYMBOLS.get(found[4], found[4])
         name = f"{found[1]}Operator: {old} -> {'(nothing)' if found[2] else new}"
     elif found := re.fullmatch(r"Replace(\w+)With(\w+)", name):
         name = f"{found[1]} -> {found[2]}"
+    else:
+        name = f"{name}: {change}"
     return f"{name} ({', '.join(f'{key}={value}' for key, value in arguments.items())})" if arguments else name
 
 
@@ -181,18 +186,15 @@ def _mutant(row: Mapping[str, Any], source: PythonSource) -> Mutant:
         row["error"],
         row["skipped"],
     )
+    change = f"{_shown(item.original)} -> {_shown(item.replacement)}"
     return Mutant(
         path=source.path,
-        mutator=mutator_name(item.operator, item.arguments),
+        mutator=mutator_name(item.operator, item.arguments, change),
         location=item.location,
         replacement=item.replacement,
-        description=_description(item.original, item.replacement, row["definition"]),
+        description=f"{change} in {row['definition']}" if row["definition"] else change,
         handle=item,
     )
-
-
-def _description(old: str, new: str, definition: str | None) -> str:
-    return f"{_shown(old)} -> {_shown(new)}" + (f" in {definition}" if definition else "")
 
 
 def _shown(text: str) -> str:

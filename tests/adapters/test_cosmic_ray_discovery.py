@@ -140,7 +140,7 @@ async def test_an_operator_that_fails_on_a_module_spoils_nothing_else(
     root = project(tmp_path, {"a.py": b"try:\n    x = 1 + 1\nexcept ():\n    pass\n"})
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-    assert {mutant.mutator for mutant in mutants} >= {"NumberReplacer", "BinaryOperator: + -> -"}
+    assert {mutant.mutator for mutant in mutants} >= {"NumberReplacer: 1 -> 2", "BinaryOperator: + -> -"}
     assert "core/ExceptionReplacer fails here" in caplog.text
 
 
@@ -151,7 +151,8 @@ async def test_mutants_that_are_no_python_are_compile_errors_and_filtered_ones_a
     )
     (root / "m/b.py").write_bytes(b"def f(x):\n    return x < 1\n\nx: dict[str, int] = {**f(1)}\nprint(*x, -1)\n")
     async with adapter_on(root) as adapter:
-        mutants = [m for m in await discovered(adapter) if m.mutator == "NumberReplacer" or m.location.start.line == 3]
+        found = await discovered(adapter)
+        mutants = [m for m in found if m.mutator.startswith("NumberReplacer") or m.location.start.line == 3]
         results = await results_of(adapter, mutants)
     assert len(results) == len(mutants) > 10
     assert {result.status for result in results} == {Status.IGNORED}
@@ -209,7 +210,12 @@ async def test_readable_names_and_descriptions(tmp_path: Path) -> None:
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
     names = {mutant.mutator for mutant in mutants}
-    assert names >= {"ComparisonOperator: is -> is not", "UnaryOperator: - -> (nothing)", "Or -> And", "AddNot"}
+    assert names >= {
+        "ComparisonOperator: is -> is not",
+        "UnaryOperator: - -> (nothing)",
+        "Or -> And",
+        "AddNot: a -> not a",
+    }
     assert next(m for m in mutants if m.mutator == "Or -> And").description == "or -> and in f"
 
 
@@ -225,7 +231,7 @@ async def test_what_leaves_nothing_is_shown_by_the_smallest_code_around_it_that_
     removed = {
         (mutant.location.start.line, mutant.location.end.line): mutant.replacement.strip()
         for mutant in mutants
-        if mutant.mutator == "RemoveDecorator"
+        if mutant.mutator.startswith("RemoveDecorator")
     }
     assert removed == {
         (2, 7): "def one(a):\n    return not a",

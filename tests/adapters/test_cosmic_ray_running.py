@@ -140,7 +140,7 @@ async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(
     (root / "tests/test_red.py").write_text("def test_red():\n    assert 1 == 2, 'it is red'\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        one = [mutant for mutant in mutants if mutant.mutator == "AddNot"][:1]
+        one = [mutant for mutant in mutants if mutant.mutator.startswith("AddNot")][:1]
         with pytest.raises(BaselineError) as caught:
             await results_of(adapter, one)
         (root / "tests/test_red.py").unlink()
@@ -159,7 +159,7 @@ async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(
         "from calc.core import clamp\ndef test_red():\n    assert clamp(1, 0, 2) == 7, 'it is red'\n"
     )
     async with adapter_on(root) as adapter:
-        one = [mutant for mutant in await discovered(adapter) if mutant.mutator == "AddNot"][:1]
+        one = [mutant for mutant in await discovered(adapter) if mutant.mutator.startswith("AddNot")][:1]
         with caplog.at_level(logging.WARNING):
             (result,) = await results_of(adapter, one)
         assert result.status is KILLED

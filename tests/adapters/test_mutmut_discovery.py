@@ -158,19 +158,84 @@ async def test_columns_count_utf16_units(tmp_path):
     source = 'def f(s):\n    return "\N{GRINNING FACE}" + s\n'
     async with Trial.of({"pyproject.toml": TABLE, "pkg/m.py": source.encode()}, tmp_path) as trial:
         swap = next(mutant for mutant in await trial.discover() if mutant.mutator == "operator: + to -")
-        assert (swap.location.start, swap.location.end) == (Position(2, 12), Position(2, 20))
+        assert (swap.location.start, swap.location.end) == (Position(2, 17), Position(2, 18))
 
 
 async def test_mutators_have_names_that_a_person_understands(tmp_path):
     async with Trial.of(ODD, tmp_path) as trial:
         names = {mutant.mutator for mutant in await trial.discover("pkg/plain.py")}
     assert names >= {
-        "operator: + to -", "operator: and to or", "operator removal: not", "number", "string", "lambda",
-        "name: True to False", "keyword: break to return", "keyword: not in to in", "argument removal",
-        "argument to None", "dict argument name", "augmented assignment: += to =", "case removal",
-        "condition always False", "string method: split to rsplit",
+        "operator: + to -", "operator: and to or", "operator removal: not", "number: 1 to 2", 'string: "x" to "XXxXX"',
+        "lambda body: -i to None", "name: True to False", "keyword: break to return", "keyword: not in to in",
+        "argument removal: key=lambda i: -i", "argument: key=lambda i: -i to None", "dict argument name: by to byXX",
+        "augmented assignment: += to =", "case removal: [a, *_] if a > 2", "condition always False",
+        "string method: split to rsplit",
     }  # fmt: skip
     assert not any("operator_" in name for name in names)
+
+
+SPREAD_OUT = """\
+def call(a, b):
+    return a.update(
+        a,  # the first
+        *b,
+        key=max(a, b)
+        + 1,
+    ) or dict(a=a, b=b)
+
+def assign(a):
+    first: int = (
+        a + a + a
+    )
+    first  +=  2
+    second = third = not first
+    return lambda: (second,
+                    third)
+
+def select(a):
+    match a:
+        case 1: return 2
+        # another
+        case [2, *_] if a:
+            return (a if a else 3)
+        case _:
+            return None
+"""
+
+
+async def test_a_location_is_what_differs_and_the_name_says_it(tmp_path):
+    async with Trial.of({"pyproject.toml": TABLE, "pkg/m.py": SPREAD_OUT.encode()}, tmp_path) as trial:
+        mutants = await trial.discover()
+        source = SourceText.read(trial.root / "pkg/m.py")
+        rows = {(mutant.mutator, source.at(mutant.location), mutant.replacement) for mutant in mutants}
+        for mutant in mutants:
+            ast.parse(source.apply(mutant))
+    assert rows >= {
+        ("argument: a to None", "a", "None"),
+        ("argument removal: a", "a,  # the first\n        *b", "*b"),
+        ("argument removal: *b", "*b,\n        key=max(a, b)\n        + 1", "key=max(a, b)\n        + 1"),
+        ("argument: key=max(a, b) + 1 to None", "key=max(a, b)\n        + 1", "key=None"),
+        ("argument removal: key=max(a, b) + 1", "key=max(a, b)\n        + 1,\n    )", ")"),
+        ("operator: or to and", "or", "and"),
+        ("dict argument name: b to bXX", "b", "bXX"),
+        ("assignment: ( a + a + a ) to None", "(\n        a + a + a\n    )", "None"),
+        ("augmented assignment: += to =", " += ", "="),
+        ("operator: += to -=", " += ", "-="),
+        ("lambda body: (second, third) to None", "(second,\n                    third)", "None"),
+        (
+            "case removal: 1",
+            "case 1: return 2\n        # another\n        case [2, *_]",
+            "# another\n        case [2, *_]",
+        ),
+    }
+    assert {name for name, _, _ in rows} >= {"case removal: [2, *_] if a", "case removal: _"}
+
+
+async def test_no_two_mutants_of_a_file_share_name_and_start(tmp_path):
+    async with Trial.of({**ODD, "pkg/spread_out.py": SPREAD_OUT.encode()}, tmp_path) as trial:
+        mutants = await trial.discover()
+    rows = [(mutant.path, mutant.mutator, mutant.location.start) for mutant in mutants]
+    assert len(set(rows)) == len(rows) > 300
 
 
 LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes mutmut many seconds

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge_python_engine.channel import READY, Channel, Message
+from msp_bridge_python_engine.narrowing import Edit, narrowed
 
 # Which nodes an operator of cosmic-ray's own can touch, by the module that it is defined in. Any other: all nodes.
 NODE_TYPES = {
@@ -32,7 +33,6 @@ NODE_TYPES = {
 }
 PRAGMA = re.compile(r".*#.*pragma:.*no mutate.*")  # cosmic_ray.tools.filters.pragma_no_mutate
 OLDEST_PYTEST = 7  # that the engine works with
-Edit = tuple[int, int, str]  # source[start:end] becomes the text
 
 
 class Module:
@@ -111,21 +111,6 @@ class Module:
             else:
                 yield part, None, (part.value, part.prefix)
 
-    def narrow(self, edit: Edit, start: int, end: int) -> Edit:
-        """The same edit for source[start:end], which the operator reports, or for more where it changes more."""
-        first, last, text = edit
-        before, after = self.source[first:start], self.source[end:last]
-        inside = first <= start and end <= last and len(text) >= len(before) + len(after)
-        if inside and text.startswith(before) and text.endswith(after):
-            return start, end, text[len(before) : len(text) - len(after)]
-        old = self.source[first:last]
-        same = common(old, text)
-        tail = common(old[same:][::-1], text[same:][::-1])
-        changed, unchanged = first + same, last - tail
-        wide_start, wide_end = min(start, changed), max(end, unchanged)
-        middle = text[same : len(text) - tail]
-        return wide_start, wide_end, self.source[wide_start:changed] + middle + self.source[unchanged:wide_end]
-
     def visible(self, edit: Edit, node: Any) -> Edit:
         """The same edit; one that leaves nothing, of the smallest node around it that has some text left.
 
@@ -160,12 +145,6 @@ class Module:
         if (first, last) not in self._valid:
             self._valid[first, last] = compile_error(self.source[first:last], path) is None
         return self._valid[first, last]
-
-
-def common(one: str, other: str) -> int:
-    """How many characters at the beginning are the same."""
-    shorter = min(len(one), len(other))
-    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def compile_error(source: str, path: str) -> str | None:
@@ -208,7 +187,7 @@ def mutants(module: Module, path: str, used: list[Any], complaints: list[str]) -
             start, end = module.offset(first), module.offset(last)
             random.seed(json.dumps([name, arguments, occurrence, path]))  # core/Variable* draw: the same each time
             try:
-                edit = module.narrow(module.mutate(operator, node, index), start, end)
+                edit = narrowed(module.source, module.mutate(operator, node, index), start, end)
             except Exception as error:  # cosmic-ray fails on it, too
                 complaints.append(f"{path}:{first[0]}: {name} fails here: {type(error).__name__}: {error}")
                 continue

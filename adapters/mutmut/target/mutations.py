@@ -1,5 +1,8 @@
 """Mutations: mutmut's mutations of one file, in mutmut's order, each with its exact place in the text.
 
+The place is the part that differs, not the node that mutmut replaces, which may be a call of many lines. It is found in
+two steps: the text of mutmut's node before and after, checked against the file, and then the same change for less text.
+
 A mutation whose text would run into its neighbour (`if(not a):` becomes `ifa:`) makes mutmut 3.8.1 refuse the file with
 InvalidGeneratedSyntaxException: it is left out, and the others are kept.
 """
@@ -14,6 +17,7 @@ from typing import Any, cast
 import libcst as cst
 from libcst._nodes.internal import CodegenState
 from libcst.metadata import MetadataWrapper, PositionProvider, WhitespaceInclusivePositionProvider
+from msp_bridge_python_engine.narrowing import Edit, narrowed
 from mutmut.mutation import file_mutation
 from mutmut.mutation.file_mutation import Mutation, MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
@@ -21,7 +25,7 @@ from mutmut.mutation.pragma_handling import get_ignored_lines
 from mutmut.mutation.trampoline_templates import mangle_function_name
 from mutmut.utils.format_utils import get_mutant_name
 
-from .mutators import mutator_name
+from .mutators import difference
 
 
 @dataclass(frozen=True)
@@ -46,20 +50,16 @@ class Mutations:
         self._module = wrapper.visit(visitor)
         found = visitor.mutations
         places = _Places(self._module, code, found)
-        self._placed = [
-            (
-                mutation,
-                mutator_name(made_by.name(mutation), mutation.original_node, mutation.mutated_node),
-                places.of(mutation),
-            )
+        placed = [
+            (mutation, *places.of(mutation, made_by.name(mutation)))
             for mutation in found
             if mutation.contained_by_top_level_function is not None
         ]
-        self._placed = [item for item in self._placed if not _glued(code, *item[2])]
+        self._placed = [(mutation, name, place) for mutation, name, place in placed if not _glued(code, *place)]
 
     def changes(self) -> Iterator[Change]:
         """Those that can become active: of functions of the same name, Python knows only the last."""
-        grouped: dict[int, list[tuple[str, tuple[int, int, str]]]] = {}
+        grouped: dict[int, list[tuple[str, Edit]]] = {}
         for mutation, mutator, place in self._placed:
             grouped.setdefault(id(mutation.contained_by_top_level_function), []).append((mutator, place))
         for name, function in self._live().items():
@@ -120,19 +120,23 @@ class _Places:
         self._indents = _Indents(module.default_indent, nodes)
         module.visit(self._indents)
 
-    def of(self, mutation: Mutation) -> tuple[int, int, str]:
-        """Start, end, replacement: of the node that mutmut replaces or, without a position, of its function."""
-        place = self._place(mutation.original_node, mutation.mutated_node)
-        if place is None:
+    def of(self, mutation: Mutation, operator: str) -> tuple[str, Edit]:
+        """The name of the mutator, and the edit: of what differs or, where that has no position, of the function."""
+        original, mutated = mutation.original_node, mutation.mutated_node
+        found = difference(operator, original, mutated)
+        edit = self._edit(original, mutated)
+        if edit is not None and found.first in self._inner and found.last in self._inner:
+            start, end = self._span(self._inner[found.first])[0], self._span(self._inner[found.last])[1]
+            edit = self._trimmed(narrowed(self._code, edit, start, end))
+        if edit is None:
             function = mutation.contained_by_top_level_function
             assert function is not None
-            mutated = file_mutation.deep_replace(function, mutation.original_node, mutation.mutated_node)
-            place = self._place(function, cast(cst.CSTNode, mutated))
-        if place is None:
+            edit = self._edit(function, cast(cst.CSTNode, file_mutation.deep_replace(function, original, mutated)))
+        if edit is None:
             raise ValueError(f"the text of a mutant in {self._code[:60]!r}… can't be found in the file")
-        return place
+        return found.mutator, edit
 
-    def _place(self, node: cst.CSTNode, mutated: cst.CSTNode) -> tuple[int, int, str] | None:
+    def _edit(self, node: cst.CSTNode, mutated: cst.CSTNode) -> Edit | None:
         if node not in self._outer:
             return None
         start, end = self._span(self._outer[node])
@@ -142,6 +146,11 @@ class _Places:
         if node in self._inner:
             inner_start, inner_end = self._span(self._inner[node])
             start, end, after = _shrink(self._code, (start, end, after), inner_start - start, end - inner_end)
+        return self._trimmed((start, end, after))
+
+    def _trimmed(self, edit: Edit) -> Edit:
+        """Without the blanks that both texts begin or end with."""
+        start, end, after = edit
         while end - start and after and self._code[start] == after[0] and after[0] in " \t":
             start, after = start + 1, after[1:]
         while end - start and after and self._code[end - 1] == after[-1] and after[-1] in " \t":
@@ -185,7 +194,7 @@ class _Indents(cst.CSTVisitor):
             self._stack.pop()
 
 
-def _shrink(code: str, place: tuple[int, int, str], head: int, tail: int) -> tuple[int, int, str]:
+def _shrink(code: str, place: Edit, head: int, tail: int) -> Edit:
     """Without the white space and comments around the node that both texts share."""
     start, end, after = place
     if head > 0 and after.startswith(code[start : start + head]):

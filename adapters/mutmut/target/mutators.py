@@ -1,58 +1,130 @@
-"""What a mutant is called: mutmut's operator functions in words, with what they changed."""
+"""What a mutant is called, and where: mutmut's operator functions in words, with the part of the code that differs.
+
+A person must tell the mutants of a line apart by name and place: an editor's list shows nothing else. mutmut itself
+replaces whole calls, assignments and match statements.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 import libcst as cst
 
-PLAIN = {
-    "operator_number": "number",
-    "operator_string": "string",
-    "operator_lambda": "lambda",
-    "operator_dict_arguments": "dict argument name",
-    "operator_match": "case removal",
-}
-DETAILED = {
-    "operator_keywords": "keyword",
-    "operator_name": "name",
-    "operator_swap_op": "operator",
-    "operator_symmetric_string_methods_swap": "string method",
-    "operator_unsymmetrical_string_methods_swap": "string method",
-}
+SHOWN = 40  # characters of code in a name
 
 
-def mutator_name(operator: str, original: cst.CSTNode, mutated: cst.CSTNode) -> str:
+@dataclass(frozen=True)
+class Difference:
+    """What a mutator does: its name, and the part of the original that differs, from one node to another."""
+
+    mutator: str
+    first: cst.CSTNode
+    last: cst.CSTNode
+
+
+def difference(operator: str, original: cst.CSTNode, mutated: cst.CSTNode) -> Difference:
     """For instance "operator: + to -". An operator that we don't know yet gets the words of its function's name."""
-    if operator in PLAIN:
-        return PLAIN[operator]
-    if operator in DETAILED:
-        return f"{DETAILED[operator]}: {_essence(original)} to {_essence(mutated)}"
-    if operator == "operator_remove_unary_ops" and isinstance(original, cst.UnaryOperation):
-        return f"operator removal: {_code(original.operator)}"
-    if operator == "operator_augmented_assignment" and isinstance(original, cst.AugAssign):
-        return f"augmented assignment: {_code(original.operator)} to ="
-    if (
-        operator == "operator_assignment"
-        and isinstance(mutated, (cst.Assign, cst.AnnAssign))
-        and mutated.value is not None
-    ):
-        return f"assignment to {_code(mutated.value)}"
-    if operator == "operator_arg_removal" and isinstance(original, cst.Call) and isinstance(mutated, cst.Call):
-        return "argument removal" if len(mutated.args) < len(original.args) else "argument to None"
-    if (
-        operator == "operator_if_exp"
-        and isinstance(mutated, cst.IfExp)
-        and isinstance(mutated.test, cst.BooleanOperation)
-    ):
-        return f"condition always {_code(mutated.test.right)}"
-    return operator.removeprefix("operator_").replace("_", " ")
+    found = DIFFERENCES[operator](original, mutated) if operator in DIFFERENCES else None
+    return found or Difference(operator.removeprefix("operator_").replace("_", " "), original, original)
 
 
-def _essence(node: cst.CSTNode) -> str:
-    """The part of `node` that makes the difference."""
-    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-        return node.func.attr.value
-    return _code(getattr(node, "operator", None) or node)
+Find = Callable[[Any, Any], Difference | None]
+
+
+def _whole(kind: str) -> Find:
+    return lambda original, mutated: _changed(kind, original, mutated)
+
+
+def _attribute(kind: str, *names: str) -> Find:
+    """For an operator that changes an attribute (of an attribute) of its node."""
+
+    def find(original: Any, mutated: Any) -> Difference | None:
+        for name in names:
+            original, mutated = getattr(original, name, None), getattr(mutated, name, None)
+        return None if original is None or mutated is None else _changed(kind, original, mutated)
+
+    return find
+
+
+def _dict_argument(original: cst.Call, mutated: cst.Call) -> Difference | None:
+    for old, new in zip(original.args, mutated.args, strict=True):
+        if old is not new and old.keyword is not None and new.keyword is not None:
+            return _changed("dict argument name", old.keyword, new.keyword)
+    return None
+
+
+def _argument(original: cst.Call, mutated: cst.Call) -> Difference | None:
+    if len(mutated.args) < len(original.args):
+        at, last = _removed(original.args, mutated.args), original.args[-1]
+        argument = original.args[at]
+        # with what follows it, so that some text stays
+        return Difference(
+            f"argument removal: {_code(argument)}", argument, original if argument is last else original.args[at + 1]
+        )
+    for old, new in zip(original.args, mutated.args, strict=True):
+        if old is not new:
+            return Difference(f"argument: {_code(old)} to {_code(new.value)}", old, old)
+    return None
+
+
+def _case(original: cst.Match, mutated: cst.Match) -> Difference | None:
+    at = _removed(original.cases, mutated.cases)
+    case = original.cases[at]
+    name = f"case removal: {_code(case.pattern)}"
+    if case.guard is not None:
+        name += f" if {_code(case.guard)}"
+    if at + 1 < len(original.cases):
+        return Difference(name, case, original.cases[at + 1].pattern)
+    return Difference(name, original.cases[at - 1], case)
+
+
+def _unary(original: cst.UnaryOperation, _: cst.CSTNode) -> Difference | None:
+    return Difference(f"operator removal: {_code(original.operator)}", original, original)
+
+
+def _augmented(original: cst.AugAssign, _: cst.CSTNode) -> Difference | None:
+    operator = original.operator
+    return Difference(f"augmented assignment: {_code(operator)} to =", operator, operator)
+
+
+def _condition(original: cst.IfExp, mutated: cst.IfExp) -> Difference | None:
+    if not isinstance(mutated.test, cst.BooleanOperation):
+        return None
+    return Difference(f"condition always {_code(mutated.test.right)}", original.test, original.test)
+
+
+def _changed(kind: str, old: cst.CSTNode, new: cst.CSTNode) -> Difference:
+    return Difference(f"{kind}: {_code(old)} to {_code(new)}", old, old)
+
+
+def _removed(old: Any, new: Any) -> int:
+    """The index of the element that `new` lacks."""
+    return next((at for at, element in enumerate(new) if element is not old[at]), len(new))
 
 
 def _code(node: cst.CSTNode) -> str:
-    return " ".join(cst.Module([]).code_for_node(node).split())
+    if isinstance(node, cst.Arg):
+        node = node.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
+    text = " ".join(cst.Module([]).code_for_node(node).split())
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+DIFFERENCES: dict[str, Find] = {
+    "operator_number": _whole("number"),
+    "operator_string": _whole("string"),
+    "operator_name": _whole("name"),
+    "operator_keywords": _whole("keyword"),
+    "operator_lambda": _attribute("lambda body", "body"),
+    "operator_assignment": _attribute("assignment", "value"),
+    "operator_swap_op": _attribute("operator", "operator"),
+    "operator_symmetric_string_methods_swap": _attribute("string method", "func", "attr"),
+    "operator_unsymmetrical_string_methods_swap": _attribute("string method", "func", "attr"),
+    "operator_dict_arguments": _dict_argument,
+    "operator_arg_removal": _argument,
+    "operator_match": _case,
+    "operator_remove_unary_ops": _unary,
+    "operator_augmented_assignment": _augmented,
+    "operator_if_exp": _condition,
+}

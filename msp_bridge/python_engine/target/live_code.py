@@ -166,7 +166,7 @@ class SourceFile:
             if isinstance(node, ast.stmt) and first_line(node) <= first and last <= (node.end_lineno or node.lineno):
                 best = node if best is None or first_line(node) >= first_line(best) else best
         if best is None or isinstance(best, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return range(first, last + 1)
+            return range(min(first, best.lineno) if best else first, last + 1)  # of its head
         body = getattr(best, "body", None) or getattr(best, "cases", None)
         if body:
             head = body[0].lineno if isinstance(body[0], ast.stmt) else body[0].pattern.lineno
