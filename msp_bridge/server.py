@@ -1,4 +1,4 @@
-"""Serving one client: connects it with its Session, and ends in order when the client leaves or a signal comes."""
+"""Serving one client: connects it with its dialect, and ends in order when the client leaves or a signal comes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, NoReturn
 
 from msp_bridge.concurrency import wait_shielded
+from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import ByteStream, MessageStream, StdioStream
@@ -21,35 +22,38 @@ from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 log = logging.getLogger(__name__)
 
 
-async def serve_client(stream: ByteStream, workspaces: OpenWorkspaces, trace: PeerTrace | None = None) -> None:
-    """Serve one client until it leaves; returns when everything that it had running has ended."""
+async def serve_client(
+    stream: ByteStream, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: PeerTrace | None = None
+) -> int:
+    """Serve one client until it leaves, and return its exit code, when everything that it had running has ended."""
     messages = MessageStream(stream)
     messages.trace = trace
-    await answer(messages, workspaces)
+    return await answer(messages, workspaces, dialect)
 
 
-async def serve_stdio(workspaces: OpenWorkspaces, trace: Trace | None = None) -> None:
-    """Serve the client at the other end of our stdin and stdout, until stdin ends or a signal comes."""
+async def serve_stdio(workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None = None) -> int:
+    """Serve the client at the other end of our stdin and stdout, until stdin ends or a signal comes.
+
+    Returns the exit code that the client's leaving asks for; a signal is no fault, and asks for 0.
+    """
     try:
         stream = StdioStream.claim()
     except OSError as error:
         raise BridgeError(f"can't serve stdio: stdin or stdout is closed ({error})", "or use `serve socket`") from None
-    log.info("serving MSP on stdio")
+    log.info("serving %s on stdio", dialect.title)
     peer = None if trace is None else trace.peer(1)
     async with until_signal() as stopping, contextlib.aclosing(workspaces):
-        client = asyncio.create_task(serve_client(stream, workspaces, peer), name="client")
+        client = asyncio.create_task(serve_client(stream, workspaces, dialect, peer), name="client")
         await asyncio.wait([client, stopping], return_when=asyncio.FIRST_COMPLETED)
         await _cancelled(client)
+        return 0 if client.cancelled() else client.result()
 
 
-async def answer(messages: MessageStream, workspaces: OpenWorkspaces) -> None:
-    """Answer one client's `messages` until it leaves; returns when everything that it had running has ended."""
-
-    async def notify(method: str, params: Any) -> None:
-        await connection.notify(method, params)
-
-    connection = Connection(messages, Session(workspaces, notify).methods)
-    await connection.serve()
+async def answer(messages: MessageStream, workspaces: OpenWorkspaces, dialect: type[Dialect]) -> int:
+    """Answer one client's `messages` until it leaves. Returns its exit code, when all that it had running has ended."""
+    client = dialect(Session(workspaces), Connection(messages))
+    await client.serve()
+    return client.exit_code
 
 
 @contextlib.asynccontextmanager

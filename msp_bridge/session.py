@@ -1,87 +1,77 @@
-"""Session: one client, its configuration, and its running requests."""
+"""Session: what one client asks of the server's workspaces, in the model's words; its dialect has the protocol's."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import evolve, frozen
 
 from msp_bridge.concurrency import batches
-from msp_bridge.dialects.msp import Msp
-from msp_bridge.errors import BridgeError, PartlyFailed
-from msp_bridge.jsonrpc.connection import Method
-from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.errors import PartlyFailed
+from msp_bridge.model import Mutant, Result
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
-from msp_bridge.workspace.workspace import Workspace
+from msp_bridge.workspace.selection import Selection
 
 log = logging.getLogger(__name__)
 
 MAX_BATCH = 250  # results in one notification: 2 ms of work, so that a flood of results delays nobody
 
-Notify = Callable[[str, Any], Awaitable[None]]
 
-
+@frozen
 class Session:
-    """Answers the MSP methods of one client (MSP 0.4, "Methods").
+    """What a dialect asks for its client, with one configuration: a request that runs keeps the session it began with.
 
-    A client that never calls `configure` gets the default configuration. Progress has no request id in MSP: every
-    running request of the client sees it. The final answer of `mutationTest` is empty: results go out before. A
-    `configure` can't be cancelled, as what comes behind it counts on it.
+    Back-pressure: nothing is asked of the tool while a batch is being dealt with and the next one is full.
+    Cancelling: close the stream; when that returns, its processes have ended.
+    Errors: BridgeError for what the user can fix. The failure of a project that the request did not name is logged, and
+    takes nothing from the results of the others.
     """
 
-    def __init__(self, workspaces: OpenWorkspaces, notify: Notify) -> None:
-        self._workspaces, self._notify = workspaces, notify
-        self._dialect = Msp()
-        self._configuration: str | None = None  # the file that the client named; read before a request awaits anything
+    _workspaces: OpenWorkspaces
+    _configuration: str | None = None  # the file that the client named; without one, the default configuration
 
     @property
-    def methods(self) -> Mapping[str, Method]:
-        """The methods for a Connection. `configure` is sequential: requests behind it count on it."""
-        return {
-            "configure": Method(self._configure, sequential=True),
-            "discover": Method(self._discover),
-            "mutationTest": Method(self._mutation_test),
-        }
+    def root(self) -> Path:
+        """What paths are relative to."""
+        return self._workspaces.root
 
-    async def _configure(self, params: Any) -> Any:
-        configuration = self._dialect.configure_params(params).config_file_path
-        with _raise_for_client():
-            await self._workspaces.check(configuration)
-        self._configuration = configuration
-        return self._dialect.configured()
+    async def configured(self, configuration: str | None) -> Session:
+        """The session with the configuration file `configuration`, None for the default one.
 
-    async def _discover(self, params: Any) -> Any:
-        configuration = self._configuration
-        selection = self._dialect.discover_selection(params)
-        async with self._workspace(configuration) as workspace:
-            found = []
+        Looks for the tools of the tree anew. Raises BridgeError when the configuration can't be used.
+        """
+        await self._workspaces.check(configuration)
+        return evolve(self, configuration=configuration)
+
+    async def discover(self, selection: Selection) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
+        """The mutants in batches, by path. Files that were named come first, without any: they may have none."""
+        async with self._workspaces.use(self._configuration) as workspace:
+            if named := workspace.named_files(selection):
+                yield dict.fromkeys(named, ())
             with _log_partial_failures():
-                async with contextlib.aclosing(workspace.discover(selection)) as mutants:
-                    async for mutant in mutants:
-                        found.append((mutant.path, self._dialect.discovered(mutant)))  # noqa: PERF401  (kept if it fails)
-            return self._dialect.files(found, workspace.named_files(selection))
+                async with contextlib.aclosing(batches(workspace.discover(selection), MAX_BATCH)) as ready:
+                    async for batch in ready:
+                        yield _by_path(batch)
 
-    async def _mutation_test(self, params: Any) -> Any:
-        configuration = self._configuration
-        # In a thread: 100,000 mutants take a second, and must not delay other clients.
-        selection = await asyncio.to_thread(self._dialect.test_selection, params)
+    async def test(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
+        """One result for each selected mutant, in batches of all that are ready."""
         if selection.empty:
-            return self._dialect.files(())
-        async with self._workspace(configuration) as workspace:
+            return
+        async with self._workspaces.use(self._configuration) as workspace:
             with _log_partial_failures():
                 async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
                     async for batch in ready:
-                        tested = ((result.mutant.path, self._dialect.tested(result)) for result in batch)
-                        await self._notify(self._dialect.progress_method, self._dialect.files(tested))
-        return self._dialect.files(())
+                        yield batch
 
-    @contextlib.asynccontextmanager
-    async def _workspace(self, configuration: str | None) -> AsyncIterator[Workspace]:
-        with _raise_for_client():
-            async with self._workspaces.use(configuration) as workspace:
-                yield workspace
+
+def _by_path(mutants: Sequence[Mutant]) -> Mapping[str, Sequence[Mutant]]:
+    files: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        files.setdefault(mutant.path, []).append(mutant)
+    return files
 
 
 @contextlib.contextmanager
@@ -91,13 +81,3 @@ def _log_partial_failures() -> Iterator[None]:
         yield
     except PartlyFailed as error:
         log.error("%s", error)
-
-
-@contextlib.contextmanager
-def _raise_for_client() -> Iterator[None]:
-    """What the user can fix is answered as it is; the connection answers any other error as a fault of ours."""
-    try:
-        yield
-    except BridgeError as error:
-        log.error("%s", error)
-        raise RpcError(ErrorCode.REQUEST_FAILED, str(error)) from error

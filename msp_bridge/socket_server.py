@@ -12,6 +12,7 @@ from typing import Any
 from msp_bridge.access.addresses import Addresses, address_text
 from msp_bridge.access.gate import ClientRejected, ConnectionGate
 from msp_bridge.concurrency import cancel_all
+from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.server import answer, until_signal
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -22,7 +23,11 @@ RETRY_S = 1.0  # until the next client is accepted when the system can't give us
 
 
 async def serve_socket(
-    workspaces: OpenWorkspaces, addresses: Addresses, gate: ConnectionGate, trace: Trace | None = None
+    workspaces: OpenWorkspaces,
+    dialect: type[Dialect],
+    addresses: Addresses,
+    gate: ConnectionGate,
+    trace: Trace | None = None,
 ) -> None:
     """Serve every client that connects to one of `addresses` and is accepted by `gate`, until a signal comes.
 
@@ -37,7 +42,7 @@ async def serve_socket(
             number = next(numbers)
             peer = None if trace is None else trace.peer(number)
             client = asyncio.create_task(
-                _serve(connection, address_text(address), gate, workspaces, peer), name=f"client {number}"
+                _serve(connection, address_text(address), gate, workspaces, dialect, peer), name=f"client {number}"
             )
             clients.add(client)
             client.add_done_callback(clients.discard)
@@ -47,7 +52,7 @@ async def serve_socket(
         for listening in addresses.listen():
             sockets.callback(listening.close)
             accepting.append(asyncio.create_task(accept(listening), name="accepting"))
-            log.info("serving MSP on %s", address_text(listening.getsockname()))
+            log.info("serving %s on %s", dialect.title, address_text(listening.getsockname()))
         try:
             await asyncio.wait([stopping, *accepting], return_when=asyncio.FIRST_COMPLETED)
         finally:  # first the sockets: nobody new comes while the clients' tools end
@@ -71,7 +76,12 @@ async def _accepted(listening: socket.socket) -> tuple[socket.socket, Any]:
 
 
 async def _serve(
-    connection: socket.socket, address: str, gate: ConnectionGate, workspaces: OpenWorkspaces, trace: PeerTrace | None
+    connection: socket.socket,
+    address: str,
+    gate: ConnectionGate,
+    workspaces: OpenWorkspaces,
+    dialect: type[Dialect],
+    trace: PeerTrace | None,
 ) -> None:
     """One connection, from its first byte to its last. An error in it affects no other."""
     try:
@@ -79,7 +89,7 @@ async def _serve(
             log.info("client connected: %s", address)
             _trace(trace, "connected", address=address)
             try:
-                await answer(messages, workspaces)
+                await answer(messages, workspaces, dialect)
             finally:
                 log.info("client disconnected: %s", address)
                 _trace(trace, "disconnected")

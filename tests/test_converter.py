@@ -10,7 +10,7 @@ import pytest
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case
-from msp_bridge.dialects.msp import Msp
+from msp_bridge.dialects.msp import Wire
 from msp_bridge.dialects.msp_types import OneBased
 from msp_bridge.jsonrpc.messages import RpcError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
@@ -26,8 +26,8 @@ def converter() -> StrictConverter:
 
 
 @pytest.fixture(scope="module")
-def dialect() -> Msp:
-    return Msp()
+def dialect() -> Wire:
+    return Wire()
 
 
 def faults(converter: StrictConverter, value: Any, wanted: type[Any]) -> list[str]:
@@ -169,7 +169,7 @@ def test_positions_are_one_based_whole_numbers(converter: StrictConverter, numbe
     assert "must be a whole number from 1 on" in fault
 
 
-def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data(dialect: Msp) -> None:
+def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data(dialect: Wire) -> None:
     with pytest.raises(RpcError) as caught:
         dialect.configure_params({"configFilePath": 5})
     fault = "params.configFilePath: must be a string, not 5"
@@ -177,35 +177,35 @@ def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data(dialect
 
 
 @pytest.mark.parametrize("params", [None, {}, {"configFilePath": None}])
-def test_params_may_be_left_out(dialect: Msp, params: Any) -> None:
+def test_params_may_be_left_out(dialect: Wire, params: Any) -> None:
     assert dialect.configure_params(params).config_file_path is None
 
 
 @pytest.mark.parametrize("params", [None, {}, {"files": None}, {"files": None, "mutants": None}])
-def test_no_selection_selects_everything(dialect: Msp, params: Any) -> None:
+def test_no_selection_selects_everything(dialect: Wire, params: Any) -> None:
     assert dialect.test_selection(params) == Selection()
 
 
-def test_an_empty_list_selects_nothing(dialect: Msp) -> None:
+def test_an_empty_list_selects_nothing(dialect: Wire) -> None:
     assert dialect.test_selection({"files": []}).empty
     assert dialect.test_selection({"mutants": {}}).empty
     assert dialect.test_selection({"mutants": {"a.py": {"mutants": []}}}).empty
     assert dialect.discover_selection({"files": []}).empty
 
 
-def test_mutants_win_over_files(dialect: Msp) -> None:
+def test_mutants_win_over_files(dialect: Wire) -> None:
     known = {"id": "1", "location": WIRE_LOCATION, "mutatorName": "m", "replacement": "r"}
     selection = dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {"a.py": {"mutants": [known]}}})
     assert selection == Selection(mutants=(KnownMutant("a.py", LOCATION, "m", "r"),))
     assert dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {}}).empty
 
 
-def test_files_and_ranges_become_targets(dialect: Msp) -> None:
+def test_files_and_ranges_become_targets(dialect: Wire) -> None:
     selection = dialect.discover_selection({"files": [{"path": "a.py", "range": WIRE_LOCATION}, {"path": "src/"}]})
     assert selection == Selection(targets=(Target("a.py", LOCATION), Target("src/")))
 
 
-def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Msp) -> None:
+def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Wire) -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "", description="d")
     wire = dialect.discovered(mutant)
     assert wire == {
@@ -219,7 +219,7 @@ def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Msp) -> None:
     assert selection.takes(mutant)
 
 
-def test_a_result_has_all_that_the_tool_reported(dialect: Msp) -> None:
+def test_a_result_has_all_that_the_tool_reported(dialect: Wire) -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "x")
     result = model.Result(mutant, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2)
     assert dialect.tested(result) == {
@@ -237,13 +237,13 @@ def test_a_result_has_all_that_the_tool_reported(dialect: Msp) -> None:
     }
 
 
-def test_mutants_are_grouped_by_file_and_empty_named_files_are_there(dialect: Msp) -> None:
+def test_mutants_are_grouped_by_file_and_empty_named_files_are_there(dialect: Wire) -> None:
     assert dialect.files([("a.py", 1), ("b.py", 2), ("a.py", 3)], ["a.py", "c.py"]) == {
         "files": {"a.py": {"mutants": [1, 3]}, "c.py": {"mutants": []}, "b.py": {"mutants": [2]}}
     }
 
 
-def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: Msp) -> None:
+def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: Wire) -> None:
     assert dialect.configured() == {"version": "0.4.0"}
 
 
@@ -266,5 +266,5 @@ def test_what_is_made_by_hand_is_what_the_converter_makes() -> None:
         "tests_completed": 0,
     }
     wire = StrictConverter().unstructure(msp.MutantResult(status=Status.TIMEOUT, static=False, **known, **rest))
-    assert Msp().tested(result) == wire
-    assert Msp().discovered(mutant) == StrictConverter().unstructure(msp.DiscoveredMutant(**known))
+    assert Wire().tested(result) == wire
+    assert Wire().discovered(mutant) == StrictConverter().unstructure(msp.DiscoveredMutant(**known))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_model import mutants
 
-from msp_bridge.dialects.msp import Msp
+from msp_bridge.dialects.msp import Wire
 from msp_bridge.jsonrpc.json_text import dump, parse
 from msp_bridge.model import Mutant
 from msp_bridge.workspace.selection import Selection
@@ -19,7 +19,7 @@ ROOT = Path("/nowhere")
 
 def over_the_wire(found: list[Mutant]) -> Selection:
     """`mutationTest` with the `mutants` that `discover` answered, as it arrives."""
-    dialect = Msp()
+    dialect = Wire()
     answer = parse(dump(dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in found)))
     return dialect.test_selection({"mutants": answer["files"]})
 
@@ -33,14 +33,14 @@ def test_mutants_that_were_discovered_select_themselves_and_no_others(found: lis
 
 @given(st.lists(mutants, max_size=5))
 def test_the_wire_has_plain_json(found: list[Mutant]) -> None:
-    dialect = Msp()
+    dialect = Wire()
     answer = dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in found)
     assert parse(dump(answer)) == parse(json.dumps(answer).encode())
 
 
 @given(mutants, mutants)
 def test_a_range_that_is_a_mutants_own_location_selects_it(mutant: Mutant, other: Mutant) -> None:
-    dialect = Msp()
+    dialect = Wire()
     location = dialect.discovered(mutant)["location"]
     selection = dialect.discover_selection({"files": [{"path": mutant.path, "range": location}]})
     assert selection.takes(mutant)

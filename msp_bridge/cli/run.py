@@ -139,10 +139,10 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
         failure = error
     mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
     if as_json:
-        from msp_bridge.dialects.msp import Msp
+        from msp_bridge.dialects.msp import Wire
 
-        dialect = Msp()
-        answer = dialect.files((mutant.path, dialect.discovered(mutant)) for mutant in mutants)
+        wire = Wire()
+        answer = wire.files((mutant.path, wire.discovered(mutant)) for mutant in mutants)
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
         console = _console()

@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
+from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, load
 from msp_bridge.errors import CommandLineError
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_stdio
@@ -29,6 +30,13 @@ GC_THRESHOLDS = (20_000, 10, 10)
 
 SOCKET_ONLY = ("port", "address", "allow_remote", "token_file", "tls_cert", "tls_key")
 SERVER_OPTIONS: list[click.Parameter] = [
+    click.Option(
+        ["--dialect"],
+        type=click.Choice(list(DIALECTS)),
+        default=DEFAULT,
+        show_default=True,
+        help="The protocol to speak: msp is the Mutation Server Protocol 0.4.",
+    ),
     click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [socket only]"),
     click.Option(
         ["--token-file"],
@@ -54,7 +62,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
 @bridge_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS]")
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
-    """Serve the Mutation Server Protocol to editors.
+    """Serve editors, by the Mutation Server Protocol or another dialect.
 
     CHANNEL is stdio or socket. The bridge's own options may stand before or after `--`, as the protocol has them:
 
@@ -75,11 +83,15 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
     socket_options = None if channel == "stdio" else _socket_options(values, token)
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
+    dialect = load(values["dialect"])
     gc.freeze()  # what is loaded by now stays
     gc.set_threshold(*GC_THRESHOLDS)
     os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
     workspaces = OpenWorkspaces(options.root, options.configuration, options.named)
-    asyncio.run(serve_stdio(workspaces, trace) if socket_options is None else socket_options.serve(workspaces, trace))
+    if socket_options is not None:
+        asyncio.run(socket_options.serve(workspaces, dialect, trace))
+    elif exit_code := asyncio.run(serve_stdio(workspaces, dialect, trace)):
+        raise SystemExit(exit_code)
 
 
 def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:

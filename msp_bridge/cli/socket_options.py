@@ -15,6 +15,7 @@ from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token, server_tls
 from msp_bridge.access.gate import ConnectionGate
+from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -46,11 +47,11 @@ class SocketOptions:
         certificate, key = _file(values["tls_cert"]), _file(values["tls_key"])
         return cls(addresses, ConnectionGate(token, server_tls(certificate, key) if certificate and key else None))
 
-    async def serve(self, workspaces: OpenWorkspaces, trace: Trace | None) -> None:
+    async def serve(self, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None) -> None:
         """See `serve_socket`."""
         if self.addresses.remote and not self.gate.encrypted:
             log.warning("without --tls-cert and --tls-key, the token and your code cross the network unencrypted")
-        await serve_socket(workspaces, self.addresses, self.gate, trace)
+        await serve_socket(workspaces, dialect, self.addresses, self.gate, trace)
 
 
 def _file(path: str | None) -> Path | None:

@@ -1,23 +1,78 @@
-"""The MSP 0.4 dialect: the wire's params to a Selection, and the model's mutants and results to the wire."""
+"""The MSP 0.4 dialect: its methods, the wire's params to a Selection, and mutants and results to the wire."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter, WrongShape
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.session import Session
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 T = TypeVar("T")
 
+PROGRESS = "reportMutationTestProgress"
 
-class Msp:
+
+class Msp(Dialect):
+    """The MSP methods of one client (MSP 0.4, "Methods").
+
+    Progress has no request id in MSP: every running request of the client sees it. The final answer of `mutationTest`
+    is empty: results go out before. A `configure` can't be cancelled, as what comes behind it counts on it.
+    """
+
+    title: ClassVar[str] = "MSP"
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        super().__init__(session, client)
+        self._wire = Wire()
+
+    @property
+    def service(self) -> Service:
+        """`configure` is sequential: requests behind it count on it."""
+        return Service(
+            {
+                "configure": Method(self._configure, sequential=True),
+                "discover": Method(self._discover),
+                "mutationTest": Method(self._mutation_test),
+            }
+        )
+
+    async def _configure(self, params: Any) -> Any:
+        self._session = await self._session.configured(self._wire.configure_params(params).config_file_path)
+        return self._wire.configured()
+
+    async def _discover(self, params: Any) -> Any:
+        found: list[tuple[str, Any]] = []
+        paths: dict[str, None] = {}
+        async with contextlib.aclosing(self._session.discover(self._wire.discover_selection(params))) as batches:
+            async for batch in batches:
+                paths |= dict.fromkeys(batch)
+                found += [
+                    (path, self._wire.discovered(mutant)) for path, mutants in batch.items() for mutant in mutants
+                ]
+        return self._wire.files(found, paths)
+
+    async def _mutation_test(self, params: Any) -> Any:
+        session = self._session  # also when `configure` comes meanwhile
+        # In a thread: 100,000 mutants take a second, and must not delay other clients.
+        selection = await asyncio.to_thread(self._wire.test_selection, params)
+        async with contextlib.aclosing(session.test(selection)) as batches:
+            async for batch in batches:
+                tested = ((result.mutant.path, self._wire.tested(result)) for result in batch)
+                await self._client.notify(PROGRESS, self._wire.files(tested))
+        return self._wire.files(())
+
+
+class Wire:
     """Translates one way on the way in (JSON values; RpcError -32602 with every fault), the other on the way out."""
-
-    progress_method = "reportMutationTestProgress"
 
     def __init__(self) -> None:
         self._converter = StrictConverter()

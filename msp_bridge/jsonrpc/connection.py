@@ -14,6 +14,9 @@ another peer, or a cancel of this one:
   turn. The turn passes on when its method has been called and is about to run concurrently with all others; or, when
   the method is registered as `sequential`, when it has ended. A request that is cancelled in the queue stays there
   until it is the first, for otherwise it would let those behind it overtake a sequential one before it.
+- A notification that the service takes is a request that nobody answers: it has its turn among them, so that a request
+  sees what every notification before it has changed. What its method does before it first waits is done before
+  anything behind it begins.
 
 A request is *open* from its message until its answer is written: first in `_running`, then in `_sending`. Invariants:
 
@@ -23,7 +26,7 @@ A request is *open* from its message until its answer is written: first in `_run
   makes each of its requests an answer in memory, and a task that waits to write it.
 - What the reader itself answers (errors) it also writes itself. A peer that doesn't read is then not read from either:
   the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends, for otherwise
-  the reader would never see the end of the input again.
+  the reader would never see the end of the input again. The same holds while MAX_OPEN notifications are not done with.
 
 When the peer sends no more (`_end`), what runs is cancelled, and answers that it doesn't read within LAST_ANSWERS_S
 are dropped. When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and
@@ -53,8 +56,10 @@ from msp_bridge.jsonrpc.messages import (
     id_of,
     is_response,
     notification,
+    request,
     response,
 )
+from msp_bridge.jsonrpc.outgoing import OutgoingRequests
 from msp_bridge.jsonrpc.streams import MessageStream
 
 log = logging.getLogger(__name__)
@@ -67,7 +72,7 @@ LAST_ANSWERS_S = 1.0  # for a peer that has closed its side to read the answers 
 
 @frozen
 class Method:
-    """What a request calls: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
+    """What a message calls: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
 
     `sequential`: requests behind this one begin when it has ended. As they count on it, neither `$/cancelRequest` nor
     the end of the input cancels it.
@@ -77,38 +82,62 @@ class Method:
     sequential: bool = False
 
 
+def _admit_all(_: Call) -> None:
+    """What a peer may call, it may call at any time."""
+
+
+@frozen
+class Service:
+    """What a connection serves: the `methods` of requests and of `notifications`, by name; others are unknown.
+
+    `admit` is called when it is a message's turn. It raises RpcError for one that may not come now: a request is
+    answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request.
+    """
+
+    methods: Mapping[str, Method]
+    notifications: Mapping[str, Method] = field(factory=dict)
+    admit: Callable[[Call], None] = _admit_all
+    cancelled: int = ErrorCode.REQUEST_CANCELLED
+
+
 @define(eq=False)
 class _Request:
     call: Call
-    id: Id
+    id: Id | None  # of a notification: None
     turn: asyncio.Event = field(factory=asyncio.Event)  # it may begin
     passed: bool = False  # the next may begin
 
 
 class Connection:
-    """One peer's requests, answered by `methods`.
+    """One peer's requests and notifications, handled by a Service; and ours to the peer.
 
-    Order: requests begin in the order of their messages and run concurrently; see `Method.sequential`.
-    Cancelling: `$/cancelRequest` cancels the method; the answer (-32800) leaves when the method has cleaned up.
+    Order: messages have their turn in the order in which they came, and run concurrently; see `Method.sequential`.
+    Cancelling: `$/cancelRequest` cancels the method; the answer leaves when the method has cleaned up.
     Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended.
-    Back-pressure: `notify` waits until the peer reads; so do answers, of which there is a limited number.
+    Back-pressure: `notify` and `request` wait until the peer reads; so do answers, of which there is a limited number.
     Errors: a method raises RpcError to answer with it; any other error is logged, and answered by -32603 without text.
     """
 
-    def __init__(self, messages: MessageStream, methods: Mapping[str, Method]) -> None:
-        self._messages, self._methods = messages, methods
+    def __init__(self, messages: MessageStream) -> None:
+        self._messages = messages
+        self._service = Service({})
         self._queue: deque[_Request] = deque()  # have not begun, except the first; see `_pass_turn`
         self._running: dict[Id, tuple[_Request, asyncio.Task[bytes]]] = {}
+        self._notified: dict[asyncio.Task[bytes], _Request] = {}  # notifications that are not done with
         self._cancelled: set[Id] = set()
         self._sending: set[asyncio.Timeout] = set()
         self._unread = 0  # bytes of the answers in `_sending`
+        self._outgoing = OutgoingRequests()
+        self._reading: asyncio.Task[None] | None = None
         self._peer_left = False
 
-    async def serve(self) -> None:
-        """Until the peer goes away, or sends what can't be cut into messages."""
+    async def serve(self, service: Service) -> None:
+        """Until the peer goes away, sends what can't be cut into messages, or `end` is called."""
+        self._service = service
         try:
             async with asyncio.TaskGroup() as tasks:
-                await self._read(tasks)
+                self._reading = tasks.create_task(self._read(tasks), name="reading")
+                await asyncio.wait([self._reading])
                 self._end()
         finally:
             self._peer_left = True
@@ -116,11 +145,18 @@ class Connection:
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification; raises ConnectionError when the peer is gone."""
-        try:
-            await self._messages.send(notification(method, params))
-        except ConnectionError:
-            self._peer_left = True
-            raise
+        await self._send_ours(notification(method, params))
+
+    async def request(self, method: str, params: Any) -> Any:
+        """The peer's result; raises RpcError when it answers with an error, ConnectionError when it is gone."""
+        with self._outgoing.expected() as (id, answer):
+            await self._send_ours(request(id, method, params))
+            return await answer
+
+    def end(self) -> None:
+        """Read no more messages: `serve` goes on as if the peer had sent its last."""
+        if self._reading is not None:
+            self._reading.cancel()
 
     async def _read(self, tasks: asyncio.TaskGroup) -> None:
         try:
@@ -145,7 +181,8 @@ class Connection:
             await self._reject(None, RpcError(ErrorCode.PARSE_ERROR, f"the message is not JSON: {error}"))
             return
         if is_response(message):
-            log.warning("ignoring a response: the server sends no requests")
+            if not self._outgoing.take(message):
+                log.warning("ignoring a response: no request of ours waits for it")
             return
         try:
             call = call_of(message)
@@ -153,6 +190,8 @@ class Connection:
                 self._accept(call, call.id, tasks)
             elif call.method == "$/cancelRequest":
                 self._cancel(id_of(call.params))
+            elif call.method in self._service.notifications:
+                await self._accept_notification(call, tasks)
             else:
                 log.debug("ignoring the unknown notification %.100r", call.method)
         except RpcError as error:
@@ -173,12 +212,27 @@ class Connection:
                 ErrorCode.REQUEST_FAILED, f"{self._unread} bytes of answers are not read yet; read them first"
             )
         request = _Request(call, id)
-        running = tasks.create_task(self._run(request), name=f"{call.method} {id}")
+        running = self._queued(request, tasks)
         self._running[id] = request, running
+        tasks.create_task(self._answer(request, id, running), name=f"answer {id}")
+
+    async def _accept_notification(self, call: Call, tasks: asyncio.TaskGroup) -> None:
+        """Have it handled when it is its turn. Raises TimeoutError when none of those before it comes to its end."""
+        if len(self._notified) >= MAX_OPEN:
+            async with asyncio.timeout(REJECTION_TIMEOUT_S):
+                await asyncio.wait(self._notified, return_when=asyncio.FIRST_COMPLETED)
+        request = _Request(call, None)
+        running = self._queued(request, tasks)
+        self._notified[running] = request
+        running.add_done_callback(self._notified.pop)
+
+    def _queued(self, request: _Request, tasks: asyncio.TaskGroup) -> asyncio.Task[bytes]:
+        """The task that runs its method when it is its turn."""
+        running = tasks.create_task(self._run(request), name=f"{request.call.method} {request.id}")
         running.add_done_callback(lambda _: self._pass_turn(request))
-        tasks.create_task(self._answer(request, running), name=f"answer {id}")
         self._queue.append(request)
         self._queue[0].turn.set()
+        return running
 
     def _pass_turn(self, request: _Request) -> None:
         request.passed = True
@@ -188,12 +242,14 @@ class Connection:
             self._queue[0].turn.set()
 
     async def _run(self, request: _Request) -> bytes:
-        """The answer; cancelled by `$/cancelRequest`."""
+        """The answer, of a notification too; cancelled by `$/cancelRequest`."""
         try:
             await request.turn.wait()
             return response(request.id, await self._call(request))
         except RpcError as error:
             failure = error
+            if request.id is None:
+                log.info("the notification %s is dropped: %s", request.call.method, error)
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -202,15 +258,16 @@ class Connection:
         except Exception as error:
             if self._peer_left and isinstance(error, ConnectionError):
                 log.info("%s ends: %s", request.call.method, error or "the peer is gone")
-                failure = _was_cancelled(request.call, ": the connection broke")
+                failure = self._was_cancelled(request.call, ": the connection broke")
             else:
                 failure = _fault(request.call, error)
         return error_response(request.id, failure)
 
     async def _call(self, request: _Request) -> Any:
-        method = self._methods.get(request.call.method)
+        self._service.admit(request.call)
+        method = self._method(request)
         if method is None:
-            known = ", ".join(sorted(self._methods))
+            known = ", ".join(sorted(self._service.methods))
             text = f"there is no method {request.call.method[:100]!r}; the methods are {known}"
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
         running = method.run(request.call.params)
@@ -218,12 +275,16 @@ class Connection:
             self._pass_turn(request)
         return await running
 
-    async def _answer(self, request: _Request, running: asyncio.Task[bytes]) -> None:
+    def _method(self, request: _Request) -> Method | None:
+        methods = self._service.notifications if request.id is None else self._service.methods
+        return methods.get(request.call.method)
+
+    async def _answer(self, request: _Request, id: Id, running: asyncio.Task[bytes]) -> None:
         await asyncio.wait([running])
-        del self._running[request.id]  # from here on a cancel comes too late
-        self._cancelled.discard(request.id)
+        del self._running[id]  # from here on a cancel comes too late
+        self._cancelled.discard(id)
         cancelled = running.cancelled()
-        answer = error_response(request.id, _was_cancelled(request.call)) if cancelled else running.result()
+        answer = error_response(id, self._was_cancelled(request.call)) if cancelled else running.result()
         try:
             await self._send(answer, LAST_ANSWERS_S if self._peer_left else None)
         except TimeoutError:
@@ -233,22 +294,39 @@ class Connection:
         if id is None or id not in self._running or id in self._cancelled:  # a second would disturb the clean-up
             return
         request, running = self._running[id]
-        method = self._methods.get(request.call.method)
-        if method is None or not method.sequential:
+        if not self._is_sequential(request):
             self._cancelled.add(id)
             running.cancel()
+
+    def _is_sequential(self, request: _Request) -> bool:
+        method = self._method(request)
+        return method is not None and method.sequential
 
     def _end(self) -> None:
         """The peer sends no more: what it had running is cancelled, and what it doesn't read soon is dropped."""
         self._peer_left = True
+        self._outgoing.fail(ConnectionError("the peer is gone"))
         for id in self._running:
             self._cancel(id)
+        for running, notified in self._notified.items():
+            if not self._is_sequential(notified):
+                running.cancel()
         for sending in self._sending:
             sending.reschedule(asyncio.get_running_loop().time() + LAST_ANSWERS_S)
 
     async def _reject(self, id: Id | None, error: RpcError) -> None:
         """Answer without a method. Raises TimeoutError when the peer doesn't read it."""
         await self._send(error_response(id, error), REJECTION_TIMEOUT_S)
+
+    def _was_cancelled(self, call: Call, reason: str = "") -> RpcError:
+        return RpcError(self._service.cancelled, f"{call.method} was cancelled{reason}")
+
+    async def _send_ours(self, message: bytes) -> None:
+        try:
+            await self._messages.send(message)
+        except ConnectionError:
+            self._peer_left = True
+            raise
 
     async def _send(self, answer: bytes, timeout_s: float | None) -> None:
         """Returns when the peer has taken it, or is gone. Raises TimeoutError; `_end` may shorten the time."""
@@ -263,10 +341,6 @@ class Connection:
         finally:
             self._sending.discard(sending)
             self._unread -= len(answer)
-
-
-def _was_cancelled(call: Call, reason: str = "") -> RpcError:
-    return RpcError(ErrorCode.REQUEST_CANCELLED, f"{call.method} was cancelled{reason}")
 
 
 def _fault(call: Call, error: BaseException) -> RpcError:

@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 
 class ErrorCode(enum.IntEnum):
-    """The `code` of an error response."""
+    """The `code` of an error response; a dialect has codes of its own besides."""
 
     # JSON-RPC 2.0, section 5.1
     PARSE_ERROR = -32700
@@ -32,7 +32,7 @@ class ErrorCode(enum.IntEnum):
 class RpcError(Exception):
     """A request failed. `message` is one clear sentence; `data` is any JSON value, or None."""
 
-    def __init__(self, code: ErrorCode, message: str, data: Any = None) -> None:
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
 
@@ -85,7 +85,7 @@ def notification(method: str, params: Any) -> bytes:
     return dump({"jsonrpc": "2.0", "method": method, "params": params})
 
 
-def response(id: Id, result: Any) -> bytes:
+def response(id: Id | None, result: Any) -> bytes:
     """The response to a request that succeeded, as the body of a message."""
     return dump({"jsonrpc": "2.0", "id": id, "result": result})
 

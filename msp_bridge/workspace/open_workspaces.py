@@ -36,7 +36,7 @@ class OpenWorkspaces:
     """
 
     def __init__(self, root: Path, options: Configuration, named: str | None = None) -> None:
-        self._root, self._options, self._named = root, options, named
+        self.root, self._options, self._named = root, options, named
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
         self._opening = asyncio.Lock()
@@ -55,7 +55,7 @@ class OpenWorkspaces:
     @contextlib.asynccontextmanager
     async def _use(self, named: str | None, *, look_again: bool) -> AsyncIterator[Workspace]:
         if named:
-            check_named(self._root, named, self._named)
+            check_named(self.root, named, self._named)
         entry = await self._entry(named or self._named, look_again)
         entry.users += 1  # nothing was awaited since it was found: it hasn't ended meanwhile
         try:
@@ -83,7 +83,7 @@ class OpenWorkspaces:
     def _open(self, named: str | None) -> _Entry:
         """A file that is saved meanwhile may have been read before: then once more."""
         for _ in range(MAX_LOOKS):
-            projects = detect_projects(self._root, self._options, named)
+            projects = detect_projects(self.root, self._options, named)
             if projects.is_current:
                 break
         return _Entry(Workspace.of(projects))

@@ -18,6 +18,7 @@ from support.memory_stream import MemoryStream
 from support.msp_client import LONG, Client
 from support.servers import DIGIT, ScriptedProject, mutants_of, place
 
+from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -196,7 +197,7 @@ class World:
 
     def _comes(self) -> Party:
         ours, theirs = MemoryStream.pair()
-        return Party(Client(theirs), theirs, asyncio.create_task(serve_client(ours, self._workspaces)))
+        return Party(Client(theirs), theirs, asyncio.create_task(serve_client(ours, self._workspaces, Msp)))
 
 
 async def played(directory: Path, script: list[Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 from attrs import frozen
 
 from msp_bridge.adapter import Finding, Location, Mutant, Position, Project, Result, Scope, Status
+from msp_bridge.dialects.msp import Msp
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
@@ -127,7 +128,7 @@ def answers_to(data: bytes) -> list[Any]:
 async def _served(data: bytes) -> bytes:
     said = Said(data, len(data) // 2)
     async with asyncio.timeout(LIMIT):
-        await serve_client(said, OneWorkspace())  # type: ignore[arg-type]
+        await serve_client(said, OneWorkspace(), Msp)  # type: ignore[arg-type]
     return said.written
 
 

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from msp_bridge.jsonrpc.connection import Connection, Method
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.streams import MessageStream
 from support.memory_stream import ROOM, MemoryStream
 from support.msp_client import LONG, Client
@@ -36,12 +36,14 @@ class Connected:
 
 
 @contextlib.asynccontextmanager
-async def connected(methods: Mapping[str, Method | Run] | None = None, room: int = ROOM) -> AsyncIterator[Connected]:
-    """Leaves when the connection has ended, without a fault."""
+async def connected(
+    methods: Mapping[str, Method | Run] | None = None, room: int = ROOM, service: Service | None = None
+) -> AsyncIterator[Connected]:
+    """Leaves when the connection has ended, without a fault. `service` is for what isn't a method."""
     ours, theirs = MemoryStream.pair(room)
     served = {name: run if isinstance(run, Method) else Method(run) for name, run in (methods or {}).items()}
-    connection = Connection(MessageStream(ours), served)
-    serving = asyncio.create_task(connection.serve())
+    connection = Connection(MessageStream(ours))
+    serving = asyncio.create_task(connection.serve(evolve(service or Service({}), methods=served)))
     both = Connected(Client(theirs), connection, serving, theirs, ours)
     try:
         yield both

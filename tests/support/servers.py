@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 from attrs import field, frozen
 
+from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -92,7 +93,7 @@ class Server:
 
     async def address(self) -> tuple[str, int]:
         """Where it listens; `localhost` may be two places, this is the first."""
-        announced = re.compile(r"serving MSP on \[?([^\]]+)\]?:(\d+)$")
+        announced = re.compile(r"serving .+ on \[?([^\]]+)\]?:(\d+)$")
         await until(lambda: any(map(announced.search, self.said)))
         host, port = next(match.groups() for match in map(announced.search, self.said) if match)
         return host, int(port)
@@ -130,7 +131,7 @@ async def over_memory(project: ScriptedProject) -> AsyncGenerator[Client, None]:
     """A client of a server in this process."""
     ours, theirs = MemoryStream.pair()
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
-    serving = asyncio.create_task(serve_client(ours, workspaces))
+    serving = asyncio.create_task(serve_client(ours, workspaces, Msp))
     try:
         yield Client(theirs)
     finally:

@@ -15,6 +15,8 @@ from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token
 from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.concurrency import cancel_all
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.msp import Msp
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.configuration import Configuration
@@ -50,11 +52,12 @@ async def socket_server(
     token: Token | None = None,
     tls: ssl.SSLContext | None = None,
     trace: Trace | None = None,
+    dialect: type[Dialect] = Msp,
 ) -> AsyncIterator[SocketServer]:
     """Ends in order."""
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
     addresses = Listening(Addresses.resolve("127.0.0.1", 0))
-    serving = asyncio.create_task(serve_socket(workspaces, addresses, ConnectionGate(token, tls), trace))  # type: ignore[arg-type]
+    serving = asyncio.create_task(serve_socket(workspaces, dialect, addresses, ConnectionGate(token, tls), trace))  # type: ignore[arg-type]
     try:
         await until(lambda: bool(addresses.ports) or serving.done())
         yield SocketServer(addresses.ports[0], serving)

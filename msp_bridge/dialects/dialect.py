@@ -1,0 +1,73 @@
+"""Dialect: what a wire protocol must say of itself, and what is the same for all of them."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import logging
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import Any, ClassVar
+
+from attrs import evolve
+
+from msp_bridge.errors import BridgeError
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.session import Session
+
+log = logging.getLogger(__name__)
+
+# Where each is, by its name for `serve --dialect`. It is imported when it is chosen: an editor waits for that.
+DIALECTS = {
+    "msp": "msp_bridge.dialects.msp:Msp",
+}
+DEFAULT = "msp"
+
+
+class Dialect(abc.ABC):
+    """Serves one client: translates what it asks into calls of its session, and what comes of them into messages.
+
+    A dialect owns no process, no file and no state of a tool. What it does for a message ends with the method that the
+    message called, and a cancel of that ends it. It raises RpcError for what is wrong on the wire; BridgeError passes
+    through, and becomes the error `failed`.
+    """
+
+    title: ClassVar[str]  # the protocol's name, in messages
+    failed: ClassVar[int] = ErrorCode.REQUEST_FAILED  # the code for what the user can fix
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        """`client` is for what the server sends by itself: notifications, requests, the end."""
+        self._session, self._client = session, client
+        self.exit_code = 0  # of `serve stdio`, when this client has left
+
+    @property
+    @abc.abstractmethod
+    def service(self) -> Service:
+        """The methods for the client's connection; read once."""
+
+    async def serve(self) -> None:
+        """Until the client leaves; returns when everything that it had running has ended."""
+        service = self.service
+        methods, notifications = self._translated(service.methods), self._translated(service.notifications)
+        await self._client.serve(evolve(service, methods=methods, notifications=notifications))
+
+    def _translated(self, methods: Mapping[str, Method]) -> Mapping[str, Method]:
+        return {
+            name: evolve(method, run=functools.partial(self._translating_errors, method))
+            for name, method in methods.items()
+        }
+
+    async def _translating_errors(self, method: Method, params: Any) -> Any:
+        """What the user can fix is answered as it is; the connection answers any other error as a fault of ours."""
+        try:
+            return await method.run(params)
+        except BridgeError as error:
+            log.error("%s", error)
+            raise RpcError(self.failed, str(error)) from error
+
+
+def load(name: str) -> type[Dialect]:
+    """The dialect that DIALECTS calls `name`."""
+    dialect: type[Dialect] = resolve_name(DIALECTS[name])
+    return dialect
