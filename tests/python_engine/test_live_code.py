@@ -171,7 +171,7 @@ def test_a_mutant_that_is_no_python_is_a_syntax_error():
         ("def f(a):\n    return g(\n        a,\n        1,\n    )\n", "1,", range(2, 6)),
         ("def f(a):\n    for x in many:\n        x = 2\n", "many", range(2, 3)),
         ("def f(a):\n    match some:\n        case 1:\n            return 2\n", "some", range(2, 3)),
-        ("def f(a):\n    def g(b=max(a,\n            1)): pass\n", "1", range(2, 4)),
+        ("def f(a):\n    def g(b=max(a,\n            1)):\n        pass\n", "1", range(2, 4)),
         ("f = [\n    lambda a: a,\n    lambda a: a + 1,\n]\n", "a + 1", range(1, 5)),
     ],
 )
