@@ -32,6 +32,8 @@ __all__ = [
     "Result",
     "Scope",
     "Status",
+    "Surroundings",
+    "TellsSurroundings",
     "ToolError",
     "log_failing_tests",
 ]
@@ -72,6 +74,17 @@ class Finding:
     def of_error(cls, subject: str, error: BridgeError) -> Self:
         """What is wrong, with its remedy."""
         return cls(False, subject, error.problem, error.remedy)
+
+
+@frozen
+class Surroundings:
+    """What verdicts depend on besides the files of the project and the bridge: `TellsSurroundings` says it.
+
+    Both are compared with those of earlier runs, perhaps on another machine: no absolute paths in `values`.
+    """
+
+    values: Mapping[str, Any] = field(factory=dict)  # JSON: versions of the tool, the interpreter, installed packages …
+    trees: tuple[Path, ...] = ()  # absolute; directories outside of the project whose content counts, too
 
 
 class Adapter(Protocol):
@@ -159,5 +172,17 @@ class IgnoresMutants(Protocol):
 
         `mutant` was just yielded by `discover`. `reason` may be empty, and stands in the comment. `Edit.effect` says
         what else the tool leaves out then. Raises ToolError where no comment can do it.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsSurroundings(Protocol):
+    """What an adapter may have besides: without it every mutant is tested in each run (`docs/incremental.md`)."""
+
+    async def surroundings(self) -> Surroundings | None:
+        """What its verdicts depend on besides the files of the project, as it is now; None when nobody can know that.
+
+        Called before and after mutants are tested. Raises BridgeError.
         """
         ...

@@ -97,6 +97,8 @@ class Result:
     static: bool | None = None  # the mutated code runs at import, once
     status_reason: str | None = None  # the failing test's message, or why there is no verdict
     tests_completed: int | None = None
+    reusable: bool = True  # False: another run of the same project could say something else, or should say more
+    reused: bool = False  # it is the result of an earlier run, and nothing that it depends on has changed
 
 
 @frozen

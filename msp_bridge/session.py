@@ -28,6 +28,7 @@ class Session:
     Cancelling: close the stream; when that returns, its processes have ended.
     Errors: BridgeError for what the user can fix. The failure of a project that the request did not name is logged, and
     takes nothing from the results of the others.
+    Mutants that are named one by one are tested anew, also where verdicts of earlier runs are reused.
     """
 
     _workspaces: OpenWorkspaces
@@ -60,9 +61,10 @@ class Session:
         """One result for each selected mutant, in batches of all that are ready."""
         if selection.empty:
             return
+        anew = selection.mutants is not None
         async with self._workspaces.use(self._configuration) as workspace:
             with _log_partial_failures():
-                async with contextlib.aclosing(batches(workspace.test(selection), MAX_BATCH)) as ready:
+                async with contextlib.aclosing(batches(workspace.test(selection, anew=anew), MAX_BATCH)) as ready:
                     async for batch in ready:
                         yield batch
 

@@ -9,11 +9,24 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, ConfigurationError, Edit, Finding, Mutant, Project, Result, Scope, ToolError
+from msp_bridge.adapter import (
+    BridgeError,
+    ConfigurationError,
+    Edit,
+    Finding,
+    Mutant,
+    Project,
+    Result,
+    Scope,
+    Surroundings,
+    ToolError,
+)
+from msp_bridge.concurrency import in_thread
 from msp_bridge.edits import above_line, in_comment
 from msp_bridge.source import SourceText
+from msp_bridge.toolkit import walk
 
-from .cargo import INSTALL, Command, cargo, is_installed
+from .cargo import INSTALL, Command, cargo, compiler, is_installed
 from .listing import Listing
 from .run import Builds, Run
 
@@ -99,6 +112,15 @@ class CargoMutants:
         comment = f"#[cfg_attr(test, mutants::skip)]{in_comment(reason, ' // ')}"
         return above_line(mutant.path, source, line, comment, "every mutant of this function")
 
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
+        workspace = await self._listing.workspace_root()
+        if not await in_thread(is_pinned, workspace):
+            return None
+        async with contextlib.aclosing(self._command.lines("--version")) as lines:
+            tool = [line.decode("utf-8", "replace") async for line in lines]
+        return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
+
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """cargo, cargo-mutants, and how many mutants it lists."""
         try:
@@ -129,6 +151,17 @@ def is_member(root: Path, opened: Path | None) -> bool:
         return False
     around = (above for above in root.parents if opened is None or above.is_relative_to(opened))
     return any("workspace" in _manifest(directory) for directory in around)
+
+
+def is_pinned(workspace: Path) -> bool:
+    """Whether each package is of a registry or repository and pinned by Cargo.lock, or lies in `workspace`."""
+    try:
+        packages = reading.toml(workspace / "Cargo.lock").get("package", [])
+    except (OSError, ValueError):
+        return False
+    manifests = (_manifest(Path(directory)) for directory, _, files in walk(workspace) if MANIFEST in files)
+    own = {manifest.get("package", {}).get("name") for manifest in manifests}
+    return all("source" in package or package["name"] in own for package in packages)
 
 
 def _manifest(directory: Path) -> dict[str, Any]:

@@ -71,6 +71,15 @@ def cargo() -> str:
     return found
 
 
+async def compiler(root: Path) -> list[str]:
+    """What the compiler that the project at `root` gets says of itself; raises `ToolError` when there is none."""
+    program = shutil.which("rustc", path=search_path())
+    if program is None:
+        raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
+    async with ProcessTree.running([program, "-vV"], cwd=root) as tree, aclosing(tree.lines()) as lines:
+        return [line.decode("utf-8", "replace") async for line in lines]
+
+
 def is_installed() -> bool:
     """Whether cargo would find its subcommand `mutants`."""
     return shutil.which("cargo-mutants", path=search_path()) is not None

@@ -51,7 +51,7 @@ class Listing:
 
     async def mutants(self) -> list[Mutant]:
         """All mutants, in cargo-mutants' order, which is file by file; raises `ToolError`."""
-        workspace = await self._workspace_root()
+        workspace = await self.workspace_root()
         for _ in range(TRIES):
             began = time.time_ns()
             entries = await self._json()
@@ -65,7 +65,7 @@ class Listing:
 
     async def options(self) -> list[str]:
         """In a workspace's root all packages count, since any of their files may be open in the editor."""
-        return ["--workspace"] if await self._workspace_root() == self._root else []
+        return ["--workspace"] if await self.workspace_root() == self._root else []
 
     def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str] | None) -> list[Mutant]:
         try:
@@ -102,7 +102,8 @@ class Listing:
             "look at what `cargo mutants --list --json` prints",
         )
 
-    async def _workspace_root(self) -> Path:
+    async def workspace_root(self) -> Path:
+        """See `Command.workspace_root`; asked once."""
         if self._workspace is None:
             self._workspace = (await self._command.workspace_root()).resolve()
         return self._workspace

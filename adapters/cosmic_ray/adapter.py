@@ -8,11 +8,22 @@ from contextlib import aclosing
 from typing import ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, ConfigurationError, Edit, Finding, Mutant, Project, Result, Scope, ToolError
+from msp_bridge.adapter import (
+    BridgeError,
+    ConfigurationError,
+    Edit,
+    Finding,
+    Mutant,
+    Project,
+    Result,
+    Scope,
+    Surroundings,
+    ToolError,
+)
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.counts import counted
 from msp_bridge.edits import in_comment
-from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
+from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, python_surroundings
 
 from .command import TestCommand
 from .configuration import Configuration, find, proposal
@@ -99,6 +110,10 @@ class CosmicRay:
                 "give the expression a line of its own, and list the mutants again",
             )
         return Edit(mutant.path, edit.location, edit.replacement, "every mutant that ends in this line")
+
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`. cosmic-ray itself is one of the installed packages."""
+        return await python_surroundings(self._project, self._discovery.python)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""

@@ -14,9 +14,10 @@ from typing import ClassVar, Self
 from attrs import evolve, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status
+from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.counts import counted
+from msp_bridge.python_engine import python_surroundings
 
 from .run import Place, Places, Run
 from .settings import Tool, tools_of
@@ -175,6 +176,20 @@ class Generic:
         for mutant in lost:
             yield Result(mutant, Status.IGNORED, status_reason=f"the report of {tool.name} has no such mutant")
 
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`: the programs themselves, what is in `node_modules`, and the interpreter's packages.
+
+        None when a program is not found. What else a tool reads, from places that nobody knows, must be pinned by a
+        file of the project, as lock files do it.
+        """
+        programs = dict.fromkeys(command.program for tool in self._tools for command in (tool.discover, tool.test))
+        digests = {program: await in_thread(self._digest, program) for program in programs}
+        if None in digests.values():
+            return None
+        root, python = self._project.root, self._project.python
+        values = {"programs": digests, "packages": reading.digest(root / "node_modules" / ".package-lock.json")}
+        return Surroundings(values) if python is None else await python_surroundings(self._project, python, values)
+
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Each tool's programs and files, and where it runs."""
         for tool in self._tools:
@@ -194,6 +209,12 @@ class Generic:
 
     def _tool_of(self, path: str) -> Tool | None:
         return next((tool for tool in self._tools if tool.claims(path)), None)
+
+    def _digest(self, program: str) -> str | None:
+        if program == "{python}" and self._project.python is not None:
+            return ""  # what surrounds it says more
+        found = self._found(program.replace("{project}", str(self._project.root)))
+        return None if found is None else reading.digest(found)
 
     def _found(self, program: str) -> str | None:
         return shutil.which(str(self._project.root / program) if "/" in program else program)

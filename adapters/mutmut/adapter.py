@@ -8,9 +8,9 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
-from msp_bridge.python_engine import PythonEngine
+from msp_bridge.python_engine import PythonEngine, python_surroundings
 from msp_bridge.toolkit.install import python_install
 
 from .diagnosis import diagnose
@@ -79,6 +79,11 @@ class Mutmut:
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`."""
         return await (await self._discover()).ignore(mutant, reason)
+
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`. mutmut itself is one of the installed packages."""
+        python = self._project.python
+        return None if python is None else await python_surroundings(self._project, python)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """See `Adapter.diagnose`."""

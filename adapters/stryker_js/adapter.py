@@ -8,7 +8,19 @@ from contextlib import aclosing
 from typing import ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Status, ToolError
+from msp_bridge.adapter import (
+    BridgeError,
+    Edit,
+    Finding,
+    Mutant,
+    Project,
+    Result,
+    Scope,
+    Status,
+    Surroundings,
+    ToolError,
+)
+from msp_bridge.concurrency import in_thread
 from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.edits import above_line, in_comment
 from msp_bridge.source import SourceText
@@ -18,6 +30,7 @@ from .discovery import Discovery
 from .failures import missing_runner_remedy
 from .installation import INSTALL, Toolchain, package_manager, setup_commands
 from .mutants import Handle, TestPlan, result_of
+from .sandbox import ProjectSandbox
 from .sessions import Session, SessionPool
 
 log = logging.getLogger(__name__)
@@ -110,6 +123,14 @@ class StrykerJs:
                 await session.end_process()
             else:
                 return
+
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`. Packages count by name and version, a workspace around it by its files."""
+        tools = await self._toolchain()
+        packages, trees = await in_thread(ProjectSandbox.surroundings, self._project)
+        return Surroundings(
+            {"node": tools.node.version, "stryker": tools.installation.version, "packages": packages}, trees
+        )
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""

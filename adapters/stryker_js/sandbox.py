@@ -34,6 +34,7 @@ from .node_modules import (
     make_directory,
     make_link,
     stamp,
+    versions,
 )
 
 MAX_SANDBOXES = 16  # how many runs, of all bridges, may go on in one project
@@ -78,6 +79,21 @@ class ProjectSandbox:
     _nameless: tuple[str, ...] = ()
     _linked: tuple[object, tuple[Path, ...]] | None = None  # Yarn's maps, and what they link to
     _mapped: object = None  # what Yarn's maps in the copies were made of
+
+    @staticmethod
+    def surroundings(project: Project) -> tuple[dict[str, str | None], tuple[Path, ...]]:
+        """The versions of all packages that `project` could import, and the directories outside of it that it could."""
+        source = project.root.resolve()
+        above = _workspace_above(source)
+        found: dict[str, str | None] = {}
+        linked: set[Path] = set()
+        for directory in (source, *above):
+            for relative in _modules_below(directory) if directory == source else (MODULES,):
+                versions(directory / relative, found, linked, source)
+        for directory in [*linked]:
+            for relative in _modules_below(directory):
+                versions(directory / relative, found, linked, source)
+        return found, (*sorted(linked), *above[-1:])
 
     @classmethod
     def claim(cls, project: Project) -> Self:

@@ -6,7 +6,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
+from msp_bridge.concurrency import in_thread
 from msp_bridge.edits import above_line, in_comment
 from msp_bridge.source import SourceText
 
@@ -22,7 +23,7 @@ from .assumptions import (
     SOURCES,
     VERIFIED,
 )
-from .plan import Plan, bases_of, has_solution
+from .plan import Plan, bases_of, floats, has_solution
 from .preparation import Preparation
 from .testing import Testing
 from .vstest import sdk_version
@@ -90,6 +91,16 @@ class StrykerNet:
         comment = f"// Stryker disable once all{in_comment(reason, ' : ')}"
         effect = "every mutant of the statement below the comment"
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
+
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings`. None where the version of a package is a pattern, resolved to who knows what."""
+        if await in_thread(floats, self._project.root):
+            return None
+        root, tool = str(self._project.root), Plan.make(self._project).installation
+        stamp = "" if tool.stamp.startswith(root) else tool.stamp  # a manifest in the project counts by its content
+        return Surroundings(
+            {"sdk": await sdk_version(self._project.root, ENVIRONMENT), "tool": [str(tool).replace(root, "."), stamp]}
+        )
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""

@@ -13,6 +13,7 @@ from attrs import frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
+from msp_bridge.toolkit import walk
 
 from .assumptions import BUILT, CONFIG_NAMES, MANIFESTS, OUTPUT, PACKAGE, PROJECTS, SOLUTIONS
 from .setup import Configuration, Installation, check_settings, could_be_ours, global_tool
@@ -24,6 +25,7 @@ CONFIGURED = re.compile(r"\b(?:solution|test-projects)[\"']?\s*:[\s\[\"'-]*(\.\.
 LISTED = re.compile(r"[\"']([^\"']+\.(?:cs|fs)proj)[\"']", re.IGNORECASE)  # in a solution, of either format
 TEST_PROJECT = re.compile(r"Microsoft\.NET\.Test\.Sdk|<IsTestProject>\s*true", re.IGNORECASE)
 PLATFORM = re.compile(r"xunit\.v3|TUnit|TestingPlatform|EnableMSTestRunner|EnableNUnitRunner", re.IGNORECASE)
+FLOATING = re.compile(r"<Package(?:Reference|Version)\b[^>]*\bVersion(?:Override)?\s*=\s*[\"'][^\"']*\*", re.IGNORECASE)
 TEST_FRAMEWORK = re.compile(r"xunit|nunit|mstest|TUnit", re.IGNORECASE)
 SKIPPED = frozenset({*BUILT, OUTPUT, "node_modules", "packages", "TestResults", "artifacts"})
 
@@ -148,6 +150,13 @@ def leads_outside(directory: Path, root: Path) -> str | None:
         if "$(" not in path and not Path(target).is_relative_to(root):
             return str(path)
     return None
+
+
+def floats(root: Path) -> bool:
+    """Whether a project or a file of properties below `root` asks for whatever version of a package is the newest."""
+    files = (Path(directory, name) for directory, _, names in walk(root) for name in names)
+    wanted = (file for file in files if file.name.endswith(("proj", ".props", ".targets")))
+    return any(FLOATING.search(_text(file)) for file in wanted)
 
 
 def needs_platform(directory: Path) -> bool:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.cli import Exit, show, show_failing_tests
-from msp_bridge.cli.options import FailingTests, Options, bridge_options
+from msp_bridge.cli.options import FailingTests, Options, bridge_options, outside
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
 from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
@@ -50,6 +50,11 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
     metavar="K/N",
     help="Only part K of N, for N jobs of a CI; `merge` joins their reports.",
 )
+@click.option("--incremental", is_flag=True, help="Reuse verdicts of earlier runs for which nothing has changed.")
+@click.option("--force", is_flag=True, help="With --incremental: test every mutant, and keep the verdicts.")
+@click.option(
+    "--store", type=click.Path(dir_okay=False), metavar="FILE", help="Keep these verdicts in FILE, as for a CI's cache."
+)
 @click.option("--live", is_flag=True, help="Show the report in a browser while it fills.")
 @click.option("--verify", type=click.IntRange(1), metavar="N", help="Test N random mutants again, in fresh processes.")
 @click.option("--verify-command", metavar="COMMAND", help="The tests' command for --verify.  [default: the tool's own]")
@@ -62,6 +67,9 @@ def run(
     paths: tuple[str, ...],
     since: str | None,
     shard: Shard | None,
+    incremental: bool,
+    force: bool,
+    store: str | None,
     live: bool,
     verify: int | None,
     verify_command: str | None,
@@ -75,6 +83,10 @@ def run(
     With --since main, only what you have changed since you left main is tested: your commits, what is not yet
     committed, and new files.
 
+    With --incremental, a mutant is tested only if something has changed that its verdict could depend on: a file, the
+    tool, an installed package. The summary says how many verdicts are those of an earlier run. With --store FILE, which
+    implies it, they are kept in FILE, which a CI can keep between jobs.
+
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
     the tests run in a fresh process. Verdicts that differ are shown.
 
@@ -85,13 +97,16 @@ def run(
     """
     options, outputs = Options.of(values, search=True), Outputs.of(values)
     options.check()
+    kept = outside(options.root, store, "--store")
+    if incremental or kept is not None:
+        options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
     failing = FailingTests()
     options.start_logging("warning", failing)
     if live:
         check_live()
     outputs = outputs.with_defaults(options)
     config = RunConfig(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
-    session = Run(options, config, live, verify=verify, verify_command=verify_command)
+    session = Run(options, config, live, force=force, verify=verify, verify_command=verify_command)
     console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
@@ -208,6 +223,7 @@ class Run:
     options: Options
     config: RunConfig
     live: bool
+    force: bool = False
     verify: int | None = None
     verify_command: str | None = None
     discovered: bool = False
@@ -278,7 +294,7 @@ class Run:
             stack.callback(terminal.summary)
             selection = Selection(mutants=tuple(_known(self.results)))
             stack.enter_context(self._collected())
-            tested = await stack.enter_async_context(contextlib.aclosing(workspace.test(selection)))
+            tested = await stack.enter_async_context(contextlib.aclosing(workspace.test(selection, anew=self.force)))
             async for result in tested:
                 self.results[result.mutant] = result
                 terminal.show(result)

@@ -196,6 +196,7 @@ class Host:
             static=answer["static"],
             status_reason=answer.get("reason"),
             tests_completed=answer.get("tests"),
+            reusable=not self.failing,  # else nobody would hear of them in the next run
         )
 
     def _log(self, answer: Answer) -> None:

@@ -18,6 +18,7 @@ class Score:
     """Counts results as they come (mutation-testing-elements, "Mutant states and metrics")."""
 
     counts: Counter[Status] = field(factory=Counter)
+    reused: int = 0  # of them, from an earlier run
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Score:
@@ -27,6 +28,7 @@ class Score:
     def add(self, result: Result) -> None:
         """Count one more."""
         self.counts[result.status] += 1
+        self.reused += result.reused
 
     @property
     def detected(self) -> int:

@@ -137,5 +137,7 @@ def summary(score: Score) -> Table:
     for status in Status:
         if count := score.counts[status]:
             table.add_row(Text(status.value, style=COLOURS[status]), str(count))
+    if score.reused:
+        table.add_row(Text("reused", style="dim"), f"{score.reused} of an earlier run: nothing has changed for them")
     table.add_row("mutation score", "-" if score.percent is None else f"{score.percent:.1f} %", style="bold")
     return table

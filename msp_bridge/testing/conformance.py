@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
+from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, TellsSurroundings
 from msp_bridge.source import SourceText
 from msp_bridge.testing.running import Running
 from msp_bridge.testing.tree_state import TreeState
@@ -48,6 +49,7 @@ async def check_adapter(
         if started is not None:
             await check_back_pressure(adapter, project, chosen, started)
         await check_side_by_side(adapter, chosen)
+        await check_surroundings(adapter, project)
         _check_untouched(tree, project.root)
         await check_edit(adapter, project, chosen)
     left = await running.settled(0)
@@ -100,6 +102,16 @@ async def check_snapshot(
     _check_each_once(await _tested(adapter, chosen), chosen)
     again = 0 if listings is None else listings() - before
     assert again == 0, f"test() made the tool list its mutants again, {again} times"
+
+
+async def check_surroundings(adapter: Adapter, project: Project) -> None:
+    """An adapter that says what surrounds its tool says the same twice, in JSON, and no paths of this checkout."""
+    if not isinstance(adapter, TellsSurroundings) or (first := await adapter.surroundings()) is None:
+        return
+    assert await adapter.surroundings() == first, "surroundings() said something else the second time"
+    text = json.dumps(first.values)
+    assert str(project.root) not in text, "surroundings() has the path of the project in it"
+    assert all(tree.is_absolute() for tree in first.trees), "surroundings() names a tree that is not absolute"
 
 
 async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Running, idle: int) -> None:

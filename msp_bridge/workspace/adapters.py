@@ -9,7 +9,18 @@ from typing import ClassVar, Self
 
 from attrs import evolve, frozen
 
-from msp_bridge.adapter import Adapter, Edit, Finding, IgnoresMutants, Mutant, Project, Result, Scope
+from msp_bridge.adapter import (
+    Adapter,
+    Edit,
+    Finding,
+    IgnoresMutants,
+    Mutant,
+    Project,
+    Result,
+    Scope,
+    Surroundings,
+    TellsSurroundings,
+)
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
 
 GROUP = "msp_bridge.adapters"
@@ -69,6 +80,10 @@ class MountedAdapter:
         except (OSError, ValueError) as error:
             raise ToolError(f"{mutant.path} can't be read: {error}", "list its mutants again") from error
         return evolve(edit, path=self.folder + edit.path)
+
+    async def surroundings(self) -> Surroundings | None:
+        """See `TellsSurroundings.surroundings`; None where the adapter does not tell."""
+        return await self.adapter.surroundings() if isinstance(self.adapter, TellsSurroundings) else None
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:

@@ -34,6 +34,9 @@ class Configuration:
     tool_file: Path | None = None  # the tool's own configuration file
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)  # an adapter's own table, by its name
     folders: Mapping[str, Configuration] = field(factory=dict)  # of folders below, relative, with a `/` at the end
+    incremental: bool | None = None  # whether verdicts of earlier runs are reused
+    store: Path | None = None  # the file that has them; None: in the project's cache
+    environment: tuple[str, ...] = ()  # variables that verdicts depend on
 
     def over(self, other: Configuration) -> Configuration:
         """This configuration where it sets something, else `other`."""
@@ -43,6 +46,9 @@ class Configuration:
             python=self.python or other.python,
             jobs=self.jobs or other.jobs,
             threshold=other.threshold if self.threshold is None else self.threshold,
+            incremental=other.incremental if self.incremental is None else self.incremental,
+            store=self.store or other.store,
+            environment=self.environment or other.environment,
             tool_file=self.tool_file or other.tool_file,
             settings={**other.settings, **self.settings},
             folders={**other.folders, **self.folders},
@@ -224,7 +230,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     """`python` is relative to `base`, where the file is; folders to `root`, the directory that it is about."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
-    own = {"adapter", "python", "jobs", "threshold", "folders"}
+    own = {"adapter", "python", "jobs", "threshold", "incremental", "environment", "folders"}
     for key in table:
         if key not in own and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}", _suggestion(key, [*own, *adapters]))
@@ -234,6 +240,8 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
         jobs=_jobs(table, where),
         threshold=_threshold(table, where),
+        incremental=_incremental(table, where),
+        environment=_environment(table, where),
         settings={name: _table(table, name, where) for name in table if name in adapters},
         folders=_folders(table, where, root, adapters),
     )
@@ -289,6 +297,20 @@ def _threshold(table: Mapping[str, Any], where: str) -> float | None:
     if value is not None and (type(value) not in (int, float) or not 0 <= value <= 100):
         raise ConfigurationError(f"{where}: threshold must be a number, not {value!r}", "a percentage from 0 to 100")
     return value
+
+
+def _incremental(table: Mapping[str, Any], where: str) -> bool | None:
+    value = table.get("incremental")
+    if value is not None and not isinstance(value, bool):
+        raise ConfigurationError(f"{where}: incremental must be true or false, not {value!r}")
+    return value
+
+
+def _environment(table: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    names = table.get("environment", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"{where}: environment must be a list of names of variables, not {names!r}")
+    return tuple(names)
 
 
 def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:

@@ -13,6 +13,7 @@ What is the same for every tool is done here, once:
    side by side, and their results are merged as they come.
 3. *Discover once.* The part's tool discovers the files in its scope. What belongs to another tool, is not selected or
    was seen before is left out. What remains is *due*: a result is owed for it.
+   Where verdicts are reused (`incremental`), those of an earlier run come first, and their mutants are no longer due.
 4. *Wait.* Before each result is asked for, the request waits for newer ones (`RequestScheduler`).
 5. *Test.* The adapter gets the due mutants as it yielded them, with their handles. A result makes its mutant no longer
    due. One that is not due, or not any more, is dropped with a warning.
@@ -44,8 +45,10 @@ from attrs import define, evolve, field
 from msp_bridge.concurrency import merge_streams
 from msp_bridge.edits import Edit
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
+from msp_bridge.incremental import Incremental, Store
 from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.workspace.adapters import MountedAdapter
+from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Part, ProjectMap
@@ -58,6 +61,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ROUNDS = 3  # times that a request tests the mutants of files that change meanwhile
+STORE = "verdicts.sqlite"  # in the cache of the project
 PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
@@ -74,6 +78,7 @@ class Workspace:
     def __init__(self, projects: ProjectMap) -> None:
         self.projects, self.root = projects, projects.root
         self._scheduler = RequestScheduler()
+        self._incremental = _incremental(projects)
         self._warned_of_links = False
 
     @classmethod
@@ -109,13 +114,16 @@ class Workspace:
                 yield mutant
         errors.raise_collected()
 
-    async def test(self, selection: Selection) -> AsyncGenerator[Result, None]:
-        """Exactly one result for each selected mutant, as soon as it is known."""
+    async def test(self, selection: Selection, *, anew: bool = False) -> AsyncGenerator[Result, None]:
+        """Exactly one result for each selected mutant, as soon as it is known.
+
+        With `anew` each is tested, also where verdicts of earlier runs are reused otherwise.
+        """
         selection = selection.within(self.root)
         with self._scheduler.turn() as turn:
             errors = ProjectErrors(self._parts(selection))
             alone = len(errors.parts) == 1
-            found = {part: self._test(part, selection, turn, alone=alone) for part in errors.parts}
+            found = {part: self._test(part, selection, turn, alone=alone, anew=anew) for part in errors.parts}
             async with contextlib.aclosing(errors.merged(found)) as results:
                 async for result in results:
                     with turn.paused():
@@ -176,14 +184,16 @@ class Workspace:
                     seen.add(mutant)
                     yield mutant
 
-    async def _test(self, part: Part, selection: Selection, turn: Turn, *, alone: bool) -> AsyncGenerator[Result, None]:
+    async def _test(
+        self, part: Part, selection: Selection, turn: Turn, *, alone: bool, anew: bool
+    ) -> AsyncGenerator[Result, None]:
         """Steps 3 to 7. A failure that isn't the whole answer becomes the reason of what is due still, too."""
         due: dict[Mutant, None] | None = None
         reason, failure = "", None
         try:
             due = await self._due(part, selection)
             for rounds in range(1, ROUNDS + 1):
-                async with contextlib.aclosing(self._results(part.tool, due, turn)) as results:
+                async with contextlib.aclosing(self._results(part.tool, due, turn, anew=anew)) as results:
                     async for result in results:
                         yield result
                 if not due:
@@ -209,8 +219,30 @@ class Workspace:
         async with contextlib.aclosing(self._discover(part, selection)) as mutants:
             return dict.fromkeys([mutant async for mutant in mutants])
 
-    async def _results(self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn) -> AsyncGenerator[Result, None]:
-        """What the tool finds out; what it has a result for is no longer due."""
+    async def _results(
+        self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn, *, anew: bool
+    ) -> AsyncGenerator[Result, None]:
+        """What an earlier run or the tool finds out; what has a result is no longer due."""
+        if not due:
+            return
+        verdicts = None
+        if self._incremental is not None:
+            verdicts = await self._incremental.verdicts(tool.label, tool.surroundings)
+        if verdicts is not None and not anew:
+            for result in await verdicts.known(due):
+                del due[result.mutant]
+                yield result
+        async with contextlib.aclosing(self._tested(tool, due, turn)) as results:
+            async for result in results:
+                if verdicts is not None:
+                    verdicts.note(result)
+                yield result
+                if verdicts is not None and verdicts.due:
+                    await verdicts.save()
+        if verdicts is not None:
+            await verdicts.save()
+
+    async def _tested(self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn) -> AsyncGenerator[Result, None]:
         if not due:
             return
         with self.projects.budget.active(tool.label):
@@ -276,6 +308,16 @@ class ProjectErrors:
             self._found[part] = _as_bridge_error(error)
             if self._found[part] is not error:
                 log.exception("a fault of %s", part.tool.label)
+
+
+def _incremental(projects: ProjectMap) -> Incremental | None:
+    """Where verdicts are reused: what knows those of earlier runs."""
+    configuration, root = projects.configuration, projects.root
+    if not configuration.incremental:
+        return None
+    store = Store(configuration.store or cache_of(root) / STORE)
+    named = None if projects.named is None else root / projects.named
+    return Incremental(root, store, named, configuration.environment)
 
 
 def _as_bridge_error(error: Exception) -> BridgeError:

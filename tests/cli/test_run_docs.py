@@ -37,7 +37,7 @@ def test_every_option_exists(name: str) -> None:
     assert named <= ours
 
 
-@pytest.mark.parametrize(("block", "service"), [(0, "GitHub"), (2, "GitLab")])
+@pytest.mark.parametrize(("block", "service"), [(1, "GitHub"), (3, "GitLab")])
 def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: int, service: str) -> None:
     text = (DOCS / "ci.md").read_text("utf-8")
     run, merge = COMMAND.findall(BLOCK.findall(text)[block])
@@ -59,6 +59,27 @@ def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: 
     assert done.returncode == 1
     assert "a.py" in (root / "mutants.html").read_text()
     assert "b.py" not in (root / "mutants.html").read_text()
+
+
+def test_the_first_example_tests_what_a_branch_has_changed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    [run] = COMMAND.findall(BLOCK.findall((DOCS / "ci.md").read_text("utf-8"))[0] + "\n\n")
+    for theirs, ours in VARIABLES.items():
+        run = run.replace(theirs, ours)
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "--quiet", "--initial-branch=main")
+    script(root, surroundings={})
+    (root / "msp-bridge.toml").write_text('adapter = "scripted"\n')
+    commit(root, a=TEXT)
+    git(root, "checkout", "--quiet", "-b", "branch")
+    commit(root, a=TEXT.replace("1", "1 + 1"))
+    first, second = typed(root, run), typed(root, run)
+    assert "reused" not in first.stdout
+    assert "reused" in second.stdout
+    assert first.returncode == second.returncode == 1
 
 
 def typed(root: Path, line: str) -> subprocess.CompletedProcess[str]:

@@ -14,6 +14,8 @@ and a mutant is tested as the script said when it was discovered:
                     "after": "gate",     the result waits for the file EVENTS/gate
                     "details": {…}       other fields of Result, by name
                     "times": 1}],        how many results a mutant gets: 0 and 2 are faults
+     "surroundings": {…},                 what its verdicts depend on besides files; without it nobody knows
+     "trees": ["/directory"],             and directories outside of the project
      "events": "/directory",             gates lie here; what happens is written to its file `log`, a line each
      "discovery": FAULTS, "testing": FAULTS,
      "detected": "gate",                 finding out whether it is set up waits, and blocks, for the file EVENTS/gate
@@ -59,6 +61,7 @@ from msp_bridge.adapter import (
     Result,
     Scope,
     Status,
+    Surroundings,
     ToolError,
     log_failing_tests,
 )
@@ -160,6 +163,11 @@ class Scripted:
             if "end_after" in faults:
                 await self._gate({"after": faults["end_after"]})
             self._log("closed")
+
+    async def surroundings(self) -> Surroundings | None:
+        script = self._script()
+        trees = tuple(map(Path, script.get("trees", ())))
+        return Surroundings(script["surroundings"], trees) if "surroundings" in script else None
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         yield Finding(True, "script", "found")

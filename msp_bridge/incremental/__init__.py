@@ -1,0 +1,8 @@
+"""Incremental results: verdicts of earlier runs, reused while nothing that they could depend on has changed."""
+
+from __future__ import annotations
+
+from msp_bridge.incremental.rule import Incremental, Verdicts
+from msp_bridge.incremental.store import Store
+
+__all__ = ["Incremental", "Store", "Verdicts"]

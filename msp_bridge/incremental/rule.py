@@ -1,0 +1,182 @@
+"""The rule: when the verdict of an earlier run is given again, and what is remembered of this one.
+
+Theory of operation
+-------------------
+The problem. Most verdicts of a run would be those of the run before. To give them again without a test is right only
+when a test would say the same, and a wrong guess is never noticed: nobody looks at a mutant that is Killed. The obvious
+ways are wrong. Times of files say nothing after a checkout. The mutated file and the test files are not enough: a third
+file, a data file, a conftest.py, a package that was upgraded changes a verdict, too.
+
+The rule. *A verdict is reused only if nothing has changed that it could depend on. When in doubt, the mutant is
+tested.* What a verdict depends on:
+
+1. the mutant: its path, mutator, location and replacement;
+2. the files of the project, by content: all that a private copy would have. That is every file below the directory that
+   was opened, without version control, environments and caches, and a configuration file that was named;
+3. its surroundings: what the adapter says (`TellsSurroundings`: the versions of interpreter, tool and installed
+   packages, and trees outside of the project that are read, too), the environment variables of interpreters and tools,
+   those that the user named, the machine, and the bridge itself.
+
+An adapter that can't say what surrounds its tool has nothing reused.
+
+What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Timeout` and `RuntimeError` say as much
+about the machine as about the mutant, and `Ignored` costs nothing. No verdict that the adapter says is not reusable, as
+when tests were left out because they fail without any mutant: the next run has to say so again.
+
+The state of the project is that of the *tests*, and files are saved while they run. So the state is looked at before
+the adapter begins, and verdicts are remembered under it only when it is still the same after they came, down to the
+times and inodes of all files (`State.stamps`): then no file was touched between, and the adapter, which refreshed its
+copy between, has seen the same. At the first change what is not yet remembered is dropped, and nothing more is
+remembered until the adapter is called again.
+
+Reused verdicts are those of the mutants of this run's own discovery: mutants are always discovered.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from msp_bridge import reading
+from msp_bridge.adapter import Surroundings
+from msp_bridge.concurrency import in_thread
+from msp_bridge.counts import counted
+from msp_bridge.errors import BridgeError
+from msp_bridge.incremental.state import Look, State, machine, variables
+from msp_bridge.incremental.store import Store
+from msp_bridge.model import Mutant, Result, Status
+
+log = logging.getLogger(__name__)
+
+FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed")  # of Result
+Ask = Callable[[], Awaitable[Surroundings | None]]  # `TellsSurroundings`
+REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR})
+SAVE_S = 10.0  # between two times that what has come is remembered
+LOOKS = 20  # times what a look at the tree takes: so much of the run at most it costs to remember
+
+
+@define(eq=False)
+class Incremental:
+    """The verdicts of one workspace. `named` is the configuration file that the user named, if it is one."""
+
+    root: Path
+    store: Store
+    named: Path | None = None
+    environment: Collection[str] = ()  # names of variables that the tests read
+    _look: Look = field(factory=Look, init=False)
+    _warned: set[str] = field(factory=set, init=False)
+
+    async def verdicts(self, label: str, surroundings: Ask) -> Verdicts | None:
+        """Those of the tool `label` for the project as it is now; None where nothing can be reused."""
+        started = time.monotonic()
+        try:
+            state = await self.state(surroundings)
+        except BridgeError as error:
+            self._warn(f"{label}: every mutant is tested, for nobody knows what its verdict depends on: {error}")
+            return None
+        return Verdicts(self, label, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
+
+    async def state(self, ask: Ask) -> State:
+        """As it is now. Raises BridgeError when that can't be known."""
+        surroundings = await ask()
+        if surroundings is None:
+            raise BridgeError("the tool can't say what surrounds it")
+        return await in_thread(self._state, surroundings)
+
+    def _state(self, surroundings: Surroundings) -> State:
+        around = {
+            **machine(),
+            "variables": variables(os.environ, self.environment),
+            "tool": dict(surroundings.values),
+            "configuration": None if self.named is None else reading.digest(self.named),
+        }
+        return self._look.state(self.root, surroundings.trees, around)
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning("%s", text)
+
+
+@define(eq=False)
+class Verdicts:
+    """What is known, and what becomes known, of one tool's mutants while the project is as it was at one moment."""
+
+    _incremental: Incremental
+    _label: str
+    _surroundings: Ask
+    _state: State
+    _interval: float  # s
+    _new: dict[bytes, Any] = field(factory=dict)
+    _changed: bool = False  # the project has, since
+    _saved: float = field(factory=time.monotonic)
+
+    async def known(self, mutants: Iterable[Mutant]) -> list[Result]:
+        """The verdicts of those of `mutants` for which nothing has changed."""
+        due = list(mutants)
+        found = await in_thread(self._known, due)
+        total = counted(len(due), "mutant")
+        log.info("%s: the verdicts of %d of %s are those of an earlier run", self._label, len(found), total)
+        return found
+
+    def _known(self, mutants: list[Mutant]) -> list[Result]:
+        keys = {self._key(mutant): mutant for mutant in mutants}
+        values = self._incremental.store.find(list(keys))
+        results = (_result(keys[key], value) for key, value in values.items())
+        return [result for result in results if result is not None]
+
+    def note(self, result: Result) -> None:
+        """A verdict that the tool has given just now."""
+        if result.status in REUSABLE and result.reusable and not self._changed:
+            self._new[self._key(result.mutant)] = _value(result)
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for `save`."""
+        return bool(self._new) and time.monotonic() - self._saved > self._interval
+
+    async def save(self) -> None:
+        """Remember what was noted, if the project is as it was."""
+        new, self._new = self._new, {}
+        if not new or self._changed:
+            return
+        try:
+            same = await self._incremental.state(self._surroundings) == self._state
+        except BridgeError:
+            same = False
+        self._saved = time.monotonic()
+        if same:
+            await in_thread(self._incremental.store.save, new)
+        else:
+            self._changed = True
+            log.info("%s: the project has changed since: the verdicts of this run are not kept", self._label)
+
+    def _key(self, mutant: Mutant) -> bytes:
+        start, end = mutant.location.start, mutant.location.end
+        place = (start.line, start.column, end.line, end.column)
+        identity = json.dumps([self._label, mutant.path, mutant.mutator, place, mutant.replacement])
+        return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
+
+
+def _value(result: Result) -> dict[str, Any]:
+    fields = {name: getattr(result, name) for name in FIELDS}
+    return {"status": result.status.value, **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _result(mutant: Mutant, value: Mapping[str, Any]) -> Result | None:
+    """None for what can't have been written here."""
+    try:
+        fields = {name: value[name] for name in FIELDS if name in value}
+        tests: dict[str, Any] = {name: tuple(fields[name]) for name in ("covered_by", "killed_by") if name in fields}
+        result = Result(mutant, Status(value["status"]), reused=True, **{**fields, **tests})
+    except (TypeError, ValueError, KeyError):
+        return None
+    return result if result.status in REUSABLE else None

@@ -1,0 +1,98 @@
+"""What the tests of a project depend on besides its files, as the project's interpreter finds it. It imports nothing.
+
+Installed packages are named by name and version, and by what pip notes of where they came from: a commit, an archive.
+Nothing here is an absolute path, except the directories outside of the project that modules are imported from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import sysconfig
+from hashlib import blake2b
+from importlib.metadata import Distribution, distributions
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from .channel import READY, Channel, Message
+
+SITES = ("site-packages", "dist-packages")
+
+
+def main(options: Message) -> None:
+    """Send it for the project at `options["root"]`."""
+    Channel.to_bridge().send({**READY, **surroundings(os.path.realpath(options["root"]))})
+
+
+def surroundings(root: str) -> dict[str, Any]:
+    """`values` are for comparing; `trees` are directories outside of `root` whose modules can be imported."""
+    packages, trees, files = [], set(), {}
+    for found in distributions():
+        name = found.metadata["Name"] if found.metadata else None
+        if name:
+            origin, tree = _origin(found, root)
+            packages.append([name, found.version, origin, _digest(found.read_text("entry_points.txt") or "")])
+            trees.update(tree)
+    for path in sys.path:
+        real = os.path.realpath(path)
+        if not path or _is_within(real, root) or _is_of_python(real):
+            continue
+        if os.path.basename(real) in SITES:
+            files.update(_loose(real, root))
+        elif os.path.isdir(real):
+            trees.add(real)
+        elif os.path.isfile(real):  # modules in an archive
+            with open(real, "rb") as opened:
+                files[os.path.basename(real)] = _digest(opened.read())
+    values = {
+        "python": sys.version,
+        "implementation": sys.implementation.name,
+        "platform": sysconfig.get_platform(),
+        "packages": sorted(packages, key=json.dumps),
+        "files": files,
+    }
+    return {"values": values, "trees": sorted(tree for tree in trees if not _is_within(tree, root))}
+
+
+def _origin(found: Distribution, root: str) -> tuple[Any, list[str]]:
+    """What pip notes of where a package came from, and the directory that it is in when it was installed editable."""
+    try:
+        noted = json.loads(found.read_text("direct_url.json") or "null")
+    except ValueError:
+        noted = None
+    if not isinstance(noted, dict) or "dir_info" not in noted:
+        return noted, []
+    directory = os.path.realpath(unquote(urlsplit(noted["url"]).path))
+    if noted["dir_info"].get("editable"):
+        return "editable", [directory]
+    # A copy, of no version that means anything. That of the project itself is never tested.
+    return ["copy", "" if _is_within(directory, root) else _digest(found.read_text("RECORD") or "")], []
+
+
+def _loose(site: str, root: str) -> dict[str, str]:
+    """Modules and .pth files that belong to no package; what leads to the project's own place is the same anywhere."""
+    found = {}
+    for name in os.listdir(site):
+        if name.endswith((".py", ".pth", ".egg-link")):
+            try:
+                with open(os.path.join(site, name), "rb") as opened:
+                    found[name] = _digest(opened.read().replace(os.fsencode(root), b"."))
+            except OSError:
+                found[name] = ""
+    return found
+
+
+def _is_of_python(path: str) -> bool:
+    own = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
+    return path in own or os.path.dirname(path) in own or os.path.basename(path) == archive
+
+
+def _is_within(path: str, root: str) -> bool:
+    return path == root or path.startswith(root + os.sep)
+
+
+def _digest(content: str | bytes) -> str:
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return blake2b(data, digest_size=16).hexdigest()
