@@ -35,7 +35,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
         type=click.Choice(list(DIALECTS)),
         default=DEFAULT,
         show_default=True,
-        help="The protocol to speak: msp is the Mutation Server Protocol 0.4.",
+        help="The protocol to speak: msp is the Mutation Server Protocol 0.4; for the others see docs/dialects.md.",
     ),
     click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [socket only]"),
     click.Option(

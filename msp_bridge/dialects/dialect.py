@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 # Where each is, by its name for `serve --dialect`. It is imported when it is chosen: an editor waits for that.
 DIALECTS = {
     "msp": "msp_bridge.dialects.msp:Msp",
+    "msp-alpha": "msp_bridge.dialects.msp_alpha:MspAlpha",
 }
 DEFAULT = "msp"
 

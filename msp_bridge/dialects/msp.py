@@ -79,15 +79,15 @@ class Wire:
 
     def configure_params(self, params: Any) -> msp.ConfigureParams:
         """The params of `configure`."""
-        return self._structure(params, msp.ConfigureParams)
+        return self.params(params, msp.ConfigureParams)
 
     def discover_selection(self, params: Any) -> Selection:
         """What the params of `discover` select."""
-        return _files(self._structure(params, msp.DiscoverParams).files)
+        return _files(self.params(params, msp.DiscoverParams).files)
 
     def test_selection(self, params: Any) -> Selection:
         """What the params of `mutationTest` select: `mutants` wins over `files`."""
-        selected = self._structure(params, msp.MutationTestParams)
+        selected = self.params(params, msp.MutationTestParams)
         if selected.mutants is None:
             return _files(selected.files)
         return Selection(
@@ -129,7 +129,8 @@ class Wire:
             files.setdefault(path, {"mutants": []})["mutants"].append(mutant)
         return {"files": files}
 
-    def _structure(self, params: Any, expected: type[T]) -> T:
+    def params(self, params: Any, expected: type[T]) -> T:
+        """The params of a request, in any dialect."""
         try:
             return self._converter.structure({} if params is None else params, expected)
         except WrongShape as error:

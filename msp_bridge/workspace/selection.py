@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from functools import cache, cached_property, partial
+import re
+from collections.abc import Callable
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,13 +14,34 @@ from attrs import evolve, frozen
 from msp_bridge.model import Location, Mutant, Scope
 from msp_bridge.workspace.tree import Boundary
 
+MAGIC = frozenset("*?[{\\")  # what makes a pattern of a path
+
 
 @frozen
 class Target:
-    """A file, a part of one, or a directory (whose path ends in `/`)."""
+    """A file, a part of one, or a directory (whose path ends in `/`): all of it, or what `glob` matches below it."""
 
     path: str
     range: Location | None = None
+    glob: str | None = None  # relative to `path`
+
+    @classmethod
+    def matching(cls, glob: str) -> Target:
+        """What `glob` matches, relative to the root: `*`, `?`, `[…]`, `{…,…}`, and `**` for directories.
+
+        Raises ValueError when its braces stand for too many patterns.
+        """
+        magic = next((at for at, letter in enumerate(glob) if letter in MAGIC), None)
+        if magic is None:
+            return cls(glob)
+        below = glob.rfind("/", 0, magic) + 1
+        _matcher(glob[below:])
+        return cls(glob[:below], glob=glob[below:])
+
+    @property
+    def whole(self) -> bool:
+        """Whether all that lies there is meant."""
+        return self.range is None and self.glob is None
 
 
 @frozen
@@ -29,6 +52,11 @@ class KnownMutant:
     location: Location
     mutator: str
     replacement: str | None
+
+    @classmethod
+    def of(cls, mutant: Mutant) -> KnownMutant:
+        """As a client knows it."""
+        return cls(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
 
     def is_same(self, mutant: Mutant) -> bool:
         """Whether `mutant` is this one: same path, location, mutator and replacement, if the client sent that."""
@@ -86,7 +114,7 @@ class Selection:
     def named_files(self) -> list[str]:
         """The files that were named as a whole."""
         targets = self.targets or ()
-        return [target.path for target in targets if target.range is None and not target.path.endswith("/")]
+        return [target.path for target in targets if target.whole and not target.path.endswith("/")]
 
     def takes(self, mutant: Mutant) -> bool:
         """Whether `mutant`, of a file in scope, is selected: with a range, it must lie wholly within it."""
@@ -94,7 +122,9 @@ class Selection:
             return any(known.is_same(mutant) for known in self._known.get((mutant.path, mutant.location), ()))
         if self.targets is None or self._whole.covers(mutant.path):
             return True
-        return any(range.contains(mutant.location) for range in self._ranges.get(mutant.path, ()))
+        if any(range.contains(mutant.location) for range in self._ranges.get(mutant.path, ())):
+            return True
+        return bool(self._globs) and self._matches(mutant.path)
 
     @cached_property
     def _known(self) -> dict[tuple[str, Location], list[KnownMutant]]:
@@ -105,7 +135,7 @@ class Selection:
 
     @cached_property
     def _whole(self) -> Scope:
-        return Scope(frozenset(target.path for target in self.targets or () if target.range is None))
+        return Scope(frozenset(target.path for target in self.targets or () if target.whole))
 
     @cached_property
     def _ranges(self) -> dict[str, list[Location]]:
@@ -114,6 +144,34 @@ class Selection:
             if target.range is not None:
                 ranges.setdefault(target.path, []).append(target.range)
         return ranges
+
+    @cached_property
+    def _globs(self) -> list[tuple[str, Callable[[str], bool]]]:
+        """Each with the directory that it is relative to, "" for the root."""
+        globs = [(target.path.removeprefix("/"), target.glob) for target in self.targets or ()]
+        return [(directory, _matcher(glob)) for directory, glob in globs if glob is not None]
+
+    @cached_property
+    def _matches(self) -> Callable[[str], bool]:
+        """Whether a glob matches the file; once for each file, not for each mutant."""
+
+        @cache
+        def matches(path: str) -> bool:
+            return any(path.startswith(base) and match(path[len(base) :]) for base, match in self._globs)
+
+        return matches
+
+
+@lru_cache
+def _matcher(glob: str) -> Callable[[str], bool]:
+    from wcmatch.glob import BRACE, GLOBSTAR, translate  # here, for an editor waits for MSP, which has no globs
+
+    try:
+        expressions, _ = translate(glob, flags=BRACE | GLOBSTAR)
+    except Exception as error:  # the class for too many of them is not public
+        raise ValueError(f"{glob!r}: {error}") from error
+    found = [re.compile(expression) for expression in expressions]
+    return lambda path: any(expression.match(path) for expression in found)
 
 
 def _moved(item: Item, path: str) -> Item:

@@ -135,8 +135,7 @@ class Workspace:
 
         Raises BridgeError, also when the file has changed and has no such mutant any more.
         """
-        known = KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
-        async with contextlib.aclosing(self.discover(Selection(mutants=(known,)))) as found:
+        async with contextlib.aclosing(self.discover(Selection(mutants=(KnownMutant.of(mutant),)))) as found:
             async for current in found:  # with the handle of the file as it is
                 tool = self.projects.owner(current.path)
                 if tool is not None:

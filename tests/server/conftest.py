@@ -7,23 +7,15 @@ from pathlib import Path
 
 import pytest
 from support.msp_client import Client
-from support.servers import ScriptedProject, Serve, over_memory, over_stdio, over_tcp
-
-from msp_bridge.testing import Running
+from support.servers import ScriptedProject, Serve, over_memory, over_stdio, over_tcp, scripted_project
 
 
 @pytest.fixture
 async def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedProject]:
-    """A project with a script and no file yet. Afterwards none of its tools runs, nor anything else that was started."""
+    """A project with a script and no file yet."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    project = ScriptedProject(tmp_path / "project", tmp_path / "events")
-    project.root.mkdir()
-    project.events.mkdir()
-    project.script()
-    running = Running()
-    yield project
-    assert project.alive() == []
-    assert await running.settled(0) == []
+    async with scripted_project(tmp_path) as project:
+        yield project
 
 
 @pytest.fixture(params=[over_memory, over_stdio, over_tcp], ids=["memory", "stdio", "tcp"])

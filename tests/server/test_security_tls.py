@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from support.msp_client import Client, ReaderWriter
 from support.servers import ScriptedProject, launched, mutants_of, until
-from support.socket_servers import TOKEN, socket_server, the_token, token_file
+from support.socket_servers import TOKEN, certificate_files, socket_server, the_token, token_file
 
 from msp_bridge.access import gate
 from msp_bridge.access.credentials import server_tls
@@ -32,12 +32,7 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def files(authority: trustme.CA, tmp_path: Path) -> tuple[Path, Path]:
     """A certificate for this machine, and its key."""
-    certificate = authority.issue_cert("localhost", "127.0.0.1", "::1")
-    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-    chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
-    certificate.private_key_pem.write_to_path(key)
-    key.chmod(0o600)
-    return chain, key
+    return certificate_files(authority, tmp_path)
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psutil
 from attrs import field, frozen
 
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
+from msp_bridge.testing import Running
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import MemoryStream
@@ -34,6 +35,15 @@ class ScriptedProject:
 
     root: Path
     events: Path
+
+    @classmethod
+    def made(cls, directory: Path) -> Self:
+        """Below `directory`, with a script and no file yet."""
+        project = cls(directory / "project", directory / "events")
+        project.root.mkdir()
+        project.events.mkdir()
+        project.script()
+        return project
 
     def script(self, *mutations: dict[str, Any], name: str = "scripted.json", **entries: Any) -> str:
         """Write the script: by default it replaces each 1 by 2, and kills each such mutant. Returns its name."""
@@ -78,6 +88,16 @@ class ScriptedProject:
         return sorted(name for name in ("hang", "stubborn", "daemon", "flood") for pid in self.pids(name) if _runs(pid))
 
 
+@contextlib.asynccontextmanager
+async def scripted_project(directory: Path) -> AsyncIterator[ScriptedProject]:
+    """A project without a file yet. Afterwards none of its tools runs, nor anything else that was started."""
+    project = ScriptedProject.made(directory)
+    running = Running()
+    yield project
+    assert project.alive() == []
+    assert await running.settled(0) == []
+
+
 @frozen
 class Server:
     """A server that was started as a process of its own."""
@@ -111,7 +131,7 @@ async def launched(cwd: Path, *arguments: str, **streams: Any) -> AsyncIterator[
     """`msp-bridge` with these arguments, as a process of its own; killed on leaving if it still runs."""
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), asyncio.subprocess.PIPE) | streams
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=_environment(cwd), **streams
+        sys.executable, "-m", "msp_bridge", *arguments, cwd=cwd, env=environment(cwd), **streams
     )
     server = Server(process)
     listening = asyncio.create_task(_listen(process, server.said))
@@ -197,7 +217,8 @@ def place(line: int, column: int, end_line: int, end_column: int) -> dict[str, d
     return {"start": {"line": line, "column": column}, "end": {"line": end_line, "column": end_column}}
 
 
-def _environment(cwd: Path) -> dict[str, str]:
+def environment(cwd: Path) -> dict[str, str]:
+    """Of a server in `cwd`: it finds the scripted adapter, and has a cache beside the project."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)]),

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import trustme
 from attrs import frozen
 
 from msp_bridge.access.addresses import Addresses
@@ -93,3 +94,13 @@ def token_file(directory: Path, text: str = TOKEN, mode: int = 0o600) -> Path:
     file.write_text(text)
     file.chmod(mode)
     return file
+
+
+def certificate_files(authority: trustme.CA, directory: Path) -> tuple[Path, Path]:
+    """A certificate for this machine, and its key."""
+    certificate = authority.issue_cert("localhost", "127.0.0.1", "::1")
+    chain, key = directory / "chain.pem", directory / "key.pem"
+    chain.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(key)
+    key.chmod(0o600)
+    return chain, key

@@ -1,0 +1,156 @@
+"""The MSP 0.0.1-alpha.1 dialect: what the first mutation servers and editor plugins spoke (docs/msp-alpha.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import re
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.handshake import Handshake
+from msp_bridge.dialects.msp import Wire
+from msp_bridge.dialects.uris import path_of
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.session import Session
+from msp_bridge.workspace.selection import Selection, Target
+
+VERSION = "0.0.1-alpha.1"
+# Semantic Versioning 2.0.0; what comes behind the three numbers makes no difference for us.
+SEMANTIC_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?")
+
+ProgressToken = int | float | str
+
+
+class Code(enum.IntEnum):
+    """The codes that are its own ("Response Message")."""
+
+    REQUEST_CANCELLED = -32000
+    SERVER_NOT_INITIALIZED = -32001
+    UNKNOWN_PROTOCOL_VERSION = -5000
+
+
+@frozen
+class ClientInfo:
+    """`version` is the protocol's ("Version handshake")."""
+
+    version: str
+
+
+@frozen
+class InitializeParams:
+    """`config_uri` is the tool's or the bridge's configuration file, as a file URI."""
+
+    client_info: ClientInfo
+    config_uri: str | None = None
+
+
+@frozen
+class GlobParams:
+    """`instrument` and `mutate`: the files that one of the globs matches, all when absent."""
+
+    glob_patterns: list[str] | None = None
+    partial_result_token: ProgressToken | None = None
+
+
+class MspAlpha(Dialect):
+    """Its methods for one client. `initialize` is the first request; `instrument` discovers, `mutate` tests.
+
+    Partial results: with a token all go out as `progress`, and the answer is empty; without one they are the answer.
+    """
+
+    title: ClassVar[str] = "MSP 0.0.1-alpha.1"
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        super().__init__(session, client)
+        self._wire = Wire()
+        self._handshake = Handshake(Code.SERVER_NOT_INITIALIZED)
+
+    @property
+    def service(self) -> Service:
+        """See the base class."""
+        methods = {
+            "initialize": Method(self._initialize, sequential=True),
+            "instrument": Method(self._instrument),
+            "mutate": Method(self._mutate),
+        }
+        return Service(methods, admit=self._handshake.admit, cancelled=Code.REQUEST_CANCELLED)
+
+    async def _initialize(self, params: Any) -> Any:
+        wanted = self._wire.params(params, InitializeParams)
+        _check_version(wanted.client_info.version)
+        configuration = None if wanted.config_uri is None else path_of(wanted.config_uri, "params.configUri")
+        self._session = await self._session.configured(configuration)
+        self._handshake.done = True
+        partial = {"partialResults": True}
+        capabilities = {"instrumentationProvider": partial, "mutationTestProvider": partial}
+        return {"serverInfo": {"version": VERSION}, "capabilities": capabilities}
+
+    async def _instrument(self, params: Any) -> Any:
+        wanted = self._wire.params(params, GlobParams)
+
+        async def pending() -> AsyncGenerator[Sequence[Any], None]:
+            async with contextlib.aclosing(self._session.discover(_selection(wanted))) as batches:
+                async for files in batches:
+                    yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
+
+        return await self._delivered(pending(), wanted.partial_result_token)
+
+    async def _mutate(self, params: Any) -> Any:
+        wanted = self._wire.params(params, GlobParams)
+
+        async def tested() -> AsyncGenerator[Sequence[Any], None]:
+            async with contextlib.aclosing(self._session.test(_selection(wanted))) as batches:
+                async for results in batches:
+                    yield [self._tested(result) for result in results]
+
+        return await self._delivered(tested(), wanted.partial_result_token)
+
+    async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: ProgressToken | None) -> Any:
+        """The answer: all results, or none of them when there is a token to report them against."""
+        answer: list[Any] = []
+        async with contextlib.aclosing(results) as batches:
+            async for batch in batches:
+                if token is None:
+                    answer += batch
+                elif batch:
+                    await self._client.notify("progress", {"token": token, "value": batch})
+        return answer
+
+    def _pending(self, mutant: Mutant) -> Any:
+        return {"fileName": mutant.path, **self._wire.discovered(mutant), "status": Status.PENDING.value}
+
+    def _tested(self, result: Result) -> Any:
+        return {"fileName": result.mutant.path, **self._wire.tested(result)}
+
+
+def _check_version(version: str) -> None:
+    """Versions of the same major number are compatible, 0 too ("Version handshake")."""
+    parsed = SEMANTIC_VERSION.fullmatch(version)
+    if parsed is None:
+        text = f"params.clientInfo.version: must be a semantic version such as {VERSION}, not {version[:40]!r}"
+        raise RpcError(ErrorCode.INVALID_PARAMS, text)
+    if int(parsed[1]) != 0:
+        text = f"the server speaks version {VERSION} of the protocol, and the client {version[:40]}: use one of 0.x.x"
+        raise RpcError(Code.UNKNOWN_PROTOCOL_VERSION, text)
+
+
+def _selection(wanted: GlobParams) -> Selection:
+    """A pattern is also the name of a file: `app/[id].ts` may be one."""
+    if wanted.glob_patterns is None:
+        return Selection()
+    return Selection(targets=tuple(_targets(wanted.glob_patterns)))
+
+
+def _targets(globs: Iterable[str]) -> Iterable[Target]:
+    for at, glob in enumerate(globs):
+        yield Target(glob)
+        try:
+            yield Target.matching(glob)
+        except ValueError as error:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"params.globPatterns[{at}]: {error}") from None

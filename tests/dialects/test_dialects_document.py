@@ -1,0 +1,26 @@
+"""docs/dialects.md names a test for each rule of each protocol: they exist, and every dialect has its section."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msp_bridge.dialects.dialect import DEFAULT, DIALECTS
+
+HERE = Path(__file__).parent
+TEXT = (HERE.parents[1] / "docs" / "dialects.md").read_text("utf-8")
+TESTS = "".join(file.read_text("utf-8") for file in HERE.glob("test_*.py"))
+ELSEWHERE = {DEFAULT, "lsp"}  # documents of their own
+
+
+def test_every_rule_names_a_test_that_is_there() -> None:
+    rows = [line for line in TEXT.splitlines() if line[:2] == "| " and not line.endswith("| test |")]
+    assert len(rows) > 20
+    for row in rows:
+        names = re.findall(r"`(test_\w+)`", row.rstrip("|").rpartition("|")[2])
+        assert names, row
+        assert [name for name in names if f"def {name}(" not in TESTS] == []
+
+
+def test_every_dialect_is_described() -> None:
+    assert [name for name in DIALECTS if name not in ELSEWHERE and f"--dialect {name}" not in TEXT] == []

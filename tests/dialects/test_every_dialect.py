@@ -1,0 +1,207 @@
+"""What holds in every dialect: cancel, back-pressure, access, and one answer and one result each, however requests mix."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from attrs import define, field, frozen
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.dialects import SPEECHES, Report, Speech, Talker, opened, spoken_to
+from support.msp_client import LONG, Refused
+from support.servers import DIGIT, LOOK, ScriptedProject, mutants_of, over_memory
+from support.socket_servers import TOKEN, certificate_files, socket_server, the_token
+
+from msp_bridge.access.credentials import server_tls
+from msp_bridge.dialects.dialect import load
+
+EXAMPLES = int(os.environ.get("MSP_BRIDGE_INTERLEAVINGS", "40"))
+GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
+FILES = {"a.py": "1 1\n1\n", "slow/b.py": "1 7\n"}
+MANY = 3000
+every_dialect = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
+
+
+@every_dialect
+async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
+    speech: Speech, project: ScriptedProject
+) -> None:
+    project.write("a.py", "1")
+    project.script(tool="hang", lines=True)
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        id = await client.ask(*speech.testing(1, None))
+        await project.started("hang")
+        await client.cancel(id)
+        answer = await client.answer(id)
+        assert answer["error"]["code"] == speech.cancelled
+        assert project.alive() == []
+        project.script()
+        await client.request(*speech.testing(2, None))
+        assert len(speech.tested(client.notified)) == 1
+
+
+@every_dialect
+async def test_a_client_that_reads_nothing_stops_its_tool_and_leaves_at_once(
+    speech: Speech, project: ScriptedProject
+) -> None:
+    project.write("many.py", "1\n" * MANY)
+    project.script({**DIGIT, "details": {"status_reason": "x" * 1000}}, tool="flood", lines=True)
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        await client.ask(*speech.testing(1, None))
+        begun = [-1, 0]
+        while begun[-1] != begun[-2] or not begun[-1]:
+            await asyncio.sleep(30 * LOOK)
+            begun.append(sum(line.startswith("started") for line in project.log))
+        assert begun[-1] < MANY
+    assert project.alive() == []
+
+
+@every_dialect
+async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: ScriptedProject, tmp_path: Path) -> None:
+    project.write("a.py", "1")
+    authority, client_tls = trustme.CA(), ssl.create_default_context()
+    authority.configure_trust(client_tls)
+    tls = server_tls(*certificate_files(authority, tmp_path))
+    async with socket_server(project, dialect=load(speech.name), token=the_token(tmp_path), tls=tls) as server:
+        stranger = Talker((await server.connect(client_tls)).wire)
+        with pytest.raises(Refused) as refused:
+            await speech.greet(stranger)
+        assert refused.value.code == -32000
+        client = Talker((await server.connect(client_tls)).wire)
+        assert await client.request("authenticate", {"token": TOKEN}) == {}
+        await speech.greet(client)
+        await client.request(*speech.testing(1, None))
+        assert len(speech.tested(client.notified)) == 1
+        await client.wire.aclose()
+
+
+@frozen
+class Ask:
+    """A request of one of the clients: to test a file or everything, or to discover."""
+
+    client: int
+    path: str | None = None
+    tests: bool = True
+
+
+@frozen
+class Cancel:
+    """Of one of a client's requests, which may have been answered already."""
+
+    client: int
+    which: int
+
+
+@frozen
+class Pause:
+    """The others go on for a while."""
+
+    turns: int
+
+
+@frozen
+class Open:
+    """What waited may go on."""
+
+
+clients = st.integers(0, 1)
+steps = st.one_of(
+    st.builds(Ask, clients, st.sampled_from([None, *FILES])),
+    st.builds(Ask, clients, st.none(), st.just(False)),
+    st.builds(Cancel, clients, st.integers(0, 5)),
+    st.builds(Pause, st.integers(1, 40)),
+    st.builds(Open),
+)
+
+
+@define
+class Party:
+    """A client, its requests by the ids of their messages, and those it has cancelled."""
+
+    client: Talker
+    asked: dict[int, tuple[int, Ask]] = field(factory=dict)
+    cancelled: set[int] = field(factory=set)
+
+    async def ask(self, speech: Speech, ask: Ask) -> None:
+        number = len(self.asked) + 1
+        message = speech.testing(number, ask.path) if ask.tests else speech.discovering(number)
+        self.asked[await self.client.ask(*message)] = number, ask
+
+    async def cancel(self, which: int) -> None:
+        if self.asked:
+            id = list(self.asked)[which % len(self.asked)]
+            self.cancelled.add(id)
+            await self.client.cancel(id)
+
+    async def settle(self, speech: Speech, mutants: dict[str, set[str]]) -> None:
+        """All answers have come, each once, and each mutant's result as often as it was asked for."""
+        least, most = Counter[Report](), Counter[Report]()
+        for id, (number, ask) in self.asked.items():
+            answer = await self.client.answer(id)
+            wanted = {mutant for path, found in mutants.items() if ask.path in (None, path) for mutant in found}
+            reports = Counter((speech.key(number), mutant) for mutant in wanted if ask.tests)
+            if "error" not in answer:
+                least += reports
+            elif answer["error"]["code"] == speech.repeated:
+                continue
+            else:
+                assert answer["error"]["code"] == speech.cancelled, answer
+                assert id in self.cancelled
+            most += reports
+        assert (await self.client.answer(await self.client.ask("nothing")))["error"]["code"] == -32601
+        reported = speech.tested(self.client.notified)
+        assert reported >= least
+        assert reported <= most
+
+
+async def played(speech: Speech, directory: Path, script: list[Any]) -> None:
+    os.environ["MSP_BRIDGE_CACHE"] = str(directory / "cache")
+    project = ScriptedProject.made(directory)
+    for path, text in FILES.items():
+        project.write(path, text)
+    project.script(DIGIT, GATED)
+    async with asyncio.timeout(LONG), over_memory(project) as other:
+        mutants: dict[str, set[str]] = {}
+        for path, mutant in mutants_of(await other.request("discover")):
+            mutants.setdefault(path, set()).add(mutant["id"])
+    async with (
+        asyncio.timeout(LONG),
+        opened(project) as workspaces,
+        spoken_to(speech, workspaces) as one,
+        spoken_to(speech, workspaces) as two,
+    ):
+        parties = [Party(one), Party(two)]
+        for party in parties:
+            await speech.greet(party.client)
+        for step in script:
+            match step:
+                case Ask(number):
+                    await parties[number].ask(speech, step)
+                case Cancel(number, which):
+                    await parties[number].cancel(which)
+                case Pause(turns):
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                case Open():
+                    project.open("gate")
+        project.open("gate")
+        for party in parties:
+            await party.settle(speech, mutants)
+
+
+@every_dialect
+@given(script=st.lists(steps, max_size=20))
+@settings(max_examples=EXAMPLES)
+def test_each_request_gets_one_answer_and_each_mutant_one_result(speech: Speech, script: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(played(speech, Path(directory), script))

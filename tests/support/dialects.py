@@ -1,0 +1,128 @@
+"""Each dialect as a client speaks it, for tests of what holds in all of them."""
+
+from __future__ import annotations
+
+import abc
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+import pytest
+from attrs import define
+
+from msp_bridge.dialects.dialect import load
+from msp_bridge.server import serve_client
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from support.memory_stream import ROOM, MemoryStream
+from support.msp_client import LONG, Client, Refused, Wire
+from support.servers import ScriptedProject
+
+Report = tuple[Any, str]  # what tells the request, as far as the dialect does, and the mutant's id
+
+
+class Talker(Client):
+    """A client that keeps every notification with its method, and counts no method as wrong."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self.notified: list[tuple[str, Any]] = []
+
+    def _keep(self, message: dict[str, Any]) -> None:
+        if "method" in message and "id" not in message:
+            self.notified.append((message["method"], message.get("params")))
+        else:
+            super()._keep(message)
+
+    async def notification(self, method: str) -> Any:
+        """The params of the next notification of `method` that nobody has taken; others are dropped."""
+        while True:
+            while self.notified:
+                name, params = self.notified.pop(0)
+                if name == method:
+                    return params
+            self._keep(await self.receive())
+
+
+@define(eq=False)
+class Speech(abc.ABC):
+    """What is said in one dialect. `number` is the request's own: it becomes its token where there are tokens."""
+
+    name: ClassVar[str]
+    cancelled: ClassVar[int] = -32800
+    repeated: ClassVar[int | None] = None  # the code for a second request of the same kind at the same time
+
+    @abc.abstractmethod
+    async def greet(self, client: Talker) -> None:
+        """What comes before all requests."""
+
+    @abc.abstractmethod
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        """The request that tests a file, or everything."""
+
+    @abc.abstractmethod
+    def discovering(self, number: int) -> tuple[str, Any]:
+        """The request that discovers everything."""
+
+    @abc.abstractmethod
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        """The mutants whose final results are in these notifications."""
+
+    def key(self, number: int) -> Any:
+        """What tells the request in its results; None where nothing does."""
+        return number
+
+
+class MspAlpha(Speech):
+    """Tokens tell the requests."""
+
+    name = "msp-alpha"
+    cancelled = -32000
+
+    async def greet(self, client: Talker) -> None:
+        await client.request("initialize", {"clientInfo": {"version": "0.0.1"}})
+
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        globs = {} if path is None else {"globPatterns": [path]}
+        return "mutate", {"partialResultToken": number, **globs}
+
+    def discovering(self, number: int) -> tuple[str, Any]:
+        return "instrument", {"partialResultToken": number}
+
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        values = [params for method, params in notified if method == "progress"]
+        found = [(params["token"], mutant) for params in values for mutant in params["value"]]
+        return Counter((token, mutant["id"]) for token, mutant in found if mutant["status"] != "Pending")
+
+
+SPEECHES: list[type[Speech]] = [MspAlpha]
+
+
+@contextlib.asynccontextmanager
+async def spoken_to(speech: Speech, workspaces: OpenWorkspaces, room: int = ROOM) -> AsyncIterator[Talker]:
+    """A client of a server in this process that speaks the dialect, and has not greeted yet."""
+    ours, theirs = MemoryStream.pair(room)
+    serving = asyncio.create_task(serve_client(ours, workspaces, load(speech.name)))
+    try:
+        yield Talker(theirs)
+    finally:
+        await theirs.vanish()
+        async with asyncio.timeout(LONG):
+            await serving
+
+
+@contextlib.asynccontextmanager
+async def opened(project: ScriptedProject) -> AsyncIterator[OpenWorkspaces]:
+    """The workspaces of a server on the project."""
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",), jobs=2))
+    async with contextlib.aclosing(workspaces):
+        yield workspaces
+
+
+async def refused(client: Talker, method: str, params: Any) -> tuple[int, str]:
+    """Code and message of the error that a request is answered with."""
+    with pytest.raises(Refused) as error:
+        await client.request(method, params)
+    return error.value.code, error.value.message
