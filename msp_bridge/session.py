@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from attrs import evolve, frozen
 from msp_bridge.concurrency import batches
 from msp_bridge.errors import PartlyFailed
 from msp_bridge.model import Mutant, Result
+from msp_bridge.source import SourceText
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.selection import Selection
 
@@ -67,6 +69,16 @@ class Session:
                 async with contextlib.aclosing(batches(workspace.test(selection, anew=anew), MAX_BATCH)) as ready:
                     async for batch in ready:
                         yield batch
+
+    async def tool_of(self, path: str) -> str:
+        """The label of the tool that a file with mutants belongs to: its name, and the folder of its project if any."""
+        async with self._workspaces.use(self._configuration) as workspace:
+            owner = workspace.projects.owner(path)
+        return "" if owner is None else owner.label
+
+    async def source(self, path: str) -> SourceText:
+        """The text of a file of the tree, as it is on the disk. Raises OSError and UnicodeDecodeError."""
+        return await asyncio.to_thread(SourceText.read, self.root / path)
 
 
 def _by_path(mutants: Sequence[Mutant]) -> Mapping[str, Sequence[Mutant]]:

@@ -60,7 +60,7 @@ MAY = {  # what each room may import of ours, besides itself
     },
     "toolkit": {"concurrency", "errors", "ignored", "processes"},
     "incremental": {"adapter", "concurrency", "counts", "errors", "model", "reading", "toolkit"},
-    "dialects": {"errors", "jsonrpc", "model", "session", "workspace.selection"},
+    "dialects": {"concurrency", "edits", "errors", "jsonrpc", "model", "session", "workspace.selection"},
     "workspace": {
         "adapter",
         "concurrency",
@@ -74,7 +74,7 @@ MAY = {  # what each room may import of ours, besides itself
     },
     "reports": {"model", "source", "version"},
     "testing": {"adapter", "ignored", "model", "processes", "python_engine.target", "source"},
-    "session": {"concurrency", "errors", "model", "workspace"},
+    "session": {"concurrency", "errors", "model", "source", "workspace"},
     "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
     "adapters": API,

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 DIALECTS = {
     "msp": "msp_bridge.dialects.msp:Msp",
     "msp-alpha": "msp_bridge.dialects.msp_alpha:MspAlpha",
+    "test-runner": "msp_bridge.dialects.test_runner:JsonRpcTestRunner",
 }
 DEFAULT = "msp"
 

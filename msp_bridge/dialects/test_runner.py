@@ -1,0 +1,390 @@
+"""The dialect of the JSON-RPC test runner RFC: mutants as tests, in windows made for those (docs/dialects.md).
+
+Theory of operation
+===================
+A mutant is a test, which passes when the project's tests notice it. The client has a tree of nodes: the solution, which
+is the workspace; a project for each tool; a namespace for each file; and a test for each mutant. It gets the nodes one
+by one, parents first, and then their statuses.
+
+An *operation* (start, run, invalidate) is on one node, and touches those below it and above it. Operations on
+different nodes may overlap, while a node has one status. So:
+
+- A node that an operation touches becomes `null`, `Queued`, `Running`, unless another operation has it `Running`
+  already: then it stays so.
+- A mutant gets its final status with its result. A node with children gets it when the last operation that touches it
+  ends, for an earlier one would say that it is done while the others still test what is below it. Only the operation's
+  own node always gets it, as the RFC wants one before the answer.
+- The final status of a node with children says what is known of all mutants below it, of earlier operations too.
+
+What this client has been told of lies in `Tree`: which nodes there are, and what became of each mutant. It is no cache
+of a tool's state. It is needed since the client sends ids back, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+from collections import Counter
+from collections.abc import Coroutine, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from attrs import define, evolve, field, frozen
+
+from msp_bridge.concurrency import wait_shielded
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.msp import Wire
+from msp_bridge.edits import mutant_diff
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.model import Mutant, Result
+from msp_bridge.model import Status as Outcome
+from msp_bridge.session import Session
+from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+
+OPERATION_IN_PROGRESS = -32001  # section 8.2
+LAST_STATUSES_S = 5.0  # for a client to read what became of a cancelled operation: nobody waits longer for it
+SOLUTION = "solution"
+
+
+class Status(enum.Enum):
+    """The consolidated list of section 3.2: the lower-case words of the examples are not sent."""
+
+    IDLE = "Idle"
+    QUEUED = "Queued"
+    DISCOVERING = "Discovering"
+    RUNNING = "Running"
+    CANCELLING = "Cancelling"
+    CANCELLED = "Cancelled"
+    PASSED = "Passed"
+    FAILED = "Failed"
+    SKIPPED = "Skipped"
+
+
+STATUSES = {  # of a mutant: the tests should have failed
+    Outcome.KILLED: Status.PASSED,
+    Outcome.TIMEOUT: Status.PASSED,
+    Outcome.SURVIVED: Status.FAILED,
+    Outcome.NO_COVERAGE: Status.FAILED,
+    Outcome.COMPILE_ERROR: Status.FAILED,
+    Outcome.RUNTIME_ERROR: Status.FAILED,
+    Outcome.IGNORED: Status.SKIPPED,
+    Outcome.PENDING: Status.SKIPPED,
+}
+
+
+@frozen
+class StartParams:
+    """`testrunner/start`."""
+
+
+@frozen
+class NodeParams:
+    """`testrunner/run` and the others: the node that it is about."""
+
+    id: str
+
+
+@define
+class File:
+    """A file's node: its mutants by id, and the last result of each that has one."""
+
+    path: str
+    project: str  # the id of its node
+    mutants: dict[str, Mutant] = field(factory=dict)
+    results: dict[str, Result] = field(factory=dict)
+
+    @property
+    def id(self) -> str:
+        """Of its node."""
+        return f"file:{self.path}"
+
+
+class Tree:
+    """What the client has been told of."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, File] = {}  # by the ids of their nodes
+        self.projects: set[str] = set()  # the ids of theirs
+        self._of_mutant: dict[str, File] = {}
+
+    def add(self, file: File, mutant: Mutant) -> None:
+        """A mutant of a file."""
+        self.files[file.id] = file
+        self.projects.add(file.project)
+        file.mutants[mutant.id] = evolve(mutant, handle=None)  # the adapter's, who gives a new one at each discovery
+        self._of_mutant[mutant.id] = file
+
+    def remove(self, mutant: str) -> None:
+        """It no longer exists."""
+        file = self._of_mutant.pop(mutant)
+        del file.mutants[mutant]
+        file.results.pop(mutant, None)
+
+    def file_of(self, mutant: str) -> File | None:
+        """The file of a mutant that is there."""
+        return self._of_mutant.get(mutant)
+
+    def below(self, id: str) -> Sequence[File]:
+        """The files at and below a node; of a mutant, its own. Raises RpcError -32602 when there is no such node."""
+        if id == SOLUTION:
+            return list(self.files.values())
+        if (file := self.files.get(id) or self._of_mutant.get(id)) is not None:
+            return [file]
+        if id not in self.projects:
+            text = f"params.id: there is no node {id[:100]!r}: send testrunner/start, or invalidate what is above it"
+            raise RpcError(ErrorCode.INVALID_PARAMS, text)
+        return [file for file in self.files.values() if file.project == id]
+
+    def mutants(self, id: str) -> Sequence[str]:
+        """Those at and below a node."""
+        return [id] if id in self._of_mutant else [mutant for file in self.below(id) for mutant in file.mutants]
+
+    def parents(self, id: str) -> Sequence[str]:
+        """The nodes with children that lie on a way from the solution through `id` to a mutant, lowest first."""
+        files = self.below(id)
+        return [*(file.id for file in files), *{file.project: None for file in files}, SOLUTION]
+
+    def parents_below(self, id: str) -> Sequence[str]:
+        """Those of them that lie at and below `id`."""
+        parents = self.parents(id)
+        return parents[: parents.index(id) + 1] if id in parents else []
+
+    def known(self, id: str) -> Status | None:
+        """What is known of all mutants below a node with children; None when nothing is."""
+        results = (result for file in self.below(id) for result in file.results.values())
+        found = {STATUSES[result.status] for result in results}
+        return next((status for status in (Status.FAILED, Status.PASSED, Status.SKIPPED) if status in found), None)
+
+
+@define(eq=False)
+class Operation:
+    """What a request does to the statuses of nodes."""
+
+    id: str  # the node that it is on
+    parents: Sequence[str]  # the nodes with children that get a final status when it ends, lowest first
+    due: dict[str, None] = field(factory=dict)  # the mutants that have yet to get theirs
+    touched: set[str] = field(factory=set)  # see `JsonRpcTestRunner._touched`
+
+
+class JsonRpcTestRunner(Dialect):
+    """Its methods for one client. A run tests the mutants below its node, and is answered when each has its status."""
+
+    title: ClassVar[str] = "the JSON-RPC test runner protocol"
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        super().__init__(session, client)
+        self._wire = Wire()
+        self._tree = Tree()
+        self._operations: set[str] = set()  # the nodes that they are on
+        self._touched = Counter[str]()  # of how many operations a node has the status
+
+    @property
+    def service(self) -> Service:
+        """See the base class."""
+        return Service(
+            {
+                "testrunner/start": Method(self._start),
+                "testrunner/run": Method(self._run),
+                "testrunner/invalidate": Method(self._invalidate),
+                "testrunner/debug": Method(self._debug),
+                "testrunner/details": Method(self._details),
+            }
+        )
+
+    async def _start(self, params: Any) -> Any:
+        self._wire.params(params, StartParams)
+        operation = Operation(SOLUTION, self._tree.parents(SOLUTION))
+        return await self._carried_out(operation, self._discovered(operation, Selection(), Status.IDLE))
+
+    async def _invalidate(self, params: Any) -> Any:
+        id = self._wire.params(params, NodeParams).id
+        files = self._tree.below(id)
+        is_mutant = self._tree.file_of(id) is not None
+        operation = Operation(id, self._tree.parents_below(id), {id: None} if is_mutant else {})
+        in_one_file = is_mutant or id in self._tree.files
+        selection = _whole(files) if in_one_file else Selection()  # what is new in a project may be anywhere
+        return await self._carried_out(operation, self._discovered(operation, selection, Status.PASSED))
+
+    async def _run(self, params: Any) -> Any:
+        id = self._wire.params(params, NodeParams).id
+        operation = Operation(id, self._tree.parents(id), dict.fromkeys(self._tree.mutants(id)))
+        return await self._carried_out(operation, self._tested(operation))
+
+    async def _debug(self, params: Any) -> Any:
+        text = "a mutant can't be debugged: debug the tests that testrunner/details names, with its diff applied"
+        raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
+
+    async def _details(self, params: Any) -> Any:
+        id = self._wire.params(params, NodeParams).id
+        file = self._tree.file_of(id)
+        if file is None:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"params.id: there is no mutant {id[:100]!r}")
+        mutant, result = file.mutants[id], file.results.get(id)
+        told = self._wire.discovered(mutant) if result is None else self._wire.tested(result)
+        return {**told, "diff": await self._diff(mutant)}
+
+    async def _diff(self, mutant: Mutant) -> str | None:
+        try:
+            return mutant_diff(await self._session.source(mutant.path), mutant)
+        except (OSError, ValueError):  # the file has changed, or is gone
+            return None
+
+    async def _carried_out(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:
+        """Do the work of an operation. Afterwards every node that it touches has its status.
+
+        The work is a task of its own: the client is told of a cancel at once, and not when the tools have ended.
+        """
+        if operation.id in self._operations:
+            work.close()
+            raise RpcError(OPERATION_IN_PROGRESS, "Operation already in progress for this node")
+        self._operations.add(operation.id)
+        task = asyncio.create_task(work, name=f"operation on {operation.id}")
+        telling: list[asyncio.Task[None]] = []
+
+        def cancel() -> None:
+            telling.append(asyncio.create_task(self._last(self._tell(operation.id, Status.CANCELLING))))
+            task.cancel()
+
+        try:
+            await wait_shielded(task, cancel)
+            task.result()
+        except asyncio.CancelledError:
+            await asyncio.gather(*telling)
+            await self._last(self._ended(operation, Status.CANCELLED))
+            raise
+        except Exception:
+            await self._ended(operation, Status.FAILED)
+            raise
+        finally:
+            self._operations.discard(operation.id)
+        return {"success": True}
+
+    async def _tested(self, operation: Operation) -> None:
+        """A run."""
+        nodes = [*operation.parents, *operation.due]
+        await self._touch(operation, nodes, Status.QUEUED, Status.RUNNING)
+        async with contextlib.aclosing(self._session.test(self._selection(operation.id))) as batches:
+            async for results in batches:
+                for result in results:
+                    await self._finished(operation, result)
+        await self._ended(operation)
+
+    def _selection(self, id: str) -> Selection:
+        if id == SOLUTION:
+            return Selection()
+        files = self._tree.below(id)
+        mutant = files[0].mutants.get(id)
+        return _whole(files) if mutant is None else Selection(mutants=(KnownMutant.of(mutant),))
+
+    async def _finished(self, operation: Operation, result: Result) -> None:
+        id = result.mutant.id
+        file = self._tree.file_of(id)
+        if file is None:  # its file has changed since it was discovered
+            file = await self._registered(result.mutant.path, [result.mutant])
+        file.results[id] = evolve(result, mutant=file.mutants[id])
+        operation.due.pop(id, None)
+        self._let_go(operation, id)
+        await self._tell(id, STATUSES[result.status])
+
+    async def _discovered(self, operation: Operation, selection: Selection, status: Status) -> None:
+        """A start or an invalidation; `status` is the node's in the end, but Skipped that of a mutant that is gone."""
+        if operation.id == SOLUTION:
+            await self._register(SOLUTION, None, "solution", self._session.root.name, self._session.root)
+        await self._touch(operation, [*operation.parents, *operation.due], Status.DISCOVERING)
+        before: dict[str, None] = {}
+        for file in self._tree.below(operation.id):
+            for mutant in [mutant for mutant in file.results if not self._touched[mutant]]:
+                await self._tell(mutant, None)
+            file.results.clear()
+            before |= dict.fromkeys(file.mutants)
+        async with contextlib.aclosing(self._session.discover(selection)) as batches:
+            async for files in batches:
+                for path, mutants in files.items():
+                    await self._registered(path, mutants)
+                    for found in mutants:
+                        before.pop(found.id, None)
+        for gone in before:
+            operation.due.pop(gone, None)
+            self._let_go(operation, gone)
+            await self._tell(gone, Status.SKIPPED)
+            self._tree.remove(gone)
+        await self._ended(operation, status)
+
+    async def _registered(self, path: str, mutants: Sequence[Mutant]) -> File:
+        """The file's node, when the client knows it, the project's, and these mutants'."""
+        file = self._tree.files.get(f"file:{path}")
+        if file is None:
+            tool = await self._session.tool_of(path)
+            file = File(path, f"project:{tool}")
+            if file.project not in self._tree.projects:
+                await self._register(file.project, SOLUTION, "project", tool, None)
+        if mutants:
+            await self._register(file.id, file.project, "namespace", path, self._session.root / path)
+        for mutant in mutants:
+            self._tree.add(file, mutant)
+            line, column = mutant.location.start.line, mutant.location.start.column
+            name = f"{mutant.mutator} ({line}:{column})"
+            await self._register(mutant.id, file.id, "test", name, self._session.root / path, line)
+        return file
+
+    async def _register(
+        self, id: str, parent: str | None, kind: str, name: str, path: Path | None, line: int | None = None
+    ) -> None:
+        node = {
+            "id": id,
+            "displayName": name,
+            "parentId": parent,
+            "filePath": None if path is None else str(path),
+            "lineNumber": line,
+            "type": kind,
+        }
+        await self._client.notify("registerTest", {"test": node})
+
+    async def _touch(self, operation: Operation, nodes: Iterable[str], *statuses: Status) -> None:
+        """The operation has the status of `nodes` from here on: `null`, and then `statuses`."""
+        wanted = dict.fromkeys(nodes)
+        fresh = [node for node in wanted if node == operation.id or not self._touched[node]]
+        self._touched.update(wanted.keys())
+        operation.touched |= wanted.keys()
+        for status in (None, *statuses):
+            for node in fresh:
+                await self._tell(node, status)
+
+    def _let_go(self, operation: Operation, node: str) -> bool:
+        """Whether the node's status is the operation's to say: another one may touch it still."""
+        if node in operation.touched:
+            operation.touched.discard(node)
+            self._touched[node] -= 1
+        return node == operation.id or not self._touched[node]
+
+    async def _ended(self, operation: Operation, status: Status | None = None) -> None:
+        """Final statuses. `status` is the node's own; without one it is what is known of the mutants below it."""
+        for mutant in list(operation.due):
+            if self._let_go(operation, mutant):
+                await self._tell(mutant, status or Status.SKIPPED)
+            if status is None:  # it has got no result, for it no longer exists
+                self._tree.remove(mutant)
+            del operation.due[mutant]
+        others = status if status in (Status.CANCELLED, Status.FAILED) else Status.IDLE
+        for node in operation.parents:
+            if not self._let_go(operation, node):
+                continue
+            if node == operation.id:
+                await self._tell(node, status or self._tree.known(node) or Status.SKIPPED)
+            else:
+                await self._tell(node, self._tree.known(node) or others)
+
+    async def _tell(self, node: str, status: Status | None) -> None:
+        await self._client.notify("updateStatus", {"id": node, "status": status and status.value})
+
+    async def _last(self, telling: Coroutine[Any, Any, None]) -> None:
+        """For a cancelled operation, which may not wait for ever for a client that reads nothing."""
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(LAST_STATUSES_S):
+                await telling
+
+
+def _whole(files: Iterable[File]) -> Selection:
+    return Selection(targets=tuple(Target(file.path) for file in files))

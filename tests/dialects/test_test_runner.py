@@ -1,0 +1,180 @@
+"""The JSON-RPC test runner protocol: a client written from its RFC, with real mutmut; and what else its book says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.dialects import Talker, TestRunner, refused
+from support.node_clients import python_project, talked
+from support.servers import DIGIT, ScriptedProject
+
+DONE = {"success": True}
+ALL_OF_A_RUN = [None, "Queued", "Running"]
+
+
+@pytest.fixture
+def speech() -> TestRunner:
+    return TestRunner()
+
+
+def statuses(client: Talker, id: str) -> list[str | None]:
+    """Of a node, in order; what the client has been told so far is dropped."""
+    told, client.notified = client.notified, []
+    return [params["status"] for method, params in told if method == "updateStatus" and params["id"] == id]
+
+
+def nodes(client: Talker) -> dict[str, dict[str, Any]]:
+    """By id, as they were registered so far."""
+    return {params["test"]["id"]: params["test"] for method, params in client.notified if method == "registerTest"}
+
+
+@pytest.mark.parametrize("channel", ["stdio", "socket"])
+async def test_a_client_written_from_the_rfc_is_served(channel: str, tmp_path: Path) -> None:
+    root = python_project(tmp_path)
+    told = await talked("test_runner.mjs", root, channel, "--dialect", "test-runner")
+    assert (told["first"], told["again"], told["same"]) == (DONE, DONE, True)
+    assert told["codes"] == {"cancel": -32800, "duplicate": -32001, "debug": -32601, "unknown": -32602}
+    registered = told["discovered"]["nodes"]
+    assert [node["type"] for node in registered[:3]] == ["solution", "project", "namespace"]
+    files = {node["displayName"]: node for node in registered if node["type"] == "namespace"}
+    assert files.keys() == {"src/calc/sums.py", "src/calc/odd.py"}
+    assert files["src/calc/sums.py"]["filePath"] == str(root / "src/calc/sums.py")
+    assert [status for _, status in told["discovered"]["history"]] == [None, "Discovering", "Idle"]
+    assert told["run"]["answer"] == DONE
+    assert told["run"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    below = {id: status for id, status in told["run"]["below"].items() if id.isdigit()}
+    assert Counter(below.values()).keys() == {"Passed", "Failed"}
+    assert told["details"]["status"] in ("Survived", "NoCoverage")
+    assert told["details"]["diff"].startswith("--- a/src/calc/")
+    assert told["one"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    assert (told["one"]["answer"], told["parent"]) == (DONE, "Failed")
+    assert told["invalidated"]["path"] == [None, "Discovering", "Passed"]
+    assert told["project"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    assert told["afterwards"] == [*ALL_OF_A_RUN, "Cancelling", "Cancelled"]
+    assert told["child"]["answer"] == DONE
+    assert told["code"] == (0 if channel == "stdio" else None)
+
+
+@pytest.mark.parametrize(
+    ("became", "status"),
+    [
+        ("Killed", "Passed"),
+        ("Timeout", "Passed"),
+        ("Survived", "Failed"),
+        ("NoCoverage", "Failed"),
+        ("CompileError", "Failed"),
+        ("RuntimeError", "Failed"),
+        ("Ignored", "Skipped"),
+    ],
+)
+async def test_a_mutant_passes_when_the_tests_notice_it(
+    became: str, status: str, project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1")
+    project.script({**DIGIT, "status": became})
+    await TestRunner().greet(client)
+    (mutant,) = [id for id in nodes(client) if id.isdigit()]
+    for node in (mutant, "file:a.py", "project:scripted", "solution"):
+        assert await client.request("testrunner/run", {"id": node}) == DONE
+        assert statuses(client, node) == [*ALL_OF_A_RUN, status]
+
+
+async def test_parents_say_what_is_known_of_all_below_them(project: ScriptedProject, client: Talker) -> None:
+    project.script({**DIGIT, "status": "Survived"}, {"mutator": "word", "find": "one", "replacement": "two"})
+    project.write("a.py", "1 one")
+    project.write("b.py", "one")
+    await TestRunner().greet(client)
+    word = next(id for id, node in nodes(client).items() if node["displayName"].startswith("word (1:3)"))
+    digit = next(id for id, node in nodes(client).items() if node["displayName"].startswith("digit"))
+    for node, file, solution in (
+        (word, "Passed", "Passed"),
+        (digit, "Failed", "Failed"),
+        (word, "Failed", "Failed"),
+        ("file:b.py", None, "Failed"),
+    ):
+        await client.request("testrunner/run", {"id": node})
+        told = client.notified.copy()
+        assert statuses(client, "solution")[-1] == solution
+        client.notified = told
+        assert (statuses(client, "file:a.py") or [None])[-1] == file
+
+
+async def test_an_overlapping_operation_leaves_a_node_running_until_both_have_ended(
+    project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1 7")
+    project.script(DIGIT, {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"})
+    await TestRunner().greet(client)
+    digit = next(id for id, node in nodes(client).items() if node["displayName"].startswith("digit"))
+    whole = await client.ask("testrunner/run", {"id": "file:a.py"})
+    await project.logged("waiting for gate")
+    assert await client.request("testrunner/run", {"id": digit}) == DONE
+    assert statuses(client, "file:a.py") == ALL_OF_A_RUN
+    project.open("gate")
+    assert await client.result(whole) == DONE
+    assert statuses(client, "file:a.py") == ["Passed"]
+
+
+async def test_a_mutant_that_is_gone_is_skipped_and_a_new_one_is_registered(
+    project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1")
+    await TestRunner().greet(client)
+    (old,) = [id for id in nodes(client) if id.isdigit()]
+    client.notified.clear()
+    project.write("a.py", " 1")
+    assert await client.request("testrunner/run", {"id": "file:a.py"}) == DONE
+    (new,) = [id for id in nodes(client) if id.isdigit()]
+    told = client.notified.copy()
+    assert statuses(client, old) == [*ALL_OF_A_RUN, "Skipped"]
+    client.notified = told
+    assert statuses(client, new) == ["Passed"]
+    assert (await refused(client, "testrunner/run", {"id": old}))[0] == -32602
+
+
+async def test_an_invalidation_finds_new_files_and_forgets_what_is_gone(
+    project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1")
+    await TestRunner().greet(client)
+    (old,) = [id for id in nodes(client) if id.isdigit()]
+    await client.request("testrunner/run", {"id": "solution"})
+    client.notified.clear()
+    project.write("a.py", "one")
+    project.write("b.py", "1")
+    assert await client.request("testrunner/invalidate", {"id": "project:scripted"}) == DONE
+    assert "file:b.py" in nodes(client)
+    assert statuses(client, old) == [None, "Skipped"]
+
+
+async def test_a_failure_is_a_status_before_it_is_an_error(project: ScriptedProject, client: Talker) -> None:
+    project.write("a.py", "1")
+    await TestRunner().greet(client)
+    project.script(testing={"raises": ["ToolError", "no such thing; install it"]})
+    client.notified.clear()
+    code, message = await refused(client, "testrunner/run", {"id": "file:a.py"})
+    assert (code, "install it" in message) == (-32803, True)
+    assert statuses(client, "file:a.py") == [*ALL_OF_A_RUN, "Failed"]
+    project.script()
+    assert await client.request("testrunner/run", {"id": "file:a.py"}) == DONE
+
+
+@pytest.mark.parametrize("method", ["run", "invalidate", "details"])
+@pytest.mark.parametrize("params", [None, [], {}, {"id": 1}, {"id": "nowhere"}, {"id": "file:nowhere.py"}])
+async def test_what_is_no_node_is_refused(method: str, params: Any, client: Talker) -> None:
+    code, message = await refused(client, f"testrunner/{method}", params)
+    assert (code, message.startswith("params")) == (-32602, True)
+
+
+async def test_a_cancel_amid_statuses_that_nobody_reads_is_answered(
+    project: ScriptedProject, client: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.dialects.test_runner.LAST_STATUSES_S", 0.1)
+    project.write("many.py", "1\n" * 3000)
+    await TestRunner().greet(client)
+    id = await client.ask("testrunner/run", {"id": "solution"})
+    await client.cancel(id)
+    assert (await client.answer(id))["error"]["code"] == -32800
