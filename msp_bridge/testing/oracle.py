@@ -25,9 +25,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -40,7 +42,7 @@ from attrs import field, frozen
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
 from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
-from msp_bridge.python_engine.target import isolation
+from msp_bridge.python_engine.target import isolated_command, isolation
 from msp_bridge.source import BOM, SourceText
 
 BASELINE_TIMEOUT_S = 600.0
@@ -54,6 +56,7 @@ PYTEST_EXITS = {
     4: "a conftest.py or plug-in can't be loaded",
     5: "no tests are left",
 }
+TARGET = os.path.dirname(isolation.__file__)  # starts programs such as `isolated_command`
 WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
     isolation.PARTS,
     isolation.PARTS - {"net"},
@@ -198,12 +201,9 @@ class Oracle:
         command: tuple[str, ...] = self.command
         if self.world is not None:
             where = self.root
-            command = (
-                *(sys.executable, isolation.__file__, "--root", str(self.root), "--copy", str(copy)),
-                *("--layers", str(layers), "--parts", ",".join(sorted(self.world))),
-                *(f"--keep={name}" for name in kept),
-                *("--", *self.command),
-            )
+            world = {"root": str(self.root), "copy": str(copy), "layers": str(layers), "keep": kept}
+            options = {**world, "parts": sorted(self.world), "command": self.command}
+            command = (sys.executable, TARGET, TARGET, "isolated_command", json.dumps(options))
         else:
             where = copy
             search = _search_path(copy, environment)
@@ -227,6 +227,8 @@ class Oracle:
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
             if code == 0:
                 return Verdict(Status.SURVIVED, "the tests pass", shown)
+            if self.world is not None and code > isolated_command.BY_SIGNAL:
+                return Verdict(Status.KILLED, _killed_by(code - isolated_command.BY_SIGNAL), shown)
             if code < 0 or not _is_pytest(self.command):
                 return Verdict(Status.KILLED, tree.outcome, shown)
             return Verdict(Status.KILLED, PYTEST_EXITS.get(code, tree.outcome), shown)
@@ -256,6 +258,13 @@ def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str
 
 def _agree(result: Result, verdict: Verdict) -> bool:
     return result.status.detected == verdict.status.detected
+
+
+def _killed_by(number: int) -> str:
+    try:
+        return f"killed by {signal.Signals(number).name}"
+    except ValueError:
+        return f"exit code {isolated_command.BY_SIGNAL + number}"
 
 
 def _is_pytest(command: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -15,19 +16,20 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.target import isolation
+from msp_bridge.python_engine.program import TARGET
 
 NOBODY = 65534
 PRELUDE = """
 import errno, os, signal, socket, subprocess, sys, time
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from isolation import *
+from target.isolation import *
 root, base = Path({root!r}), Path({base!r})
 world = enter_host({root!r}, {copy!r}, {layers!r}, keep=[".venv", "missing"], share=[{share!r}])
 def child(body, parts=None, limits=None):
     sys.stdout.flush()
-    pid = os.fork()
+    parts = world.parts if parts is None else parts
+    pid, namespace = world.fork(parts)
     if pid == 0:
         code = 99
         try:
@@ -37,9 +39,12 @@ def child(body, parts=None, limits=None):
             print(type(error).__name__, error, flush=True)
         finally:
             os._exit(code)
-    return pid
-def ended(pid):
+    return pid, namespace
+def ended(child):
+    pid, namespace = child
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if namespace is not None:
+        namespace.end()
     world.forget(pid)
     return code
 def run(body, parts=None, limits=None):
@@ -135,7 +140,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     base = Path(tempfile.mkdtemp(prefix="msp-bridge-isolation-")).resolve()
     try:
         one = Place(base, user, python)
-        shutil.copy(isolation.__file__, base)
+        shutil.copytree(TARGET, base / "target", ignore=shutil.ignore_patterns("__pycache__"))
         for directory in ("home/project/.venv", "home/cache/copy", "home/cache/layers", "home/cache/share"):
             (base / directory).mkdir(parents=True)
         for where, text in ((one.root, "user's"), (base / "home/cache/copy", "copy's")):
@@ -148,7 +153,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         probed = subprocess.run(
             one.command(
                 "-c",
-                f"import sys; sys.path.insert(0, {str(base)!r}); import isolation; print(isolation.probe()[1].get('mount', ''))",
+                f"import sys; sys.path.insert(0, {str(base)!r}); from target import isolation; print(isolation.probe()[1].get('mount', ''))",
             ),
             capture_output=True,
             text=True,
@@ -278,9 +283,9 @@ def test_strays_end_with_their_child(place: Place) -> None:
         place.run("""
         reader, writer = os.pipe()
         os.set_blocking(reader, False)
-        pid = child(lambda: stray(writer))
+        one = child(lambda: stray(writer))
         os.close(writer)
-        print(ended(pid), os.read(reader, 1))  # at once: whoever held the writer is gone
+        print(ended(one), os.read(reader, 1))  # at once: whoever held the writer is gone
     """)
         == "0 b''"
     )
@@ -327,27 +332,6 @@ def test_signals_reach_the_handlers_of_the_test_process(place: Place) -> None:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGALRM, signal.SIGKILL])
-def test_a_signal_to_the_outer_process_ends_everything(place: Place, number: int) -> None:
-    assert (
-        place.run(f"""
-        reader, writer = os.pipe()
-        ready, written = os.pipe()
-        def body():
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            stray(writer)
-            os.write(written, b"x")
-            time.sleep(600)
-        pid = child(body)
-        os.close(writer)
-        os.read(ready, 1)
-        os.kill(pid, {int(number)})
-        print(ended(pid), os.read(reader, 1))
-    """)
-        == f"{-number} b''"
-    )
-
-
 def test_children_end_with_their_host(place: Place) -> None:
     host = subprocess.Popen(
         place.script("""
@@ -382,7 +366,7 @@ def test_limits_hold_and_leave_others_alone(place: Place) -> None:
             except OSError as error:
                 print(errno.errorcode[error.errno], flush=True)
         print(run(memory, limits=Limits(memory=1 << 30)), run(size, limits=Limits(file_size=1 << 20)))
-        print(run(size, limits=Limits(written=1 << 20)) if world._in_memory else "ENOSPC\\n0")
+        print(run(size, limits=Limits(written=1 << 20)) if world.layers.in_memory else "ENOSPC\\n0")
     """)
         == "MemoryError\nEFBIG\n0 0\nENOSPC\n0"
     )
@@ -460,27 +444,49 @@ def test_parts_can_be_switched_off(place: Place) -> None:
     ]
 
 
-def program(place: Place, *command: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    where = ("--root", str(place.root), "--copy", place.path("copy"), "--layers", place.path("layers"), *options)
-    program = place.command(str(place.base / "isolation.py"), *where, "--", *command)
-    return subprocess.run(program, cwd=place.root, env=place.environment(), capture_output=True, text=True, timeout=60)
+def isolated(place: Place, *command: str) -> list[str]:
+    world = {"root": str(place.root), "copy": place.path("copy"), "layers": place.path("layers")}
+    target = str(place.base / "target")
+    return place.command(target, target, "isolated_command", json.dumps({**world, "command": command}))
 
 
-def test_a_program_runs_in_a_world_and_ends_as_its_command(place: Place) -> None:
-    done = program(place, "sh", "-c", "cat file; echo x > file; exit 7")
-    assert (done.returncode, done.stdout, done.stderr) == (7, "copy's", "")
+def test_a_command_runs_in_a_world_and_is_seen_to_end_as_it_did(place: Place) -> None:
+    def run(*command: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            isolated(place, *command),
+            cwd=place.root,
+            env=place.environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("sh", "-c", "cat file; echo x > file; exit 7") == (7, "copy's", "")
     assert (place.base / "home/cache/copy/file").read_text() == "copy's"
-    assert program(place, "sh", "-c", "kill -9 $$").returncode == -signal.SIGKILL
-    assert program(place, "/no/such/program").returncode == 127
+    assert run("sh", "-c", "kill -9 $$") == (128 + signal.SIGKILL, "", "")
+    assert run("/no/such/program") == (127, "", "/no/such/program: No such file or directory\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGALRM, signal.SIGKILL])
+def test_a_signal_to_what_runs_a_command_ends_everything(place: Place, number: int) -> None:
+    script = "trap '' TERM; setsid sleep 600 & echo ready; wait"
+    command = isolated(place, "sh", "-c", script)
+    with subprocess.Popen(command, cwd=place.root, env=place.environment(), stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"ready\n"
+        runner.send_signal(number)
+        assert runner.stdout.read() == b""  # the end of it: nobody has it open any more
+    assert runner.returncode == -number
 
 
 REFUSED = """
 import os, sys
 sys.path.insert(0, {here!r})
-import isolation
-isolation._own_user_namespace(0)
+from target import isolation, kernel
+kernel.own_user_namespace()
 open("/proc/sys/user/max_user_namespaces", "w").write("0")
-isolation._restore_capabilities((0, 0, 0, 0))
+kernel.restore_capabilities((0, 0, 0, 0))
 namespace = os.readlink("/proc/self/ns/mnt")
 parts, refused = isolation.probe()
 print(sorted(parts), list(refused))

@@ -15,6 +15,7 @@ import importlib.util, os, signal, sys, time
 sys.path.insert(0, {str(TARGET.parent)!r})
 from target.process_namespace import NamespaceMaker, ProcessNamespace
 
+reader_of_host, writer_of_host = os.pipe()
 try:
     maker = NamespaceMaker()
 except OSError as error:
@@ -116,3 +117,13 @@ except OSError:
     print("an error")
 """)
     assert lines == ["-9", "an error"]
+
+
+def test_neither_maker_nor_init_keeps_a_pipe_of_the_host_open() -> None:
+    lines = printed("""
+namespace = maker.take()
+os.close(writer_of_host)
+print(os.read(reader_of_host, 1))  # returns at once: nobody holds the other end
+namespace.end()
+""")
+    assert lines == ["b''"]

@@ -8,27 +8,26 @@ group is ended here; the rest is swept by the bridge when the host ends.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import sys
 from collections.abc import Collection, Iterable
+from typing import NoReturn
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
-LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # loaded before any fork
+from . import kernel
+
+if sys.platform != "win32":
+    import resource
 
 
 def adopt_orphans() -> None:
     """From now on, orphaned descendants become children of this process (Linux)."""
-    if LIBC is not None:
-        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    kernel.prctl(kernel.SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent() -> None:
     """Be killed when the parent ends, however it ends (Linux)."""
-    if LIBC is not None:
-        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    kernel.prctl(kernel.SET_PDEATHSIG, signal.SIGKILL)
 
 
 def children() -> set[int]:
@@ -61,3 +60,13 @@ def reap(pids: Iterable[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
+
+
+def end_as(code: int) -> NoReturn:
+    """End this process as a child has ended: `code` is what `os.waitstatus_to_exitcode` says of it."""
+    if code < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # it has left one
+        if -code not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code if code >= 0 else 128 - code)

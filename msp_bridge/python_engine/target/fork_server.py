@@ -164,7 +164,6 @@ class ForkServer:
     def _become(self, job: Job, reader: int, *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server."""
         descendants.die_with_parent()
-        self._world.leave_server()
         for running in self._running.values():
             if running.namespace is not None:
                 running.namespace.close()

@@ -18,7 +18,7 @@ from pathlib import Path
 from . import isolation
 from .journal import Journal
 from .limits import generous_limits
-from .process_namespace import NamespaceMaker, ProcessNamespace
+from .process_namespace import ProcessNamespace
 
 LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
@@ -53,8 +53,6 @@ class World:
             self.place = self._isolated.root
             self.refused = dict(self._isolated.refused)
             os.chdir(self.place)
-        self._maker = self._namespace_maker()
-        self._separated = False  # this process is in a process namespace of its own
         self.dropped: frozenset[str] = frozenset()  # parts in which the tests don't pass
         self.parts = PORTABLE if self._isolated is None else self._isolated.parts | (wanted & {LIMITS})
 
@@ -71,23 +69,16 @@ class World:
     @property
     def processes(self) -> frozenset[int]:
         """Children of the host that belong to the world."""
-        return frozenset() if self._maker is None else frozenset({self._maker.pid})
+        return frozenset() if self._isolated is None else self._isolated.processes
 
     def fork(self, parts: Collection[str]) -> tuple[int, ProcessNamespace | None]:
-        """In a fork server: fork a process for a job that gets `parts`.
+        """In a fork server: fork a process for a job that gets `parts`. Raises OSError.
 
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
         if "overlay" not in parts and self._journal is None:
             self._journal = Journal(self.place, self._root)
-        namespace = self._taken() if "pid" in parts else None
-        if namespace is None:
-            return os.fork(), None
-        pid = namespace.fork()
-        if pid == 0:
-            self._separated = True
-            namespace.close()
-        return pid, namespace
+        return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 
     def enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
         """In a job: separate it from all others, and put the mutated `files` (path to base64) in place.
@@ -103,7 +94,7 @@ class World:
     def _enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
         if self._isolated is not None:
             limits = generous_limits() if LIMITS in parts else None
-            self._isolated.enter_child(parts, limits, separated=self._separated)
+            self._isolated.enter_child(parts, limits)
         elif "home" in parts:
             os.environ["HOME"] = str(scratch / "home")
             os.mkdir(os.environ["HOME"])
@@ -114,36 +105,12 @@ class World:
         for path, content in files.items():
             write(os.path.join(self.place, path), base64.b64decode(content))
 
-    def leave_server(self) -> None:
-        """In a job: let go of what belongs to the fork server."""
-        if self._maker is not None:
-            self._maker.close()
-            self._maker = None
-
     def after_job(self, job: int) -> None:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
         if self._isolated is not None:
             self._isolated.forget(job)
         if self._journal is not None:
             self._journal.undo()
-
-    def _namespace_maker(self) -> NamespaceMaker | None:
-        """None where jobs get no process namespace, or make their own: more slowly."""
-        if self._isolated is None or "pid" not in self._isolated.parts:
-            return None
-        try:
-            return NamespaceMaker()
-        except (OSError, AttributeError):  # AttributeError: this Python has no os.pidfd_open
-            return None
-
-    def _taken(self) -> ProcessNamespace | None:
-        if self._maker is not None:
-            try:
-                return self._maker.take()
-            except OSError:
-                traceback.print_exc()  # jobs make their own from now on
-                self._maker = None
-        return None
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:

@@ -1,0 +1,58 @@
+"""Runs a command in a world of its own: `python target FOLDER isolated_command OPTIONS`, see `isolation.enter_host`.
+
+The exit code is what a shell would give: the command's own, or 128 and the number of the signal that has ended it; 126
+and 127 where it can't be run. Where there can be no world it is 125. With this process ends all that the command has
+started, if the part "pid" is permitted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, NoReturn
+
+from .isolation import World, enter_host
+
+NO_WORLD, NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 125, 126, 127, 128
+IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
+
+
+def main(options: dict[str, Any]) -> NoReturn:
+    """Of `options`, `command` is what to run; the others are the arguments of `enter_host`."""
+    command: list[str] = options.pop("command")
+    try:
+        world = enter_host(**options)
+        pid, namespace = world.fork(world.parts)
+        if pid == 0:
+            _become(command, world)
+    except OSError as refusal:
+        _say(f"no world of its own: {refusal}")
+        os._exit(NO_WORLD)
+    _, status = os.waitpid(pid, 0)
+    if namespace is not None:
+        namespace.end()
+    world.forget(pid)
+    world.end()
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else BY_SIGNAL - code)
+
+
+def _become(command: list[str], world: World) -> NoReturn:
+    """In the child."""
+    try:
+        world.enter_child(world.parts)
+    except OSError as refusal:
+        _say(f"no world of its own: {refusal}")
+        os._exit(NO_WORLD)
+    for name in IGNORED_BY_PYTHON:  # the command would inherit that
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        _say(f"{command[0]}: {error.strerror}")
+        os._exit(NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,163 @@
+"""The calls of the Linux kernel for which Python has no function, by ctypes: mounts, namespaces, capabilities.
+
+Each raises OSError with the name of the call. `why_not` says where there are none of them; `prctl` does nothing there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+if sys.platform != "win32":  # here, not where it is used: importing it in every child would cost more than all else
+    import fcntl
+try:
+    import ctypes
+
+    _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+except ImportError:  # an interpreter that was built without libffi
+    _libc = None
+
+NEWNS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+BIND, RECURSIVE = 4096, 16384
+SET_PDEATHSIG, CAPBSET_DROP, SET_CHILD_SUBREAPER = 1, 24, 36  # of prctl
+
+_RDONLY, _REMOUNT, _PRIVATE = 1, 32, 1 << 18
+_NOSUID, _NODEV, _NOEXEC = 2, 4, 8
+_LOCKED = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # statvfs's flags to mount's, for a remount
+_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
+_CAPABILITY_VERSION_3 = 0x20080522
+
+Capabilities = tuple[int, int, int, int]  # effective, permitted, inheritable, bounding: a bit for each
+
+
+def why_not() -> str:
+    """Why this process can't call the kernel; empty where it can."""
+    if sys.platform != "linux":
+        return f"namespaces are a feature of Linux, not of {sys.platform}"
+    return "" if _libc else "this Python has no ctypes"
+
+
+def prctl(option: int, value: int) -> None:
+    """Set something of this process."""
+    if _libc is not None:
+        _call("prctl", option, value, 0, 0, 0)
+
+
+# mounts
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """Mount a file system, or with BIND a directory."""
+
+    def text(value: str | None) -> bytes | None:
+        return None if value is None else os.fsencode(value)
+
+    try:
+        _call("mount", text(source), text(target), text(kind), flags, text(options))
+    except OSError as error:
+        number = error.errno or 0
+        raise OSError(number, f"mounting {kind or 'a directory'} at {target}: {os.strerror(number)}") from None
+
+
+def mount_proc() -> None:
+    """The /proc of the pid namespace that this process is in."""
+    mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+
+
+def bind_read_only(source: str, target: str) -> None:
+    """Show `source`, and what is mounted below it, at `target` too."""
+    mount(source, target, None, BIND | RECURSIVE)
+    flags = os.statvfs(target).f_flag
+    mount("none", target, None, _REMOUNT | BIND | _RDONLY | sum(to for of, to in _LOCKED.items() if flags & of))
+
+
+def keep_mounts_private() -> None:
+    """What this process mounts from now on is seen in its mount namespace only."""
+    mount("none", "/", None, RECURSIVE | _PRIVATE)
+
+
+def mount_points() -> Iterator[str]:
+    """The directories at which something is mounted."""
+    with open("/proc/self/mountinfo", "rb") as stream:
+        for line in stream:
+            raw = line.split()[4]
+            yield os.fsdecode(raw.decode("unicode_escape").encode("latin-1") if b"\\" in raw else raw)
+
+
+# namespaces
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones."""
+    _call("unshare", flags)
+
+
+def set_namespace(descriptor: int, flag: int) -> None:
+    """Enter the namespace of the descriptor; a pid namespace holds for children only."""
+    _call("setns", descriptor, flag)
+
+
+def may_mount() -> bool:
+    """Whether this process may do without a user namespace; unshares the mount namespace if so."""
+    try:
+        unshare(NEWNS)
+        keep_mounts_private()
+    except OSError:
+        return False
+    return True
+
+
+def own_user_namespace(more: int = 0) -> None:
+    """With the user's own ids, so that files and getuid() are as before. Needs a process with one thread."""
+    user, group = os.geteuid(), os.getegid()
+    unshare(NEWUSER | more)
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as stream:
+            stream.write(text)
+
+
+def loopback_up() -> None:
+    """In a new network namespace it is down."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        fcntl.ioctl(one, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
+
+
+# capabilities
+
+
+def capabilities() -> Capabilities:
+    """Those of this process."""
+    with open("/proc/self/status") as stream:
+        found = dict(line.split(":", 1) for line in stream if line.startswith("Cap"))
+    effective, permitted, inheritable, bounding = (
+        int(found[f"Cap{name}"], 16) for name in ("Eff", "Prm", "Inh", "Bnd")
+    )
+    return effective, permitted, inheritable, bounding
+
+
+def restore_capabilities(before: Capabilities) -> None:
+    """Those that this process had before it entered a user namespace, which gave it all."""
+    effective, permitted, inheritable, bounding = before
+    if not os.geteuid():  # only root gets the bounding set's capabilities by running a program
+        for number in range(64):
+            if not bounding >> number & 1:
+                with contextlib.suppress(OSError):  # beyond the last one that this kernel knows
+                    prctl(CAPBSET_DROP, number)
+    header = struct.pack("=Ii", _CAPABILITY_VERSION_3, 0)
+    sets = (effective, permitted, inheritable)
+    data = struct.pack("=6I", *(value & 0xFFFFFFFF for value in sets), *(value >> 32 for value in sets))
+    _call("capset", ctypes.c_char_p(header), ctypes.c_char_p(data))
+
+
+def _call(name: str, *arguments: object) -> int:
+    passed = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
+    result = int(getattr(_libc, name)(*passed))
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result
