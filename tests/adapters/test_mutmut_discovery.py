@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
 import os
+import sys
 from pathlib import Path
 
+import libcst as cst
+import pluggy
 import pytest
 from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Position, ToolError
+from msp_bridge.python_engine import target
 from msp_bridge.source import SourceText
 from msp_bridge.testing import Running
 
@@ -349,3 +354,87 @@ async def test_a_pipe_among_the_sources_keeps_nobody_waiting(tmp_path: Path) -> 
             assert {mutant.path for mutant in await trial.discover()} == {"pkg/a.py"}
         finally:
             pipe.unlink()
+
+
+LIBRARIES = [
+    "iniconfig/__init__.py",
+    "iniconfig/_parse.py",
+    "click/exceptions.py",
+    "click/_compat.py",
+    "pluggy/_tracing.py",
+]
+ENUM = """\
+import enum
+
+class Colour(enum.Enum):
+    RED = 1
+
+    def __init__(self, number):
+        self.number = number + 1
+
+    def mixed(self):
+        return self.number * 2
+
+class Colour:
+    def mixed(self): return 3
+
+if True:
+    def unseen():
+        return 1
+"""
+
+
+def library_modules() -> dict[str, str]:
+    site = Path(pluggy.__file__).parent.parent
+    return {name: (site / name).read_text("utf-8") for name in LIBRARIES}
+
+
+@pytest.fixture
+def generation(tmp_path, monkeypatch):
+    """The module that makes mutants in mutmut's process, as it is imported there."""
+    (tmp_path / "pyproject.toml").write_bytes(TABLE + b"do_not_mutate_patterns = ['_winconsole']\n")
+    (tmp_path / "pkg").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "msp_bridge_python_engine", target)
+    reset_config()
+    yield importlib.import_module("adapters.mutmut.target.mutations")
+    reset_config()
+
+
+def test_the_functions_of_a_file_one_by_one_have_the_mutants_of_the_file(generation):
+    texts = {**library_modules(), "plain.py": ORDINARY, "tabs.py": ORDINARY.replace("    ", "\t"), "enum.py": ENUM}
+    for path, text in texts.items():
+        assert generation.pieces_of(text, line_by_line=True) is not None, path
+        whole = generation.by_function(path, text)
+        found = generation.Mutations().by_function(path, text)
+        assert list(found.items()) == list(whole.items()), path
+
+
+def test_after_an_edit_the_mutants_are_those_of_the_new_file(generation):
+    mutations, path = generation.Mutations(), "pkg/m.py"
+    for old, new in (
+        ("", ""),
+        ("import asyncio", "# moved\nimport asyncio"),
+        ("return x * k + 1", "return x * k + 17"),
+        ("class Box:", "class Case:"),
+        ("a - 100", "a - 100  # pragma: no mutate"),
+    ):
+        text = ORDINARY.replace(old, new) if old else ORDINARY
+        assert list(mutations.by_function(path, text).items()) == list(generation.by_function(path, text).items())
+
+
+def test_an_edit_of_one_function_makes_the_mutants_of_that_function_alone(generation, monkeypatch):
+    mutations, made = generation.Mutations(), []
+    mutations.by_function("pkg/m.py", ORDINARY)
+    monkeypatch.setattr(generation, "by_function", lambda _path, code, _indent: made.append(code) or {})
+    mutations.by_function("pkg/m.py", ORDINARY.replace("return x * k", "return x / k"))
+    assert [code.split("\n")[0] for code in made] == ["def nested(items):"]
+
+
+def test_what_mutmut_cannot_parse_is_an_error_with_the_line_of_the_file(generation):
+    for text in (ORDINARY + "def f(:\n", "x = 1\n" * 50 + "def f(a):\n    return 1 +\n"):
+        with pytest.raises(cst.ParserSyntaxError) as whole:
+            generation.by_function("pkg/m.py", text)
+        with pytest.raises(cst.ParserSyntaxError) as pieces:
+            generation.Mutations().by_function("pkg/m.py", text)
+        assert str(pieces.value) == str(whole.value)

@@ -14,11 +14,14 @@ from .mutations import Mutations
 def main(options: Message) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     channel = Channel.to_bridge()
-    configuration = Configuration(options["config_file"])
+    configuration, mutations = Configuration(options["config_file"]), Mutations()
     channel.send(READY)
     for request in channel.messages():
         try:
-            answer = files(configuration) if request["do"] == "files" else mutants(request["path"], request["text"])
+            if request["do"] == "files":
+                answer = files(configuration)
+            else:
+                answer = mutants(mutations, request["path"], request["text"])
         except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
             answer = {"problem": f"{type(error).__name__}: {error}"}
         channel.send({"id": request["id"], **answer})
@@ -40,10 +43,10 @@ def files(configuration: Configuration) -> Message:
     }
 
 
-def mutants(path: str, text: str) -> Message:
+def mutants(mutations: Mutations, path: str, text: str) -> Message:
     """The mutants of `text`: rows of handle, mutator, start, end, replacement; offsets in `text` (code points)."""
     rows = [
         (change.handle, change.mutator, change.start, change.end, change.replacement)
-        for change in Mutations(path, text).changes()
+        for change in mutations.changes(path, text)
     ]
     return {"mutants": rows}

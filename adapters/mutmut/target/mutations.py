@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import libcst as cst
+from libcst import PartialParserConfig
 from libcst._nodes.internal import CodegenState
 from libcst.metadata import MetadataWrapper, PositionProvider, WhitespaceInclusivePositionProvider
 from msp_bridge_python_engine.narrowing import Edit, narrowed
+from mutmut.configuration import config
 from mutmut.mutation import file_mutation
 from mutmut.mutation.file_mutation import Mutation, MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
@@ -26,6 +28,7 @@ from mutmut.mutation.trampoline_templates import mangle_function_name
 from mutmut.utils.format_utils import get_mutant_name
 
 from .mutators import difference
+from .pieces import Piece, pieces_of
 
 
 @dataclass(frozen=True)
@@ -39,46 +42,81 @@ class Change:
     replacement: str
 
 
+Known = tuple[Piece, tuple[str, ...]]  # with the patterns that lines are left out by
+ByFunction = dict[str, list[tuple[str, Edit]]]  # mutmut's name of a function to the mutators and places in it
+
+
 class Mutations:
-    """The mutations of one file. Raises what mutmut raises when it can't make them, ParserSyntaxError for instance."""
+    """The mutations of the files of a project, of which it knows what it has found last.
 
-    def __init__(self, path: str, code: str) -> None:
-        self._path = path
-        made_by = _Operators()
-        wrapper = MetadataWrapper(cst.parse_module(code))
-        visitor = MutationVisitor(made_by.noting(mutation_operators), get_ignored_lines(path, code, wrapper))
-        self._module = wrapper.visit(visitor)
-        found = visitor.mutations
-        places = _Places(self._module, code, found)
-        placed = [
-            (mutation, *places.of(mutation, made_by.name(mutation)))
-            for mutation in found
-            if mutation.contained_by_top_level_function is not None
-        ]
-        self._placed = [(mutation, name, place) for mutation, name, place in placed if not _glued(code, *place)]
+    Its methods raise what mutmut raises when it can't make them, ParserSyntaxError for instance.
+    """
 
-    def changes(self) -> Iterator[Change]:
+    def __init__(self) -> None:
+        # path to the rest of the file and its pieces
+        self._known: dict[str, tuple[str, dict[Known, ByFunction]]] = {}
+
+    def changes(self, path: str, code: str) -> Iterator[Change]:
         """Those that can become active: of functions of the same name, Python knows only the last."""
-        grouped: dict[int, list[tuple[str, Edit]]] = {}
-        for mutation, mutator, place in self._placed:
-            grouped.setdefault(id(mutation.contained_by_top_level_function), []).append((mutator, place))
-        for name, function in self._live().items():
-            for number, (mutator, place) in enumerate(grouped.get(id(function), ()), start=1):
-                yield Change(self._handle(f"{name}__mutmut_{number}"), mutator, *place)
+        for name, found in self.by_function(path, code).items():
+            for number, (mutator, edit) in enumerate(found, start=1):
+                yield Change(get_mutant_name(Path(path), f"{name}__mutmut_{number}"), mutator, *edit)
 
-    def _handle(self, name: str) -> str:
-        return get_mutant_name(Path(self._path), name)
+    def by_function(self, path: str, code: str) -> ByFunction:
+        """As the function `by_function`; of what was known before, only what has changed is made."""
+        patterns = tuple(config().do_not_mutate_patterns)
+        pieces = pieces_of(code, line_by_line=bool(patterns))
+        if pieces is None:
+            return by_function(path, code)
+        known: dict[Known, ByFunction] = {}
+        rest, before = self._known.get(path, ("", known))
+        merged: ByFunction = {}
+        try:
+            if rest != pieces.rest:
+                cst.parse_module(pieces.rest)
+            for piece in pieces.functions:
+                key = (piece, patterns)
+                if key not in known:
+                    known[key] = before[key] if key in before else by_function(path, piece.code, piece.indent)
+                for name, found in known[key].items():
+                    merged[name] = [(mutator, piece.placed(edit)) for mutator, edit in found]
+        except cst.ParserSyntaxError:
+            return by_function(path, code)  # raises it with the lines of the file
+        self._known[path] = (pieces.rest, known)
+        return merged
 
-    def _live(self) -> dict[str, cst.FunctionDef]:
-        found: dict[str, cst.FunctionDef] = {}
-        for statement in self._module.body:
-            if isinstance(statement, cst.FunctionDef):
-                found[mangle_function_name(name=statement.name.value, class_name=None)] = statement
-            elif isinstance(statement, cst.ClassDef) and isinstance(statement.body, cst.IndentedBlock):
-                for method in statement.body.body:
-                    if isinstance(method, cst.FunctionDef):
-                        found[mangle_function_name(name=method.name.value, class_name=statement.name.value)] = method
-        return found
+
+def by_function(path: str, code: str, indent: str | None = None) -> ByFunction:
+    """The mutations of a text; of functions of the same name, those of the last.
+
+    `indent` is what most of the file is indented by; None: it is seen from the text.
+    """
+    made_by = _Operators()
+    layout = PartialParserConfig() if indent is None else PartialParserConfig(default_indent=indent)
+    wrapper = MetadataWrapper(cst.parse_module(code, layout))
+    visitor = MutationVisitor(made_by.noting(mutation_operators), get_ignored_lines(path, code, wrapper))
+    module = wrapper.visit(visitor)
+    places = _Places(module, code, visitor.mutations)
+    grouped: dict[int, list[tuple[str, Edit]]] = {}
+    for mutation in visitor.mutations:
+        if mutation.contained_by_top_level_function is None:
+            continue
+        mutator, edit = places.of(mutation, made_by.name(mutation))
+        if not _glued(code, *edit):
+            grouped.setdefault(id(mutation.contained_by_top_level_function), []).append((mutator, edit))
+    return {name: grouped.get(id(function), []) for name, function in _live(module).items()}
+
+
+def _live(module: cst.Module) -> dict[str, cst.FunctionDef]:
+    found: dict[str, cst.FunctionDef] = {}
+    for statement in module.body:
+        if isinstance(statement, cst.FunctionDef):
+            found[mangle_function_name(name=statement.name.value, class_name=None)] = statement
+        elif isinstance(statement, cst.ClassDef) and isinstance(statement.body, cst.IndentedBlock):
+            for method in statement.body.body:
+                if isinstance(method, cst.FunctionDef):
+                    found[mangle_function_name(name=method.name.value, class_name=statement.name.value)] = method
+    return found
 
 
 class _Operators:
