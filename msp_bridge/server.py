@@ -7,7 +7,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, NoReturn
 
 from msp_bridge.concurrency import wait_shielded
@@ -21,6 +21,8 @@ from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 log = logging.getLogger(__name__)
 
+Serve = Callable[[ByteStream, PeerTrace | None], Coroutine[Any, Any, int]]  # one client; its exit code
+
 
 async def serve_client(
     stream: ByteStream, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: PeerTrace | None = None
@@ -32,7 +34,16 @@ async def serve_client(
 
 
 async def serve_stdio(workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None = None) -> int:
-    """Serve the client at the other end of our stdin and stdout, until stdin ends or a signal comes.
+    """Serve the client at the other end of our stdin and stdout by `dialect`; see `serve_on_stdio`."""
+
+    async def serve(stream: ByteStream, peer: PeerTrace | None) -> int:
+        return await serve_client(stream, workspaces, dialect, peer)
+
+    return await serve_on_stdio(dialect.title, serve, workspaces, trace)
+
+
+async def serve_on_stdio(title: str, serve: Serve, workspaces: OpenWorkspaces, trace: Trace | None = None) -> int:
+    """`serve` the client at the other end of our stdin and stdout, until stdin ends or a signal comes.
 
     Returns the exit code that the client's leaving asks for; a signal is no fault, and asks for 0.
     """
@@ -40,10 +51,10 @@ async def serve_stdio(workspaces: OpenWorkspaces, dialect: type[Dialect], trace:
         stream = StdioStream.claim()
     except OSError as error:
         raise BridgeError(f"can't serve stdio: stdin or stdout is closed ({error})", "or use `serve socket`") from None
-    log.info("serving %s on stdio", dialect.title)
+    log.info("serving %s on stdio", title)
     peer = None if trace is None else trace.peer(1)
     async with until_signal() as stopping, contextlib.aclosing(workspaces):
-        client = asyncio.create_task(serve_client(stream, workspaces, dialect, peer), name="client")
+        client = asyncio.create_task(serve(stream, peer), name="client")
         await asyncio.wait([client, stopping], return_when=asyncio.FIRST_COMPLETED)
         await _cancelled(client)
         return 0 if client.cancelled() else client.result()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 COMMANDS = {  # name: module and object, and what it does
-    "serve": ("serve:command", "Serve MSP to editors, on stdio or a socket."),
+    "serve": ("serve:command", "Serve editors or coding agents, on stdio or a socket."),
     "run": ("run:run", "Test mutants and show what the tests miss."),
     "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
     "discover": ("run:discover", "List mutants without testing them."),

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,7 @@ from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
 from msp_bridge.reports.terminal import TerminalReport, is_terminal, mutant_table
-from msp_bridge.workspace.changes import Changes
-from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace
 
@@ -173,15 +172,13 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
 async def _discover(options: Options, selected: Selected, found: list[Mutant]) -> None:
     """Appends to `found`, so that a broken project doesn't hide what the others have."""
     async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-        await _collect(workspace, selected.selection, selected.takes, found)
+        await _collect(workspace, selected, found)
 
 
-async def _collect(
-    workspace: Workspace, selection: Selection, takes: Callable[[Mutant], bool], found: list[Mutant]
-) -> None:
-    async with contextlib.aclosing(workspace.discover(selection)) as mutants:
+async def _collect(workspace: Workspace, selected: Selected, found: list[Mutant]) -> None:
+    async with contextlib.aclosing(workspace.discover(selected.selection)) as mutants:
         async for mutant in mutants:
-            if takes(mutant):
+            if selected.takes(mutant):
                 found.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
 
 
@@ -240,9 +237,10 @@ class Run:
         """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
         options, config = self.options, self.config
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-            changes = None if config.since is None else await Changes.since(options.root, config.since)
-            selection = self._selection(changes)
-            tools = ", ".join(tool.label for tool in workspace.tools_for(selection) or workspace.tools)
+            selected = config.selected
+            if config.since is not None:
+                selected = await selected.since(options.root, config.since)
+            tools = ", ".join(tool.label for tool in workspace.tools_for(selected.selection) or workspace.tools)
             if options.root in Path.cwd().parents:
                 tools = f"{tools} (project: {options.root})"
             with (
@@ -250,7 +248,7 @@ class Run:
                 if is_terminal(console)
                 else contextlib.nullcontext()
             ):
-                mutants = await self._mutants(workspace, selection, changes)
+                mutants = await self._mutants(workspace, selected)
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
@@ -264,22 +262,11 @@ class Run:
         if self._failures:
             raise SeveralErrors(self._failures)
 
-    def _selection(self, changes: Changes | None) -> Selection:
-        selection = self.config.selected.selection
-        if changes is None or selection.targets is not None:
-            return selection
-        return Selection(targets=tuple(Target(path) for path in changes.lines))
-
-    async def _mutants(self, workspace: Workspace, selection: Selection, changes: Changes | None) -> list[Mutant]:
+    async def _mutants(self, workspace: Workspace, selected: Selected) -> list[Mutant]:
         mutants: list[Mutant] = []
-        takes, shard = self.config.selected.takes, self.config.shard
+        shard = self.config.shard
         with self._collected():
-            await _collect(
-                workspace,
-                selection,
-                lambda mutant: takes(mutant) and (changes is None or changes.touch(mutant)),
-                mutants,
-            )
+            await _collect(workspace, selected, mutants)
         if shard is None:
             return mutants
         self._fields = shard.config(mutants)
@@ -292,9 +279,9 @@ class Run:
             page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
             terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
             stack.callback(terminal.summary)
-            selection = Selection(mutants=tuple(_known(self.results)))
             stack.enter_context(self._collected())
-            tested = await stack.enter_async_context(contextlib.aclosing(workspace.test(selection, anew=self.force)))
+            testing = workspace.test(Selection.of(self.results), anew=self.force)
+            tested = await stack.enter_async_context(contextlib.aclosing(testing))
             async for result in tested:
                 self.results[result.mutant] = result
                 terminal.show(result)
@@ -312,7 +299,3 @@ class Run:
             known = set(map(str, self._failures))
             found = error.errors if isinstance(error, SeveralErrors) else (error,)
             self._failures += [each for each in found if str(each) not in known]
-
-
-def _known(mutants: Iterable[Mutant]) -> Iterable[KnownMutant]:
-    return (KnownMutant(mutant.path, mutant.location, mutant.mutator, mutant.replacement) for mutant in mutants)

@@ -15,15 +15,17 @@ from click.core import ParameterSource
 
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
-from msp_bridge.cli.options import OPTIONS, Options, bridge_options, outside, with_options
+from msp_bridge.cli.options import OPTIONS, FailingTests, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, load
-from msp_bridge.errors import CommandLineError
+from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.trace import Trace
-from msp_bridge.server import exit_on_signal, serve_stdio
+from msp_bridge.server import exit_on_signal, serve_on_stdio, serve_stdio
+from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 if TYPE_CHECKING:
     from msp_bridge.cli.socket_options import SocketOptions
+    from msp_bridge.mcp.server import AgentServer
 
 # A result is a few small objects that are gone when it is sent: looking for cycles in them is a fifth of its cost.
 GC_THRESHOLDS = (20_000, 10, 10)
@@ -50,7 +52,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
 
 
 @click.command("serve", context_settings={"show_default": True})
-@click.argument("channel", type=click.Choice(["stdio", "socket"]))
+@click.argument("channel", type=click.Choice(["stdio", "socket", "mcp"]))
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -62,13 +64,15 @@ SERVER_OPTIONS: list[click.Parameter] = [
 @bridge_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS]")
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
-    """Serve editors, by the Mutation Server Protocol or another dialect.
+    """Serve editors, by the Mutation Server Protocol or another dialect, or coding agents.
 
-    CHANNEL is stdio or socket. The bridge's own options may stand before or after `--`, as the protocol has them:
+    CHANNEL is stdio or socket, or mcp, which serves the Model Context Protocol on stdio (`pip install
+    'msp-bridge[mcp]'`). The bridge's own options may stand before or after `--`, as the protocol has them:
 
     \b
         msp-bridge serve stdio
         msp-bridge serve socket --port 5678 -- --adapter mutmut --log-level debug
+        msp-bridge serve mcp --root /home/you/shop
 
     The address and all log messages go to stderr; stdout carries the protocol alone.
     """
@@ -78,17 +82,22 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
 
 def _serve(channel: str, values: Mapping[str, Any]) -> None:
     _check(channel, values)
-    options = Options.of(values)
+    options = Options.of(values, search=channel == "mcp")  # agents start it anywhere in a project, as people do `run`
     token = os.environ.pop(ENVIRONMENT_VARIABLE, None)  # tools must not inherit it
-    socket_options = None if channel == "stdio" else _socket_options(values, token)
+    socket_options = _socket_options(values, token) if channel == "socket" else None
     trace = _trace(outside(options.root, values["trace"], "--trace"))
-    options.start_logging("info")
+    failing = FailingTests()
+    options.start_logging("warning" if channel == "mcp" else "info", *([failing] if channel == "mcp" else []))
+    agent_server = _agent_server() if channel == "mcp" else None
     dialect = load(values["dialect"])
     gc.freeze()  # what is loaded by now stays
     gc.set_threshold(*GC_THRESHOLDS)
     os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
     workspaces = OpenWorkspaces(options.root, options.configuration, options.named)
-    if socket_options is not None:
+    if agent_server is not None:
+        serve = agent_server(options.root, workspaces, failing.found).serve
+        asyncio.run(serve_on_stdio("MCP", serve, workspaces, trace))
+    elif socket_options is not None:
         asyncio.run(socket_options.serve(workspaces, dialect, trace))
     elif exit_code := asyncio.run(serve_stdio(workspaces, dialect, trace)):
         raise SystemExit(exit_code)
@@ -100,8 +109,21 @@ def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptio
     return SocketOptions.of(values, token)
 
 
+def _agent_server() -> type[AgentServer]:
+    try:
+        from msp_bridge.mcp.server import AgentServer
+    except ImportError as error:  # also when an older SDK is there
+        raise ConfigurationError(
+            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2 or newer ({error})",
+            own_install("msp-bridge[mcp]"),
+        ) from None
+    return AgentServer
+
+
 def _check(channel: str, values: Mapping[str, Any]) -> None:
-    if channel == "stdio" and any(values[name] not in (None, False) for name in SOCKET_ONLY):
+    if channel == "mcp" and values["dialect"] != DEFAULT:
+        raise click.UsageError("--dialect is for `serve stdio` and `serve socket`")
+    if channel != "socket" and any(values[name] not in (None, False) for name in SOCKET_ONLY):
         others = "--allow-remote, --token-file, --tls-cert and --tls-key"
         raise click.UsageError(f"--port and --address are for `serve socket`, and so are {others}")
     if channel == "socket" and values["port"] is None:

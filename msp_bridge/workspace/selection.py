@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from attrs import evolve, frozen
 
@@ -84,6 +84,11 @@ class Selection:
 
     targets: tuple[Target, ...] | None = None
     mutants: tuple[KnownMutant, ...] | None = None
+
+    @classmethod
+    def of(cls, mutants: Iterable[Mutant]) -> Self:
+        """Exactly `mutants`."""
+        return cls(mutants=tuple(map(KnownMutant.of, mutants)))
 
     def within(self, root: Path) -> Selection:
         """The same selection with every path relative to `root`, as in the model; what lies outside is dropped."""

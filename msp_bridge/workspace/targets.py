@@ -13,10 +13,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
+from msp_bridge.workspace.changes import Changes
 from msp_bridge.workspace.selection import Selection, Target, relative_path
 
 LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
@@ -29,9 +30,20 @@ class Selected:
     selection: Selection
     _rest: Selection  # what is selected otherwise than by LINE:COL
     _starts: frozenset[tuple[str, Position]]
+    _changes: Changes | None = None
+
+    async def since(self, root: Path, revision: str) -> Selected:
+        """What of this has changed in git since HEAD and `revision` parted. Raises ConfigurationError."""
+        changes, selection = await Changes.since(root, revision), self.selection
+        if selection.targets is None:
+            selection = Selection(targets=tuple(Target(path) for path in changes.lines))
+        return evolve(self, selection=selection, changes=changes)
 
     def takes(self, mutant: Mutant) -> bool:
         """Whether `mutant`, of the selection, is wanted."""
+        return (self._changes is None or self._changes.touch(mutant)) and self._names(mutant)
+
+    def _names(self, mutant: Mutant) -> bool:
         if not self._starts or (mutant.path, mutant.location.start) in self._starts:
             return True
         return not self._rest.empty and self._rest.scope.covers(mutant.path) and self._rest.takes(mutant)

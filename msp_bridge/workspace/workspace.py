@@ -53,7 +53,7 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Part, ProjectMap
 from msp_bridge.workspace.scheduler import RequestScheduler, Turn
-from msp_bridge.workspace.selection import KnownMutant, Selection
+from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.tree import Boundary
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class Workspace:
 
         Raises BridgeError, also when the file has changed and has no such mutant any more.
         """
-        async with contextlib.aclosing(self.discover(Selection(mutants=(KnownMutant.of(mutant),)))) as found:
+        async with contextlib.aclosing(self.discover(Selection.of([mutant]))) as found:
             async for current in found:  # with the handle of the file as it is
                 tool = self.projects.owner(current.path)
                 if tool is not None:

@@ -1,0 +1,5 @@
+"""MCP: a project's mutants for coding agents (Model Context Protocol, https://modelcontextprotocol.io).
+
+`server` answers a client, `tools` says what it may call, `calls` does it, `findings` keeps what was found, `answers` is
+how an agent reads it. Only this package imports the SDK (`mcp`), and `msp-bridge serve mcp` alone imports this package.
+"""

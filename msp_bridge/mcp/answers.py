@@ -1,0 +1,258 @@
+"""Answers: what the tools return, as structured content and as a short text that says the same.
+
+Which of the two an agent gets to see is the client's choice. Both are short: counts, and the few survivors that tell
+most. The whole is in the resource `REPORT`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from msp_bridge.counts import counted
+from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.reports.results import Diff
+from msp_bridge.source import SourceText
+
+REPORT = "mutation-report://report.json"
+MAX_CODE = 160  # characters of code on each side in a list; the diff has all of it
+MAX_TESTS = 20  # names of tests in one answer
+MAX_FAILURE_LINES = 20
+
+Score = Annotated[float | None, Field(description="Percent of the mutants that the tests noticed; null without any.")]
+Counts = Annotated[dict[str, int], Field(description="How many mutants have which status.")]
+
+
+class Answer(BaseModel):
+    """One answer, with its text."""
+
+    def text(self) -> str:
+        """For clients that show no structured content."""
+        raise NotImplementedError
+
+
+class MutantAnswer(BaseModel):
+    """One mutant in a list."""
+
+    id: str
+    path: Annotated[str, Field(description="Relative to the project's root.")]
+    line: Annotated[int, Field(description="1-based.")]
+    column: Annotated[int, Field(description="1-based, in UTF-16 code units.")]
+    mutator: str
+    before: Annotated[str, Field(description="The lines that it changes, as they are; may be cut.")]
+    after: Annotated[str, Field(description="The same lines with the change in them; may be cut.")]
+    status: Annotated[str, Field(description="Killed, Survived, NoCoverage, Timeout, Ignored, …; Pending: not tested.")]
+    tests: Annotated[int | None, Field(description="How many tests run this code; null if the tool doesn't say.")]
+
+    @classmethod
+    def of(cls, mutant: Mutant, result: Result | None, source: SourceText | None) -> MutantAnswer:
+        """`source` is its file's text, if that can be read."""
+        start = mutant.location.start
+        before, after = _changed_lines(mutant, source)
+        return cls(
+            id=mutant.id,
+            path=mutant.path,
+            line=start.line,
+            column=start.column,
+            mutator=mutant.mutator,
+            before=before,
+            after=after,
+            status=(Status.PENDING if result is None else result.status).value,
+            tests=None if result is None or result.covered_by is None else len(result.covered_by),
+        )
+
+    def text(self) -> str:
+        """One line."""
+        place = f"{self.path}:{self.line}:{self.column}"
+        tests = "" if self.tests is None else f", {counted(self.tests, 'test')} ran it"
+        change = f"{_one_line(self.before)} => {_one_line(self.after)}"
+        return f"{self.id}  {self.status}  {place}  {change}  ({self.mutator}{tests})"
+
+
+class Listing(Answer):
+    """Of `list_mutants`."""
+
+    total: Annotated[int, Field(description="All mutants that were selected.")]
+    mutants: list[MutantAnswer]
+    next_cursor: Annotated[str | None, Field(description="For the next call; null at the end.")]
+    problems: Annotated[list[str], Field(description="Projects of the tree that could not be listed, and why.")]
+
+    def text(self) -> str:
+        """See `Answer`."""
+        lines = [
+            f"{counted(self.total, 'mutant')}, {len(self.mutants)} of them here:" if self.mutants else "no mutants"
+        ]
+        lines += [mutant.text() for mutant in self.mutants]
+        lines += [] if self.next_cursor is None else [f'the next ones: cursor="{self.next_cursor}"']
+        return "\n".join([*lines, *self.problems])
+
+
+class Survivors(Answer):
+    """Of `survivors`."""
+
+    tested: Annotated[int, Field(description="Mutants with a result for the file as it is now.")]
+    counts: Counts
+    score: Score
+    survivors: Annotated[
+        list[MutantAnswer], Field(description="The most telling first: one for each line, then others.")
+    ]
+    more_survivors: Annotated[int, Field(description="How many further ones there are: survivors shows them.")]
+    outdated: Annotated[int, Field(description="Results that don't count, as their file was edited since.")] = 0
+
+    def text(self) -> str:
+        """See `Answer`."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Of the text."""
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        score = "" if self.score is None else f"; mutation score {self.score:.1f} %"
+        lines = [f"{counted(self.tested, 'mutant')} tested: {counts}{score}" if self.tested else "no results yet"]
+        lines += [mutant.text() for mutant in self.survivors]
+        if self.more_survivors:
+            lines.append(f"… {self.more_survivors} more that no test noticed: survivors shows them")
+        if self.outdated:
+            lines.append(f"{counted(self.outdated, 'result')} left out: the file was edited since; test_mutants again")
+        return lines
+
+
+class TestReport(Survivors):
+    """Of `test_mutants`: about this call alone."""
+
+    __test__ = False  # pytest takes it for tests
+
+    tested: Annotated[int, Field(description="Mutants tested in this call.")]
+    selected: Annotated[int, Field(description="Mutants that paths, ids and since select.")]
+    untested: Annotated[int, Field(description="Selected, but not tested in this call, by its limit or a problem.")]
+    problems: Annotated[list[str], Field(description="What could not be tested and why, and tests that were left out.")]
+    report: Annotated[str, Field(description="The resource with all results, as standard mutation report JSON.")] = (
+        REPORT
+    )
+
+    def lines(self) -> list[str]:
+        """Of the text."""
+        lines = super().lines() if self.selected else ["no mutants are selected: nothing to test"]
+        if self.untested:
+            lines.append(f"{self.untested} of {self.selected} not tested: the same call again goes on with them")
+        return [*lines, *self.problems]
+
+
+class ShownMutant(Answer):
+    """Of `show_mutant`."""
+
+    mutant: MutantAnswer
+    diff: Annotated[str, Field(description="Unified diff from the code as it is to the mutant.")]
+    why: Annotated[str, Field(description="What the status means here, and what to do.")]
+    covering_tests: Annotated[
+        list[str] | None, Field(description=f"Tests that run this code, at most {MAX_TESTS}; null: not known.")
+    ]
+    killed_by: Annotated[list[str] | None, Field(description="Tests that failed; null: not known.")]
+    reason: Annotated[str | None, Field(description="What the tool says of it, such as the failing test's message.")]
+    duration_ms: float | None
+
+    @classmethod
+    def of(cls, mutant: Mutant, result: Result | None, source: SourceText, diff: str) -> ShownMutant:
+        """`diff` is the mutant's."""
+        return cls(
+            mutant=MutantAnswer.of(mutant, result, source),
+            diff=diff,
+            why=_why(mutant, result),
+            covering_tests=None if result is None else _names(result.covered_by),
+            killed_by=None if result is None else _names(result.killed_by),
+            reason=None if result is None else result.status_reason,
+            duration_ms=None if result is None else result.duration,
+        )
+
+    def text(self) -> str:
+        """See `Answer`."""
+        parts = [self.mutant.text(), self.diff.rstrip("\n"), self.why]
+        for title, names in (("Tests that run it", self.covering_tests), ("Killed by", self.killed_by)):
+            if names:
+                parts.append("\n".join([f"{title}:", *(f"  {name}" for name in names)]))
+        return "\n\n".join([*parts, *([self.reason] if self.reason else [])])
+
+
+class IgnoreEdit(Answer):
+    """Of `ignore_mutant`."""
+
+    path: str
+    start_line: Annotated[int, Field(description="1-based.")]
+    start_column: Annotated[int, Field(description="1-based, in UTF-16 code units.")]
+    end_line: int
+    end_column: Annotated[int, Field(description="Exclusive. Where start and end are the same, new_text is inserted.")]
+    new_text: str
+    diff: Annotated[str, Field(description="The same as a unified diff: git apply takes it.")]
+    effect: Annotated[str, Field(description="What the tool leaves out then.")]
+
+    def text(self) -> str:
+        """See `Answer`."""
+        return f"Not applied. With this edit the tool leaves out {self.effect}:\n\n{self.diff}"
+
+
+def error_text(error: BridgeError) -> str:
+    """The problem, and what to do about it. Of a red baseline also the failing tests, and what the first one prints."""
+    if isinstance(error, SeveralErrors):
+        return "\n\n".join(map(error_text, error.errors))
+    lines = [f"{error.problem}."]
+    if error.remedy is not None:
+        lines.append(f"What to do: {error.remedy}.")
+    if isinstance(error, BaselineError):
+        lines += [f"  {name}" for name in error.failing[:MAX_TESTS]]
+        lines += error.first_failure.strip().splitlines()[-MAX_FAILURE_LINES:]
+    return "\n".join(lines)
+
+
+def left_out(failing: Mapping[str, str]) -> list[str]:
+    """Of tests that fail without any mutant: each with the first line of what it prints."""
+    return [
+        f"{test} fails without any mutant, and was left out: {output.strip().partition(chr(10))[0]}"
+        for test, output in failing.items()
+    ]
+
+
+def _why(mutant: Mutant, result: Result | None) -> str:
+    if result is None:
+        return f'It was not tested yet: test_mutants with ids=["{mutant.id}"].'
+    tests = "" if result.covered_by is None else f"{counted(len(result.covered_by), 'test')} ran this code, and "
+    match result.status:
+        case Status.SURVIVED:
+            return (
+                f"Survived: {tests or 'the tests '}passed with the change in it. No test asserts what differs. "
+                "Find an input for which the two versions behave differently, and assert the right outcome."
+            )
+        case Status.NO_COVERAGE:
+            return "NoCoverage: no test runs this code. Write one that does, and that asserts what the code is for."
+        case Status.KILLED:
+            return "Killed: a test fails with the change in it. There is nothing to do."
+        case Status.TIMEOUT:
+            return "Timeout: with the change in it the tests did not end in time, which counts as noticed."
+        case Status.IGNORED:
+            return "Ignored: the tool, its configuration or a comment leaves it out, or it could not be tested."
+    return f"{result.status.value}: no verdict, as the code with the change in it can't be built or run."
+
+
+def _names(names: Sequence[str] | None) -> list[str] | None:
+    return None if names is None else list(names[:MAX_TESTS])
+
+
+def _changed_lines(mutant: Mutant, source: SourceText | None) -> tuple[str, str]:
+    """Before and after; the bare replacement alone when the source can't be read, or is another one by now."""
+    try:
+        lines = [("+", mutant.replacement)] if source is None else list(Diff.of(source, mutant).lines())
+    except ValueError:
+        lines = [("+", mutant.replacement)]
+    before, after = ("\n".join(line for sign, line in lines if sign == wanted) for wanted in "-+")
+    return _cut(before), _cut(after)
+
+
+def _cut(code: str) -> str:
+    text = textwrap.dedent(code).strip("\n")
+    return text if len(text) <= MAX_CODE else f"{text[: MAX_CODE - 1]}…"
+
+
+def _one_line(text: str) -> str:
+    return f"`{' '.join(text.split())}`" if text.strip() else "(nothing)"

@@ -1,0 +1,278 @@
+"""Calls: what each tool does, over the server's workspaces. Raises BridgeError for whatever the agent can put right."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    MutableMapping,
+    Sequence,
+)
+from pathlib import Path
+from typing import Any
+
+from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.counts import counted
+from msp_bridge.edits import edit_diff, mutant_diff
+from msp_bridge.errors import ConfigurationError, PartlyFailed
+from msp_bridge.jsonrpc.json_text import dump
+from msp_bridge.mcp.answers import (
+    IgnoreEdit,
+    Listing,
+    MutantAnswer,
+    ShownMutant,
+    Survivors,
+    TestReport,
+    error_text,
+    left_out,
+)
+from msp_bridge.mcp.findings import Findings, most_telling, place
+from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
+from msp_bridge.model import Mutant, Result
+from msp_bridge.reports.results import Score
+from msp_bridge.reports.standard import report
+from msp_bridge.source import SourceText
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.targets import Selected, select
+from msp_bridge.workspace.workspace import Workspace
+
+SHOWN = 10  # survivors in the answer of a test
+BEAT_S = 1.0  # between two reports of progress
+
+Report = Callable[[float, float | None, str], Awaitable[None]]  # progress, total, message
+
+
+class Progress:
+    """Reports how far a call is, once a second, also while nothing is found: clients give up on silent calls.
+
+    MCP wants each report to have a greater number than the one before. Between two results the number comes nearer and
+    nearer to the next one.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._beats, self._last = 0, -1.0
+        self._done, self.total = 0, 0
+        self.message = "looking for mutants"
+
+    @contextlib.asynccontextmanager
+    async def reported(self) -> AsyncIterator[None]:
+        """While the block runs, and at its end."""
+        beating = asyncio.create_task(self._beat(), name="progress")
+        try:
+            yield
+        finally:
+            await cancel_all([beating])
+        await self._send()
+
+    def step(self, message: str) -> None:
+        """One more is done."""
+        self._done, self._beats, self.message = self._done + 1, 0, message
+
+    async def _beat(self) -> None:
+        while True:
+            await self._send()
+            self._beats += 1
+            await asyncio.sleep(BEAT_S)
+
+    async def _send(self) -> None:
+        complete = self.total and self._done == self.total
+        now = self._done if complete else self._done + 1 - 1 / (self._beats + 1)
+        if now > self._last:
+            self._last = now
+            await self._report(now, self.total or None, self.message)
+
+
+class Calls:
+    """The tools, by their names. Answers are about this server's findings.
+
+    `failing` is where the log handler puts the tests that fail without any mutant, by name.
+    """
+
+    def __init__(self, root: Path, workspaces: OpenWorkspaces, failing: MutableMapping[str, str]) -> None:
+        self._root, self._workspaces, self._failing = root, workspaces, failing
+        self._findings = Findings(root)
+
+    async def list_mutants(self, arguments: ListArguments, _: Progress) -> Listing:
+        """See `tools`."""
+        problems: list[str] = []
+        selected = await self._select(arguments.paths, arguments.since)
+        async with self._workspaces.use(None) as workspace:
+            mutants = await self._discover(workspace, selected, problems)
+        start = 0
+        if arguments.cursor is not None:
+            ids = [mutant.id for mutant in mutants]
+            if arguments.cursor not in ids:
+                raise ConfigurationError(
+                    "there is no mutant any more where this cursor stands", "call list_mutants without a cursor"
+                )
+            start = ids.index(arguments.cursor) + 1
+        end = start + arguments.limit
+        return Listing(
+            total=len(mutants),
+            mutants=await self._answers(mutants[start:end]),
+            next_cursor=mutants[end - 1].id if end < len(mutants) else None,
+            problems=problems,
+        )
+
+    async def test_mutants(self, arguments: TestArguments, progress: Progress) -> TestReport:
+        """See `tools`."""
+        if arguments.ids and (arguments.paths or arguments.since is not None):
+            raise ConfigurationError("ids go without paths and since", "leave out the one or the other")
+        problems: list[str] = []
+        async with progress.reported(), self._workspaces.use(None) as workspace:
+            if arguments.ids:
+                chosen = selected = await self._named(workspace, arguments.ids, problems)
+            else:
+                paths = await self._select(arguments.paths, arguments.since)
+                selected = await self._discover(workspace, paths, problems)
+                chosen = self._findings.most_wanted(selected)[: arguments.limit]
+            testing = workspace.test(Selection.of(chosen), anew=bool(arguments.ids))
+            results = await self._test(testing, chosen, progress, problems) if chosen else []
+        return TestReport(
+            **await self._summary(results, SHOWN),
+            selected=len(selected),
+            untested=len(selected) - len(results),
+            problems=problems,
+        )
+
+    async def survivors(self, arguments: SurvivorsArguments, _: Progress) -> Survivors:
+        """See `tools`."""
+        selected = await self._select(arguments.paths, None)
+        within = selected.selection.within(self._root)
+        results, outdated = await in_thread(self._findings.current)
+        results = [one for one in results if within.takes(one.mutant) and selected.takes(one.mutant)]
+        return Survivors(**await self._summary(results, arguments.limit), outdated=outdated)
+
+    async def show_mutant(self, arguments: ShowArguments, _: Progress) -> ShownMutant:
+        """See `tools`."""
+        mutant = await self._mutant(arguments.id)
+        source = await self._source(mutant)
+        return ShownMutant.of(mutant, self._findings.result(mutant), source, mutant_diff(source, mutant))
+
+    async def ignore_mutant(self, arguments: IgnoreArguments, _: Progress) -> IgnoreEdit:
+        """See `tools`."""
+        mutant = await self._mutant(arguments.id)
+        async with self._workspaces.use(None) as workspace:
+            edit = await workspace.ignore(mutant, arguments.reason)
+        source, start, end = await self._source(mutant), edit.location.start, edit.location.end
+        return IgnoreEdit(
+            path=edit.path,
+            start_line=start.line,
+            start_column=start.column,
+            end_line=end.line,
+            end_column=end.column,
+            new_text=edit.text,
+            diff=edit_diff(source, edit),
+            effect=edit.effect,
+        )
+
+    async def report(self) -> bytes:
+        """All results of files that are as they were, in the standard format."""
+        return await in_thread(lambda: dump(report(self._root, self._findings.current()[0])))
+
+    async def _select(self, paths: Sequence[str], since: str | None) -> Selected:
+        selected = select(self._root, paths)
+        return selected if since is None else await selected.since(self._root, since)
+
+    async def _discover(self, workspace: Workspace, selected: Selected, problems: list[str]) -> list[Mutant]:
+        """By place. What keeps a project that was not named from its part becomes one of the `problems`."""
+        found = []
+        with _collected(problems):
+            async with contextlib.aclosing(workspace.discover(selected.selection)) as mutants:
+                async for mutant in mutants:
+                    if selected.takes(mutant):
+                        found.append(mutant)  # noqa: PERF401  (kept if it fails)
+        found.sort(key=place)
+        await in_thread(self._findings.listed, found)
+        return found
+
+    async def _named(self, workspace: Workspace, ids: Sequence[str], problems: list[str]) -> list[Mutant]:
+        """The mutants with these ids: of this server, or else of the whole project. Raises ConfigurationError."""
+        if any(self._findings.mutant(id) is None for id in ids):
+            await self._discover(workspace, select(self._root, ()), problems)
+        found = {id: self._findings.mutant(id) for id in ids}
+        unknown = [id for id, mutant in found.items() if mutant is None]
+        if unknown:
+            raise ConfigurationError(
+                f"there is no mutant with the id {', '.join(unknown[:SHOWN])}",
+                "call list_mutants: a mutant gets another id when its line moves, or its code changes",
+            )
+        return [mutant for mutant in found.values() if mutant is not None]
+
+    async def _mutant(self, id: str) -> Mutant:
+        if (known := self._findings.mutant(id)) is not None:
+            return known
+        async with self._workspaces.use(None) as workspace:
+            return (await self._named(workspace, [id], []))[0]
+
+    async def _test(
+        self, testing: AsyncGenerator[Result, None], mutants: Sequence[Mutant], progress: Progress, problems: list[str]
+    ) -> list[Result]:
+        progress.total, progress.message = len(mutants), "preparing: the tests run without mutants"
+        results: list[Result] = []
+        missed = 0
+        with _collected(problems):
+            async with contextlib.aclosing(testing) as tested:
+                async for result in tested:
+                    self._findings.tested(result)
+                    results.append(result)
+                    missed += result.status.undetected
+                    progress.step(f"{len(results)} of {len(mutants)} mutants tested, {missed} not noticed")
+        if gone := len(mutants) - len(results):
+            problems.append(f"{counted(gone, 'mutant')} no longer there, as the file was edited: call list_mutants")
+        problems += left_out(self._failing)
+        self._failing.clear()
+        return results
+
+    async def _summary(self, results: Collection[Result], limit: int) -> dict[str, Any]:
+        """What `Survivors` and `TestReport` have in common."""
+        score, missed = Score.of(results), most_telling(results)
+        return {
+            "tested": len(results),
+            "counts": {status.value: count for status, count in score.counts.items()},
+            "score": score.percent,
+            "survivors": await self._answers(result.mutant for result in missed[:limit]),
+            "more_survivors": max(0, len(missed) - limit),
+        }
+
+    async def _answers(self, mutants: Iterable[Mutant]) -> list[MutantAnswer]:
+        return await in_thread(self._read_answers, list(mutants))
+
+    def _read_answers(self, mutants: Sequence[Mutant]) -> list[MutantAnswer]:
+        sources = {path: self._readable(path) for path in {mutant.path for mutant in mutants}}
+        return [MutantAnswer.of(mutant, self._findings.result(mutant), sources[mutant.path]) for mutant in mutants]
+
+    def _readable(self, path: str) -> SourceText | None:
+        try:
+            return SourceText.read(self._root / path)
+        except (OSError, ValueError):
+            return None
+
+    async def _source(self, mutant: Mutant) -> SourceText:
+        """Raises ConfigurationError when the file has no such mutant any more."""
+        source = await in_thread(self._readable, mutant.path)
+        try:
+            if source is not None:
+                source.apply(mutant)
+                return source
+        except ValueError:
+            pass
+        raise ConfigurationError(f"{mutant.path} was edited, and has this mutant no more", "call list_mutants")
+
+
+@contextlib.contextmanager
+def _collected(problems: list[str]) -> Iterator[None]:
+    """What keeps some of several projects from their part takes nothing from the others' results."""
+    try:
+        yield
+    except PartlyFailed as error:
+        problems += [error_text(each).replace("\n", " ") for each in error.errors]

@@ -1,0 +1,85 @@
+"""Findings: what one server has found out since it started, and which survivors tell most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from msp_bridge import reading
+from msp_bridge.model import Mutant, Result, Status
+
+
+@define
+class Findings:
+    """Mutants by their ids, and the last result of each. A result counts while its file is as it was."""
+
+    root: Path
+    _mutants: dict[str, Mutant] = field(factory=dict)
+    _results: dict[str, tuple[Result, str | None]] = field(factory=dict)  # with the digest of the file
+    _digests: dict[str, str | None] = field(factory=dict)  # of the files as their mutants were listed last
+
+    def listed(self, mutants: Iterable[Mutant]) -> None:
+        """Remember mutants that were just discovered. Reads their files: call it in a thread."""
+        for mutant in mutants:
+            self._mutants[mutant.id] = mutant
+        for path in {mutant.path for mutant in mutants}:
+            self._digests[path] = reading.digest(self.root / path)
+
+    def tested(self, result: Result) -> None:
+        """Remember a result."""
+        self._results[result.mutant.id] = result, self._digests.get(result.mutant.path)
+
+    def mutant(self, id: str) -> Mutant | None:
+        """The mutant with this id, if it was listed since the start."""
+        return self._mutants.get(id)
+
+    def result(self, mutant: Mutant) -> Result | None:
+        """Its last result, of whichever version of the file."""
+        found = self._results.get(mutant.id)
+        return None if found is None else found[0]
+
+    def current(self) -> tuple[list[Result], int]:
+        """The results of files that are as they were, by place, and how many others there are. Call it in a thread."""
+        digests = {
+            path: reading.digest(self.root / path) for path in {r.mutant.path for r, _ in self._results.values()}
+        }
+        found = [result for result, digest in self._results.values() if digest == digests[result.mutant.path]]
+        return sorted(found, key=lambda result: place(result.mutant)), len(self._results) - len(found)
+
+    def most_wanted(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        """Those without a result of the file as it is first, then those that survived, then the others."""
+
+        def rank(mutant: Mutant) -> int:
+            result, digest = self._results.get(mutant.id, (None, None))
+            if result is None or digest != self._digests.get(mutant.path):
+                return 0
+            return 1 if result.status.undetected else 2
+
+        return sorted(mutants, key=rank)
+
+
+def most_telling(results: Iterable[Result]) -> list[Result]:
+    """Those that no test noticed: one for each line first, for the others of a line say much the same.
+
+    Survived goes before NoCoverage, and code that more tests run goes first: there a test lacks an assertion, which is
+    sooner found than a test that is missing.
+    """
+    missed = [result for result in results if result.status.undetected]
+    missed.sort(
+        key=lambda result: (result.status is not Status.SURVIVED, -len(result.covered_by or ()), place(result.mutant))
+    )
+    lines: set[tuple[str, int]] = set()
+    first: list[Result] = []
+    others: list[Result] = []
+    for result in missed:
+        line = (result.mutant.path, result.mutant.location.start.line)
+        (others if line in lines else first).append(result)
+        lines.add(line)
+    return first + others
+
+
+def place(mutant: Mutant) -> tuple[object, ...]:
+    """Sorts mutants by file and position, in the same order each time."""
+    return mutant.path, mutant.location.start, mutant.location.end, mutant.mutator, mutant.replacement

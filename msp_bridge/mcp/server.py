@@ -1,0 +1,209 @@
+"""Serving an agent's client: MCP over stdin and stdout, with the SDK's own server on our streams.
+
+Theory of operation
+-------------------
+The SDK (`mcp`) has the protocol: versions, the handshake, requests, progress, cancelling. Three things are ours.
+
+*The streams.* The SDK's `stdio_server` reads stdin in a thread that nobody can interrupt: at SIGTERM it would wait for
+the client's next line. `StdioStream` doesn't, and keeps stray prints off stdout. One message is one line of JSON.
+
+*The cancel.* The SDK cancels by the scopes of anyio: the task gets a CancelledError at every await until it has left
+the scope. Our generators await while they end processes, and expect one. So a call runs in a task of its own, which is
+cancelled once, and the SDK's task waits for its end, shielded. When a cancelled call is over, its processes are, too.
+
+*The errors.* What the agent can put right is a tool's result with `is_error`: the model reads it. The SDK's protocol
+errors are for clients: an unknown tool, an unknown resource.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, MutableMapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_PARAMS,
+    PARSE_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    ListResourcesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    TextContent,
+    TextResourceContents,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from msp_bridge import __version__
+from msp_bridge.concurrency import cancel_all
+from msp_bridge.errors import BridgeError
+from msp_bridge.jsonrpc.streams import ByteStream
+from msp_bridge.jsonrpc.trace import PeerTrace
+from msp_bridge.mcp.answers import REPORT, error_text
+from msp_bridge.mcp.calls import Calls, Progress
+from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Context = ServerRequestContext[Any]
+
+MAX_LINE = 16 * 1024 * 1024  # bytes of a message; requests have some hundred
+JSON = "application/json"
+
+
+class AgentServer:
+    """Answers one client. `failing` is where a log handler puts the tests that fail without any mutant.
+
+    Cancelling: `serve` ends each call that runs, and returns when its processes have ended.
+    """
+
+    def __init__(self, root: Path, workspaces: OpenWorkspaces, failing: MutableMapping[str, str]) -> None:
+        self._calls = Calls(root, workspaces, failing)
+        self._server: Server[Any] = Server(
+            "msp-bridge",
+            version=__version__,
+            title="Mutation testing",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+        )
+
+    async def serve(self, stream: ByteStream, trace: PeerTrace | None = None) -> int:
+        """Until the client leaves; its exit code is always 0."""
+        inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
+        lines = _Lines(stream, trace)
+        pumps = [
+            asyncio.create_task(lines.receive(inbound, write.clone()), name="messages of the client"),
+            asyncio.create_task(lines.send(outbound), name="messages to the client"),
+        ]
+        try:
+            await self._server.run(read, write, self._server.create_initialization_options())
+        finally:
+            await cancel_all(pumps)
+        return 0
+
+    async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(tools=[spec.tool(name) for name, spec in TOOLS.items()])
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        spec = TOOLS.get(params.name)
+        if spec is None:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}; there are {', '.join(TOOLS)}")
+        try:
+            arguments = spec.arguments.model_validate(params.arguments or {})
+            progress = Progress(context.session.report_progress)
+            answer = await _apart(getattr(self._calls, params.name)(arguments, progress))
+        except ValidationError as error:
+            return _failed(_wrong(error))
+        except BridgeError as error:
+            log.info("%s: %s", params.name, error)
+            return _failed(error_text(error))
+        except Exception as error:
+            log.exception("a fault in %s", params.name)
+            return _failed(f"{type(error).__name__}: {error}.\nThis is a fault of msp-bridge. Its log has more.")
+        return CallToolResult(
+            content=[TextContent(type="text", text=answer.text())], structured_content=answer.model_dump(mode="json")
+        )
+
+    async def _list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
+        description = "Every result that this server has, with the sources, in the standard format (may be large)."
+        title = "Mutation report"
+        return ListResourcesResult(
+            resources=[Resource(uri=REPORT, name="report", title=title, description=description, mime_type=JSON)]
+        )
+
+    async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        if params.uri != REPORT:
+            raise MCPError(INVALID_PARAMS, f"there is no resource {params.uri}; there is {REPORT}")
+        text = (await _apart(self._calls.report())).decode()
+        return ReadResourceResult(contents=[TextResourceContents(uri=REPORT, mime_type=JSON, text=text)])
+
+
+class _Lines:
+    """A message is a line of JSON (MCP, "Transports", stdio)."""
+
+    def __init__(self, stream: ByteStream, trace: PeerTrace | None) -> None:
+        self._stream, self._trace = stream, trace
+
+    async def receive(
+        self,
+        inbound: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        """Pass on what comes, and close `inbound` at the end. A line that is no message is answered here."""
+        rest = b""
+        async with inbound, answers:
+            while data := await self._stream.read():
+                *lines, rest = (rest + data).split(b"\n")
+                for line in filter(bytes.strip, lines):
+                    await self._pass_on(line, inbound, answers)
+                if len(rest) > MAX_LINE:
+                    log.error("a message is longer than %d bytes: the connection ends", MAX_LINE)
+                    return
+
+    async def _pass_on(
+        self,
+        line: bytes,
+        inbound: MemoryObjectSendStream[SessionMessage | Exception],
+        answers: MemoryObjectSendStream[SessionMessage],
+    ) -> None:
+        if self._trace is not None:
+            self._trace.received(line)
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError as error:
+            log.warning("the client sent a line that is no message: %s", line[:200].decode("utf-8", "replace"))
+            problem = f"a line is no JSON-RPC message: {error.errors()[0]['msg']}"
+            failure = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=problem))
+            await answers.send(SessionMessage(failure))
+        else:
+            await inbound.send(SessionMessage(message))
+
+    async def send(self, outbound: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        """Write what the server sends, until it is closed."""
+        async with outbound:
+            async for message in outbound:
+                body = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                if self._trace is not None:
+                    self._trace.sent(body)
+                await self._stream.write(body + b"\n")
+
+
+async def _apart(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns, in a task that a cancel of ours cancels once (see the module)."""
+    task = asyncio.create_task(work, name="call")
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await cancel_all([task])
+        raise
+    return task.result()
+
+
+def _failed(text: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+
+
+def _wrong(error: ValidationError) -> str:
+    """Which arguments are wrong, and why."""
+    wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
+    return "\n".join([*wrong, "What to do: correct the arguments; the tool's input schema has their types and bounds."])

@@ -1,0 +1,200 @@
+"""The tools as an agent sees them: names, descriptions, arguments, and what each answers.
+
+An agent chooses by these texts alone, so each says when to call the tool, and what to do with the answer. Schemas are
+kept short: they are in the context of every conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from attrs import frozen
+from mcp_types import Tool, ToolAnnotations
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from msp_bridge.mcp.answers import IgnoreEdit, Listing, ShownMutant, Survivors, TestReport
+
+INSTRUCTIONS = """\
+Mutation testing: a mutant is one small change of the code. One that survives is a bug that the tests would miss.
+
+1. After you have changed code or tests, call test_mutants with since="HEAD", or with the paths that you work on.
+2. For a survivor, call show_mutant, then write a test that passes now and fails with the diff applied. If the code
+   itself turns out to be wrong or needless, correct it.
+3. Call test_mutants with the ids of the survivors again, until they are Killed.
+4. Only when the change makes no difference that a caller could see: ignore_mutant returns the edit that leaves it out.
+
+Nothing here writes to the project. Tests run in private copies.
+"""
+MAX_LISTED = 500
+MAX_TESTED = 2000
+MAX_SURVIVORS = 200
+
+Paths = Annotated[
+    list[str],
+    Field(
+        description="Files, directories, lines of a file (src/cart.py:20-40) or one place (src/cart.py:30:15), "
+        "relative to the project's root. Default: the whole project."
+    ),
+]
+Since = Annotated[
+    str | SkipJsonSchema[None],
+    Field(
+        description="A git revision. Only mutants on lines that have changed since HEAD left it: HEAD is what is not "
+        "committed yet, main what the branch has changed. New files count."
+    ),
+]
+Id = Annotated[str, Field(description="The id of a mutant, from list_mutants, test_mutants or survivors.")]
+
+
+class Arguments(BaseModel):
+    """What a tool takes; an unknown name is an error, for it may be a typing error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ListArguments(Arguments):
+    """Of `list_mutants`."""
+
+    paths: Paths = []
+    since: Since = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Mutants in one answer.")] = 50
+    cursor: Annotated[
+        str | SkipJsonSchema[None], Field(description="next_cursor of the answer before, with the same arguments.")
+    ] = None
+
+
+class TestArguments(Arguments):
+    """Of `test_mutants`."""
+
+    __test__ = False  # pytest takes it for tests
+
+    paths: Paths = []
+    ids: Annotated[
+        list[str], Field(max_length=MAX_TESTED, description="Exactly these mutants; not together with paths or since.")
+    ] = []
+    since: Since = None
+    limit: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=MAX_TESTED,
+            description="Mutants to test in this call. First those that were not tested yet, then those that survived: "
+            "the same call again goes on where this one ends. Doesn't count for ids.",
+        ),
+    ] = 100
+
+
+class SurvivorsArguments(Arguments):
+    """Of `survivors`."""
+
+    paths: Paths = []
+    limit: Annotated[int, Field(ge=1, le=MAX_SURVIVORS, description="Survivors in the answer.")] = 10
+
+
+class ShowArguments(Arguments):
+    """Of `show_mutant`."""
+
+    id: Id
+
+
+class IgnoreArguments(Arguments):
+    """Of `ignore_mutant`."""
+
+    id: Id
+    reason: Annotated[
+        str,
+        Field(
+            min_length=1, description="Why no test can or should notice it, in one sentence: it stands in the comment."
+        ),
+    ]
+
+
+@frozen
+class ToolSpec:
+    """One tool: what it is called with, what it answers, and its description."""
+
+    title: str
+    arguments: type[Arguments]
+    answer: type[BaseModel]
+    description: str
+    runs_tests: bool = False
+
+    def tool(self, name: str) -> Tool:
+        """As `tools/list` has it."""
+        return Tool(
+            name=name,
+            title=self.title,
+            description=self.description,
+            input_schema=_schema(self.arguments, "validation"),
+            output_schema=_schema(self.answer, "serialization"),
+            annotations=ToolAnnotations(
+                read_only_hint=not self.runs_tests, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+            ),
+        )
+
+
+TOOLS: Mapping[str, ToolSpec] = {
+    "test_mutants": ToolSpec(
+        "Test mutants",
+        TestArguments,
+        TestReport,
+        "Test mutants and get what the tests miss: the counts, the mutation score, and the ten most telling survivors. "
+        'Call it after a change with since="HEAD", for a file with paths, or with the ids of survivors after you have '
+        "written a test for them. Without arguments it tests the whole project. The first call runs all tests once "
+        "without mutants, and fails when they don't pass; later ones take as long as the tests that reach the mutants. "
+        "Reports progress, and can be cancelled; what was found by then is kept.",
+        runs_tests=True,
+    ),
+    "survivors": ToolSpec(
+        "Survivors",
+        SurvivorsArguments,
+        Survivors,
+        "The mutants that survived in the results that this server has, most telling first; runs nothing. Call "
+        "test_mutants before. Results of files that were edited since are left out, and counted as outdated.",
+    ),
+    "show_mutant": ToolSpec(
+        "Show a mutant",
+        ShowArguments,
+        ShownMutant,
+        "One mutant: its unified diff, its status and why, the tests that run the code, and the tests that killed it. "
+        "Call it before you write a test for a survivor: the test must fail with the diff applied.",
+    ),
+    "list_mutants": ToolSpec(
+        "List mutants",
+        ListArguments,
+        Listing,
+        "The mutants that there are, without running a test, sorted by place. To see what your tests miss, call "
+        "test_mutants instead: this is for choosing some of many, or to see how a tool mutates a piece of code.",
+    ),
+    "ignore_mutant": ToolSpec(
+        "Edit that ignores a mutant",
+        IgnoreArguments,
+        IgnoreEdit,
+        "The edit of the source by which the mutation tool leaves a mutant out in its own way, such as the comment "
+        "`# pragma: no mutate`. It is only returned: apply it yourself, if the user agrees. For a mutant that no test "
+        "can tell from the original (an equivalent mutant), never to raise the score. `effect` says what else "
+        "it leaves out.",
+    ),
+}
+
+
+def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
+    """Without the titles, which repeat the names, and without `null` as a default, which the types don't have."""
+    schema: dict[str, Any] = _shortened(model.model_json_schema(mode=mode))
+    schema.pop("description", None)
+    return schema
+
+
+def _shortened(schema: Any, *, names: bool = False) -> Any:
+    """`names`: the keys are names of properties or definitions, any of which may be called `title`."""
+    if isinstance(schema, list):
+        return [_shortened(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _shortened(value, names=not names and key in ("properties", "$defs"))
+        for key, value in schema.items()
+        if names or not (key == "title" or (key == "default" and value is None))
+    }

@@ -1,0 +1,105 @@
+"""What an agent is shown first, and progress that only ever increases."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
+from msp_bridge.mcp import calls
+from msp_bridge.mcp.answers import MAX_CODE, MutantAnswer, Survivors, error_text
+from msp_bridge.mcp.calls import Progress
+from msp_bridge.mcp.findings import Findings, most_telling
+from msp_bridge.mcp.tools import TOOLS
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.source import SourceText
+
+
+def result(line: int, status: Status = Status.SURVIVED, tests: int = 1, column: int = 1) -> Result:
+    location = Location(Position(line, column), Position(line, column + 1))
+    return Result(Mutant("a.py", "m", location, "2"), status, covered_by=tuple(f"test_{n}" for n in range(tests)))
+
+
+def test_survivors_of_different_lines_come_first_and_those_that_most_tests_ran() -> None:
+    found = [
+        result(1, Status.NO_COVERAGE, 0),
+        result(2),
+        result(3, tests=5),
+        result(3, tests=4, column=9),
+        result(4, Status.KILLED, 9),
+        result(5, Status.TIMEOUT),
+        result(6, tests=2),
+    ]
+    shown = [(one.mutant.location.start.line, one.mutant.location.start.column) for one in most_telling(found)]
+    assert shown == [(3, 1), (6, 1), (2, 1), (1, 1), (3, 9)]
+
+
+def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("1\n1\n1\n")
+    killed, survived, new = result(1, Status.KILLED), result(2), result(3)
+    findings = Findings(tmp_path)
+    mutants = [one.mutant for one in (killed, survived, new)]
+    findings.listed(mutants)
+    findings.tested(killed)
+    findings.tested(survived)
+    assert findings.most_wanted(mutants) == [new.mutant, survived.mutant, killed.mutant]
+    assert findings.current() == ([killed, survived], 0)
+    (tmp_path / "a.py").write_text("1\n1\n1\n\n")
+    assert findings.current() == ([], 2)
+    findings.listed(mutants)
+    assert findings.most_wanted(mutants) == mutants
+
+
+async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "BEAT_S", 0)
+    numbers: list[float] = []
+
+    async def report(number: float, total: float | None, message: str) -> None:
+        numbers.append(number)
+
+    progress = Progress(report)
+    async with progress.reported():
+        for _ in range(20):
+            await asyncio.sleep(0)
+        progress.total = 3
+        for _ in range(3):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            progress.step("one more")
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) > 10
+    assert numbers[-1] == 3
+
+
+def test_code_is_shown_as_whole_lines_and_cut() -> None:
+    source = SourceText("def f():\n    x = 1 + 2\n")
+    mutant = Mutant("a.py", "m", source.location(source.text.index("+"), source.text.index("+") + 1), "-")
+    answer = MutantAnswer.of(mutant, None, source)
+    assert (answer.before, answer.after, answer.status, answer.tests) == ("x = 1 + 2", "x = 1 - 2", "Pending", None)
+    long = Mutant("a.py", "m", mutant.location, "-" * 999)
+    assert len(MutantAnswer.of(long, None, source).after) == MAX_CODE
+    assert MutantAnswer.of(mutant, None, SourceText("")).after == "-"
+    assert "`x = 1 + 2` => `x = 1 - 2`" in answer.text()
+
+
+def test_an_error_says_the_problem_and_what_to_do() -> None:
+    red = BaselineError("the tests fail", "fix them", ["test_a", "test_b"], "E  assert 1\n")
+    assert error_text(red) == "the tests fail.\nWhat to do: fix them.\n  test_a\n  test_b\nE  assert 1"
+    assert error_text(SeveralErrors([ToolError("a"), ToolError("b", "c")])) == "a.\n\nb.\nWhat to do: c."
+
+
+def test_no_results_are_said_to_be_none() -> None:
+    assert Survivors(tested=0, counts={}, score=None, survivors=[], more_survivors=0).text() == "no results yet"
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_schema_is_short_and_says_what_each_argument_is(name: str) -> None:
+    schema = TOOLS[name].tool(name).input_schema
+    assert schema["additionalProperties"] is False
+    for argument in schema["properties"].values():
+        assert argument["description"]
+        assert argument["type"] in ("string", "integer", "array")
+        assert argument.get("default", "") is not None
+    assert "title" not in str(schema)
