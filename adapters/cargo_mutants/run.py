@@ -23,6 +23,7 @@ from attrs import define, field, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status
 from msp_bridge.concurrency import in_thread
+from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
 
 from .cargo import BASELINE_FAILED, SUCCESS, Command
@@ -178,6 +179,7 @@ class Run:
             outcomes = Outcomes(directory / "mutants.out", {mutant.handle.key: mutant for mutant in mutants})
             env: dict[str, str | None] = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory))
             env["CARGO_TARGET_DIR"] = None if build is None else str(build)
+            report_phase(BASELINE)  # cargo-mutants copies and builds the tree for it
             async with self.command.running("--output", str(directory), *arguments, env=env) as tree:
                 began = False
                 async with contextlib.aclosing(tree.lines()) as lines:

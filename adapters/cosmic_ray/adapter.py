@@ -23,6 +23,7 @@ from msp_bridge.adapter import (
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.counts import counted
 from msp_bridge.edits import in_comment
+from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, python_surroundings
 
 from .command import TestCommand
@@ -76,10 +77,12 @@ class CosmicRay:
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
         configuration = self._configuration()
-        for path in configuration.modules(self._project.root):
-            if scope.covers(path):
-                for mutant in await self._discovery.mutants(configuration, path):
-                    yield mutant
+        paths = [path for path in configuration.modules(self._project.root) if scope.covers(path)]
+        phase = Phase(DISCOVERING, len(paths))
+        for number, path in enumerate(paths):
+            phase.reached(number)
+            for mutant in await self._discovery.mutants(configuration, path):
+                yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results as the tests end, those that need no test first."""

@@ -44,6 +44,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status, ToolError
 from msp_bridge.concurrency import in_thread
+from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.python_engine import start_program
 from msp_bridge.toolkit import JobScheduler, JsonLinesProcess, ProcessEnded, Sandbox, SandboxPool, WarmSandbox
 from msp_bridge.toolkit.json_lines import is_damaged_bytecode
@@ -212,6 +213,7 @@ class Baseline:
 
     async def _run(self, place: Workplace, key: Hashable) -> None:
         command = place.command
+        report_phase(BASELINE)
         run = await self._attempt(place)
         if is_damaged_bytecode(run.reason or ""):
             await in_thread(_forget_bytecode, place.path)

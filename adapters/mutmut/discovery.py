@@ -12,6 +12,7 @@ from attrs import frozen
 from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.edits import in_comment
+from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
     PythonEdit,
     PythonSource,
@@ -58,10 +59,12 @@ class Discovery:
 
     async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Those of the files in scope, file by file. Raises ToolError."""
-        for path in (await self.files())["files"]:
-            if scope.covers(path):
-                for mutant in (await self._of(path)).mutants:
-                    yield mutant
+        paths = [path for path in (await self.files())["files"] if scope.covers(path)]
+        phase = Phase(DISCOVERING, len(paths))
+        for number, path in enumerate(paths):
+            phase.reached(number)
+            for mutant in (await self._of(path)).mutants:
+                yield mutant
 
     async def files(self) -> Answer:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""

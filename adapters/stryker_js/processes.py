@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from msp_bridge.adapter import ToolError
 from msp_bridge.jsonrpc.client import EXIT_TIMEOUT_S, REMEDY, ErrorResponse, JsonRpcClient, MessageReader
 from msp_bridge.jsonrpc.messages import Message
+from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
 
 from .launch import AGAIN, CONFIGURATION, OVER, TOOL, Launch, Observer, RunConfig
@@ -138,6 +139,7 @@ class ServeProcess:
         """A new run of all that is in the files, limited to the plan."""
         self._launch.configure(RunConfig(jobs, files=plan.paths, only=plan, warm=self._launch.warm))
         self._observer.begin()
+        report_phase(BASELINE)  # StrykerJS's "initial test run", after it has instrumented the files
         await self._client.send("mutationTest", {})
         return OpenRun(frozenset(plan.paths), jobs)
 
@@ -215,6 +217,7 @@ class RunProcess:
     async def test(self, plan: TestPlan, jobs: int) -> AsyncGenerator[Tested, None]:
         """The result of each mutant of the plan, and perhaps of others, as soon as it is known. Raises BridgeError."""
         self._launch.configure(RunConfig(jobs, files=plan.paths, only=plan, options=QUIET, plugin=True))
+        report_phase(BASELINE)
         async with self._started() as observer:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/tested")) as results:
                 async for raw in results:

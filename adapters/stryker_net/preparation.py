@@ -44,6 +44,7 @@ from typing import Any
 from msp_bridge import reading
 from msp_bridge.adapter import Project, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.pool import Process
 
@@ -120,6 +121,7 @@ class Preparation:
         """Measured once. Whoever calls it holds the gate. Raises `ToolError`."""
         async with part.turn:
             if part.baseline is None:
+                report_phase(BASELINE)
                 part.baseline = await measure(part)
                 await in_thread(self._keep, prepared)
             return part.baseline
@@ -165,6 +167,7 @@ class Preparation:
             if page and not all(map(plan.uses_platform, plan.bases)):
                 ahead.add(asyncio.create_task(self._vstest_in(bed).warm(), name="start of vstest.console"))
             contents = []
+            report_phase(GENERATING)
             for base in plan.bases:
                 plan.check(base)
                 patterns = [] if page else [LIST_ALL]

@@ -13,7 +13,6 @@ from typing import Any
 import click
 from attrs import define, evolve, field, frozen
 from rich.console import Console
-from rich.text import Text
 
 from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.options import FailingTests, Options, bridge_options, outside
@@ -24,7 +23,7 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
-from msp_bridge.reports.terminal import TerminalReport, is_terminal, mutant_table
+from msp_bridge.reports.terminal import TerminalReport, discovery_status, mutant_table, phases_shown
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace
@@ -243,11 +242,7 @@ class Run:
             tools = ", ".join(tool.label for tool in workspace.tools_for(selected.selection) or workspace.tools)
             if options.root in Path.cwd().parents:
                 tools = f"{tools} (project: {options.root})"
-            with (
-                console.status(Text(f"{tools}: looking for mutants"))
-                if is_terminal(console)
-                else contextlib.nullcontext()
-            ):
+            with discovery_status(console, tools) as show_phase, phases_shown(show_phase):
                 mutants = await self._mutants(workspace, selected)
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
@@ -278,6 +273,7 @@ class Run:
         async with contextlib.AsyncExitStack() as stack:
             page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
             terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
+            stack.enter_context(phases_shown(terminal.show_phase))
             stack.callback(terminal.summary)
             stack.enter_context(self._collected())
             testing = workspace.test(Selection.of(self.results), anew=self.force)

@@ -17,6 +17,7 @@ from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.counts import counted
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.test_plan import TestPlan
 from msp_bridge.toolkit import unwritable
@@ -101,6 +102,7 @@ class Host:
     async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str) -> None:
         """Collect the tests and run them without a mutant, where need be. Raises ToolError."""
         timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
+        self._process.on_notice = _report_tests_run
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
         try:
             async with asyncio.timeout(timeout_s):
@@ -222,6 +224,10 @@ class Host:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
+
+
+def _report_tests_run(notice: Answer) -> None:
+    report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
 
 
 def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:

@@ -15,6 +15,7 @@ from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
+from msp_bridge.phases import COLLECTING, report_phase
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.program import python_environment
 from msp_bridge.python_engine.test_plan import TestPlan
@@ -119,6 +120,7 @@ class Slot:
             "isolation": wanted_isolation(os.environ),
         }
         env = python_environment(plan.python, self._project.cache)
+        report_phase(COLLECTING)
         return await Host.start(plan.python, options, sandbox=sandbox.path, env=env)
 
     async def aclose(self) -> None:

@@ -5,18 +5,29 @@ Names and messages of projects and tools are shown with `visible`: no control ch
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.phases import DISCOVERING, LOGGER, PhaseReport
 from msp_bridge.reports.results import Diff, Score
 from msp_bridge.reports.text import one_line, visible
 from msp_bridge.source import SourceText
@@ -31,13 +42,57 @@ COLOURS = {
     Status.IGNORED: "dim",
     Status.PENDING: "dim",
 }
-PREPARING = "preparing: the tests run without mutants"  # until the first result
+PREPARING = PhaseReport("preparing")  # until a tool says what it is doing
+TESTING = "testing"
+UNTESTED = (Status.IGNORED, Status.COMPILE_ERROR)  # may be known before the tests have run at all
 REASON_LINES = 4  # of the message of an error: enough to recognise it
 
 
 def is_terminal(console: Console) -> bool:
     """Whether lines can be drawn over. FORCE_COLOR asks for colours also in a file: for those, but not for a bar."""
     return console.is_terminal and console.file.isatty()
+
+
+@contextlib.contextmanager
+def phases_shown(show: Callable[[PhaseReport], None]) -> Iterator[None]:
+    """Meanwhile `show` gets what tools report of their phases."""
+    handler = _Phases(show)
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.DEBUG)  # else how far they have come would be lost where nothing is logged
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(logging.NOTSET)
+        LOGGER.removeHandler(handler)
+
+
+class _Phases(logging.Handler):
+    def __init__(self, show: Callable[[PhaseReport], None]) -> None:
+        super().__init__()
+        self._show = show
+
+    def emit(self, record: logging.LogRecord) -> None:
+        match vars(record).get("phase"):
+            case PhaseReport() as phase:
+                self._show(phase)
+
+
+@contextlib.contextmanager
+def discovery_status(console: Console, tools: str) -> Iterator[Callable[[PhaseReport], None]]:
+    """On a terminal, a line that says what is done until the mutants are known. What it yields takes the phases."""
+    text = f"{one_line(tools)}: {DISCOVERING}"
+    if not is_terminal(console):
+        yield lambda _: None
+        return
+    with console.status(Text(text)) as status:
+        yield lambda phase: status.update(Text(f"{text} ({phase.done}/{phase.total})" if phase.total else text))
+
+
+class _Steps(MofNCompleteColumn):
+    """`12/40`; nothing where nobody knows how many there are."""
+
+    def render(self, task: Task) -> Text:
+        return Text() if task.total is None else super().render(task)
 
 
 class TerminalReport:
@@ -53,7 +108,7 @@ class TerminalReport:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            _Steps(),
             TextColumn("{task.fields[counts]}"),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
@@ -62,7 +117,7 @@ class TerminalReport:
             transient=True,
         )
         self._total = total
-        self._bar = self._progress.add_task(PREPARING, total=total, counts="")
+        self._begin(PREPARING)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -73,15 +128,30 @@ class TerminalReport:
     ) -> None:
         self._progress.stop()
 
+    def show_phase(self, phase: PhaseReport) -> None:
+        """What is done until the first result, with a bar and a time of its own. From any thread."""
+        if any(status not in UNTESTED for status in self._score.counts):
+            return
+        if phase.name != self._phase:
+            self._begin(phase)
+        self._progress.update(self._bar, total=phase.total, completed=phase.done)
+
     def show(self, result: Result) -> None:
         """Count a result, and print it if the tests didn't kill its mutant."""
-        if not self._score.counts:  # what is left is estimated from what the mutants take, not from the preparation
-            self._progress.reset(self._bar, total=self._total, description="testing")
         self._score.add(result)
-        self._progress.update(self._bar, advance=1, counts=self._counts())
+        if self._phase != TESTING:  # what is left is estimated from what mutants take, not from the preparation
+            self._begin(PhaseReport(TESTING, 0, self._total))
+        self._progress.update(self._bar, completed=self._score.counts.total(), counts=self._counts())
         hidden = (Status.KILLED, Status.TIMEOUT, Status.IGNORED, Status.COMPILE_ERROR)
         if not self._quiet and result.status not in hidden:
             self._console.print(self._missed(result), soft_wrap=True)
+
+    def _begin(self, phase: PhaseReport) -> None:
+        """A bar of its own: how long the phase takes is estimated from what its own steps take."""
+        for bar in self._progress.task_ids:
+            self._progress.remove_task(bar)
+        self._phase = phase.name
+        self._bar = self._progress.add_task(phase.name, total=phase.total, completed=phase.done or 0, counts="")
 
     def summary(self) -> None:
         """Of the results so far."""

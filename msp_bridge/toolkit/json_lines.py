@@ -12,6 +12,7 @@ The protocol. Both directions are lines of JSON objects.
    writes `MARK` as a line of its own. What was printed before that line is no answer, and is dropped.
 2. When its imports are done it writes `{"id": 0, …}`: the *greeting*. `start` returns then.
 3. Each question carries an `"id"`: 1, 2, 3 … Its answer carries the same one. Answers may come in any order.
+   A message whose id is null answers no question: it is a *notice*, for `on_notice`.
 
 The invariants.
 
@@ -34,7 +35,7 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NoReturn
@@ -74,6 +75,7 @@ class JsonLinesProcess:
         self._closed = False
         self._fault = ""  # why the process was ended by us, or is not listened to any longer
         self._closing: asyncio.Task[None] | None = None
+        self.on_notice: Callable[[Answer], None] = lambda _: None  # gets what answers no question: its id is null
         self._greeting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._pending[0] = self._greeting
         self._listening = asyncio.create_task(self._listen(), name=f"answers of {name}")
@@ -202,6 +204,9 @@ class JsonLinesProcess:
             question = answer["id"]
         except (ValueError, TypeError, LookupError):
             raise ValueError(f"it wrote {line[:80].decode('utf-8', 'replace')!r}") from None
+        if question is None:
+            self.on_notice(answer)
+            return
         future = self._pending.pop(question, None)
         if future is not None and not future.done():
             future.set_result(answer)

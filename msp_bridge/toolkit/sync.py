@@ -46,6 +46,7 @@ from threading import Event
 
 from attrs import define, evolve, field, frozen
 
+from msp_bridge.phases import COPYING, Phase
 from msp_bridge.toolkit.slot import erase
 from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, SourceTree, Stamp
 
@@ -158,9 +159,11 @@ class Refresh:
         self.source = source = SourceTree(self.root, self.warn, self.left_out).entries()
         copy = CopyTree(self.target, self.left_out).entries(source.keys())
         self._delete_surplus(source, copy)
-        for path, entry in source.items():
+        copying = Phase(COPYING, len(source))
+        for number, (path, entry) in enumerate(source.items()):
             if self.stop.is_set():
                 raise Stopped
+            copying.reached(number)
             self._update(path, entry, copy.get(path))
         for path, record in self.old.records.items():
             if path not in self.manifest.records:

@@ -65,7 +65,7 @@ async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
         forgotten = results[
             "truth.state.x_remember__mutmut_1"
         ]  # by a test that needs the one before it, and says nothing alone
-        assert (forgotten.mutant.mutator, forgotten.status) == ("argument: 1 to None", Status.KILLED)
+        assert (forgotten.mutant.mutator, forgotten.status) == ("argument: word to None", Status.KILLED)
         command = [result for handle, result in results.items() if "command.x_main" in handle]
         assert {result.status for result in command} == {Status.KILLED}  # in another process
         stop = results["truth.interrupting.x_stop__mutmut_1"]

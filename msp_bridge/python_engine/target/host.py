@@ -41,13 +41,16 @@ def main(options: Message) -> None:
 
 
 class Host:
-    """Requests: prepare, test, stop. Each is answered once, under its id, in whatever order."""
+    """Requests: prepare, test, stop. Each is answered once, under its id, in whatever order.
+
+    While it prepares, it says how many tests have been run without mutants, in messages without an id.
+    """
 
     def __init__(self, channel: Channel, options: Message, world: World) -> None:
         home = Path(options["home"])  # private; the sandbox's parent
         self._channel, self._jobs, self._root, self._world = channel, options["jobs"], options["root"], world
         self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
-        self._measurement = Measurement(home / "baseline.json", self._servers, world)
+        self._measurement = Measurement(home / "baseline.json", self._servers, world, self._tests_run)
         self._scheduler: MutantScheduler | None = None
         self._plan: Plan | None = None
         self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
@@ -88,6 +91,10 @@ class Host:
         elif self._scheduler is not None:
             self._scheduler.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})
+
+    def _tests_run(self, done: int, total: int | None) -> None:
+        """In the run without mutants."""
+        self._channel.send({"id": None, "tests_run": done, "of": total})
 
     def _placed(self, text: str) -> str:
         """With the user's own files in the place of the sandbox's."""

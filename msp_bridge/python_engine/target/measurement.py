@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from . import progress
 from .baseline import Baseline, bits
 from .channel import Message
 from .faults import Unprepared, gist, why_not_collected
@@ -22,14 +24,16 @@ from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
+PROGRESS_S = 0.5
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
 
 class Measurement:
     """Of the tests as they are when the project has a certain content."""
 
-    def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
-        self._file, self._servers, self._world = file, servers, world
+    def __init__(self, file: Path, servers: ForkServers, world: World, say: Callable[[int, int | None], None]) -> None:
+        """`say` gets how many tests have been run, and of how many where that is known."""
+        self._file, self._servers, self._world, self._say = file, servers, world, say
 
     def baseline(self, plan: Plan, collected: Message | None) -> Baseline:
         """As it was measured for this content, or measured now. Raises Unprepared."""
@@ -81,20 +85,22 @@ class Measurement:
 
     def _measured(self, plan: Plan, collected: Message | None) -> Baseline:
         live, fresh = self._servers.pair
-        report = None
+        report, total = None, None if collected is None else len(collected["tests"])
+        self._say(0, total)
         if live is not None and collected is not None:
-            stuck = STUCK_S if collected["native_threads"] else 0
-            report = _run(live, {"work": "measure", "tests": None, "stuck": stuck}, self._world.parts)[0]
+            job = {"work": "measure", "tests": None, "stuck": STUCK_S if collected["native_threads"] else 0}
+            report = _run(live, job, self._world.parts, lambda done: self._say(done, total))[0]
             if report is None and LIMITS in self._world.parts:  # it may have ended the process: who knows
                 self._world.drop({LIMITS})
                 return self._measured(plan, collected)
-            if report is None and stuck:
+            if report is None and job["stuck"]:
                 self._servers.drop_live(
                     "the tests do not come to their end in a fork of the process that imported them"
                 )
                 live = None
         if live is None or report is None:
-            report, code = _run(fresh, {"work": "measure", "tests": None}, self._world.parts)
+            job = {"work": "measure", "tests": None}
+            report, code = _run(fresh, job, self._world.parts, lambda done: self._say(done, total))
             if report is None:
                 raise Unprepared(
                     f"a test ends pytest itself (exit code {code}), without any mutant",
@@ -159,9 +165,14 @@ def remeasured(server: ServerProcess, baseline: Baseline, tests: int, parts: Col
     return Baseline.of(report, {"tests": baseline.tests, "seconds": baseline.collecting})
 
 
-def _run(server: ServerProcess, job: Message, parts: Collection[str]) -> tuple[Message | None, Any]:
-    """The report of one job, and the exit code of its process."""
+def _run(
+    server: ServerProcess, job: Message, parts: Collection[str], say: Callable[[int], None] | None = None
+) -> tuple[Message | None, Any]:
+    """The report of one job, and the exit code of its process. `say` gets the number of tests that have been run."""
+    progress.reset()
     server.channel.send({"id": 0, "do": "run", "limit": None, "parts": sorted(parts), **job})
+    while say is not None and not select.select([server.channel.reader], [], [], PROGRESS_S)[0]:
+        say(progress.tests_run())
     answer = next(server.channel.messages(), None)
     return (None, "?") if answer is None else (answer["report"], answer["exit"])
 
