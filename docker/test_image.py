@@ -7,17 +7,19 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from engine import Engine, Unavailable
 from support.msp_client import LONG, Client, ReaderWriter
+from support.new_user import walk
 
 ROOT = Path(__file__).parents[1]
 HEALTH = "/opt/msp-bridge/bin/msp-bridge-health"
@@ -162,6 +164,25 @@ def test_a_report_belongs_to_the_user_who_mounts_the_project(engine: Engine, wit
     report = project / "report.json"
     assert report.stat().st_uid == project.stat().st_uid
     assert json.loads(report.read_text())["files"]
+
+
+def test_the_path_of_a_new_user(engine: Engine, with_tools: str, project: Path, tmp_path: Path) -> None:
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    reports.chmod(0o777)
+
+    def bridge(
+        directory: Path, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        options = [*as_owner(project), "--volume", f"{reports}:{reports}", "--workdir", str(directory)]
+        options += [f"--env={name}={value}" for name, value in {"COLUMNS": "200", **(env or {})}.items()]
+        argv = engine.argv(*options, with_tools, *arguments)
+        return subprocess.run(argv, env=engine.environment, capture_output=True, text=True)
+
+    before = contents(project)
+    page = walk(bridge, project, reports).read_text()
+    assert contents(project) == before
+    assert not re.search(r'<(?:script|link)[^>]+(?:src|href)="https?:', page)
 
 
 def test_any_user_has_a_home_a_name_and_a_cache(engine: Engine, image: str) -> None:

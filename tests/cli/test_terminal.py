@@ -206,7 +206,7 @@ def test_a_terminal_has_a_progress_bar(project: Path) -> None:
         done = subprocess.run(argv, cwd=project, env=env, stdout=output, stderr=output, timeout=60)
         shown = os.read(terminal.fileno(), 65536)
     assert done.returncode == 0
-    assert b"preparing: the tests run without mutants" in shown
+    assert b"preparing" in shown
     assert b"testing" in shown
 
 

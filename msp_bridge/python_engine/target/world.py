@@ -114,15 +114,22 @@ class World:
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:
-    """The directories of the real tree that the sandbox does not have, such as environments."""
+    """The directories of the real tree that the sandbox does not have, such as environments.
+
+    An empty directory in the sandbox is none: there an earlier host has mounted the real one.
+    """
     with os.scandir(root) as entries:
         return [
             entry.name
             for entry in entries
             if entry.is_dir(follow_symlinks=False)
             and entry.name not in NEVER_KEPT
-            and not os.path.lexists(os.path.join(sandbox, entry.name))
+            and _is_absent(os.path.join(sandbox, entry.name))
         ]
+
+
+def _is_absent(path: str) -> bool:
+    return not os.path.lexists(path) or (os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path))
 
 
 def write(path: str, content: bytes) -> None:

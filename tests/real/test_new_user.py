@@ -1,0 +1,59 @@
+"""A new user's path: from `pip install` in a bare virtual environment to a job of CI. docker/test_image.py has the image."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from support import chromium
+from support.new_user import ROOT, example, walk
+
+SOURCES = ["msp_bridge", "adapters", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"]
+QUIET = ["--quiet", "--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt")]
+
+
+def installed(environment: Path, scratch: Path) -> Path:
+    """The `msp-bridge` of a new environment with mutmut and pytest, built from a copy of this tree."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, scratch / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / name, scratch)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin/python"), "install", *QUIET]
+    done = subprocess.run([*pip, str(scratch), "mutmut", "pytest"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return environment / "bin/msp-bridge"
+
+
+def contents(project: Path) -> dict[Path, bytes]:
+    files = (path for path in project.rglob("*") if path.is_file() and ".venv" not in path.parts)
+    return {path: path.read_bytes() for path in files}
+
+
+async def test_the_path_of_a_new_user_in_a_bare_environment(tmp_path: Path) -> None:
+    project, scratch, reports = example(tmp_path), tmp_path / "source", tmp_path / "reports"
+    scratch.mkdir()
+    reports.mkdir()
+    program = installed(project / ".venv", scratch)
+    before = contents(project)
+    bare = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    bare |= {"HOME": str(tmp_path), "MSP_BRIDGE_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+
+    def bridge(
+        directory: Path, *arguments: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        argv = [str(program), *arguments]
+        return subprocess.run(argv, cwd=directory, env={**bare, **(env or {})}, capture_output=True, text=True)
+
+    html = walk(bridge, project, reports)
+    assert contents(project) == before
+    if chromium.PROGRAM is not None:
+        async with chromium.tab(tmp_path) as browser:
+            await browser.no_network()
+            await browser.go(html.as_uri())
+            await browser.until("cart.py", "receipt.py")
