@@ -16,6 +16,7 @@ from attrs import evolve
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
+from msp_bridge.cli.editor_files import joined_patterns, write_plugin
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
@@ -28,6 +29,7 @@ COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's nam
 VSCODE = "vscode"
 SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where nothing is set: the next may be another
 SETTINGS = Path(".vscode", "settings.json")
+WATCH_PATTERN = "strykerMutator.watchPattern"
 WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
 EDITORS = {
     VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
@@ -41,7 +43,7 @@ TEXTS = {"neovim": "neovim.lua", "vim": "vim.vim", "emacs": "emacs.el", "helix":
 
 @click.command("editors", context_settings={"show_default": True})
 @click.argument("editor", type=click.Choice(list(EDITORS)), required=False)
-@click.option("--write", is_flag=True, help=f"Put the settings into {SETTINGS.as_posix()}.  [{VSCODE} only]")
+@click.option("--write", is_flag=True, help="Put it where the editor looks for it, instead of printing it.")
 @bridge_options
 @click.pass_context
 def command(context: click.Context, /, editor: str | None, write: bool, **values: Any) -> None:
@@ -51,13 +53,14 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
 
     \b
         msp-bridge editors vscode --write
-        msp-bridge editors neovim > ~/.config/nvim/plugin/msp-bridge.lua
+        msp-bridge editors neovim --write
         msp-bridge editors emacs > ~/.emacs.d/msp-bridge.el
 
-    With --write, settings that are there already stay as they are, comments too.
+    With --write it goes to the editor's own place: VS Code's settings of this project, the plugins or the configuration
+    of others in your home directory. What is there already stays as it is, comments and layout too.
     """
-    if write and editor != VSCODE:
-        raise click.UsageError(f"--write is for `editors {VSCODE}`; send what others need to the file that it names")
+    if write and editor is None:
+        raise click.UsageError(f"--write needs an editor: {', '.join(EDITORS)}")
     options = Options.of(values, search=True)
     options.check()
     options.start_logging("warning")
@@ -72,7 +75,8 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
         else:
             click.echo(merged("", settings), nl=False)
     else:
-        click.echo(plugin(TEXTS[editor], [str(executable()), "serve", "stdio", *_handed_on(options)]), nl=False)
+        text = plugin(TEXTS[editor], [str(executable()), "serve", "stdio", *_handed_on(options)])
+        click.echo("\n".join(write_plugin(editor, text)) + "\n" if write else text, nl=False)
 
 
 @click.command("completion")
@@ -104,7 +108,7 @@ def vscode_settings(options: Options) -> dict[str, Any]:
         settings["strykerMutator.server.configFile"] = _from(options.root, Path(options.named))
     if endings := sorted(_endings(options)):
         either = endings[0] if len(endings) == 1 else f"{{{','.join(endings)}}}"
-        settings["strykerMutator.watchPattern"] = f"**/*.{either}"
+        settings[WATCH_PATTERN] = f"**/*.{either}"
     return settings
 
 
@@ -187,7 +191,10 @@ def _list(formatter: click.HelpFormatter) -> str:
 def _write(file: Path, settings: Mapping[str, Any]) -> None:
     try:
         before = file.read_bytes().decode("utf-8-sig") if file.exists() else ""
-        known, after = parse(before), merged(before, settings)
+        known = parse(before)
+        if isinstance(watched := known.get(WATCH_PATTERN), str) and WATCH_PATTERN in settings:
+            settings = {**settings, WATCH_PATTERN: joined_patterns(watched, settings[WATCH_PATTERN])}
+        after = merged(before, settings)
     except (UnicodeDecodeError, ConfigurationError) as error:
         raise ConfigurationError(
             f"{file} was left as it is, for {error}; `msp-bridge editors {VSCODE}` prints what to put into it"

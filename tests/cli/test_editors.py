@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from msp_bridge.cli.editor_files import joined_patterns
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 
@@ -149,9 +150,9 @@ def test_write_keeps_what_is_there_and_names_what_it_replaces(project: Path, els
     file.parent.mkdir()
     file.write_text(f'// ours\n{{\n    "a": [1, 2,], // why\n    "{PREFIX}.watchPattern": "**/*.js",\n}}\n')
     done = editors(project, elsewhere, "vscode", "--write")
-    assert f'{PREFIX}.watchPattern: "**/*.py", was "**/*.js"' in done.stdout
+    assert f'{PREFIX}.watchPattern: "**/*.{{js,py}}", was "**/*.js"' in done.stdout
     assert file.read_text() == (
-        f'// ours\n{{\n    "a": [1, 2,], // why\n    "{PREFIX}.watchPattern": "**/*.py",\n'
+        f'// ours\n{{\n    "a": [1, 2,], // why\n    "{PREFIX}.watchPattern": "**/*.{{js,py}}",\n'
         f'    "{PREFIX}.server.path": "{elsewhere}",\n    "{PREFIX}.server.args": ["serve", "stdio", "--adapter", "scripted"],\n}}\n'
     )
 
@@ -178,9 +179,85 @@ def test_write_leaves_what_it_does_not_understand(project: Path, elsewhere: Path
     assert file.read_bytes() == text
 
 
-def test_write_is_for_vscode_alone(project: Path, elsewhere: Path) -> None:
-    done = editors(project, elsewhere, "neovim", "--write")
+def test_write_needs_an_editor(project: Path, elsewhere: Path) -> None:
+    done = editors(project, elsewhere, "--write")
     assert (done.returncode, done.stdout) == (2, "")
+    assert "--write needs an editor: vscode, neovim" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "joined"),
+    [
+        ("**/*.js", "**/*.py", "**/*.{js,py}"),
+        ("**/*.{ts,js}", "**/*.{js,py}", "**/*.{ts,js,py}"),
+        ("**/*.{js,py}", "**/*.py", "**/*.{js,py}"),
+        ("src/**/*.js", "**/*.py", "{src/**/*.js,**/*.py}"),
+        ("{src/**/*.js,**/*.py}", "**/*.py", "{src/**/*.js,**/*.py}"),
+        ("", "**/*.py", "**/*.py"),
+    ],
+)
+def test_what_was_watched_is_watched_still(old: str, new: str, joined: str) -> None:
+    assert joined_patterns(old, new) == joined
+
+
+PLACES = {
+    "neovim": ".config/nvim/plugin/msp-bridge.lua",
+    "vim": ".vim/compiler/mutants.vim",
+    "emacs": ".emacs.d/msp-bridge.el",
+    "helix": ".config/helix/config.toml",
+}
+
+
+@pytest.mark.parametrize("editor", PLACES)
+def test_write_puts_a_plugin_where_its_editor_looks(
+    project: Path, elsewhere: Path, editor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    file = project.parent / PLACES[editor]
+    done = editors(project, elsewhere, editor, "--write")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == f"written: {file}"
+    assert file.read_text() == editors(project, elsewhere, editor).stdout
+    again = editors(project, elsewhere, editor, "--write").stdout.splitlines()
+    assert all(line.startswith("nothing to change: ") for line in again)
+    if editor == "emacs":
+        assert (file.parent / "init.el").read_text() == f'(load "{file.with_suffix("")}")\n'
+    if editor != "helix":  # whose file is the user's own
+        file.write_text("mine\n")
+        refused = editors(project, elsewhere, editor, "--write")
+        assert (refused.returncode, file.read_text()) == (2, "mine\n")
+        assert "was left as it is, for it is none of ours: move it, then try again" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("before", "written"),
+    [
+        ('theme = "x" # mine\r\n', True),
+        ("[keys.normal]\n    x = [ 'y' ]", True),
+        ("[keys.normal.space.m]\nf = 'other'\n", False),
+        ("keys = { normal = { space = {} } }\n", False),
+        ("what = is this\n", False),
+    ],
+)
+def test_write_adds_to_the_configuration_of_helix_or_leaves_it(
+    project: Path, elsewhere: Path, before: str, written: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    file = project.parent / PLACES["helix"]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(before.encode())
+    done = editors(project, elsewhere, "helix", "--write")
+    after = file.read_bytes().decode()
+    if written:
+        assert done.returncode == 0, done.stderr
+        assert after.startswith(before)
+        found = tomllib.loads(after)
+        assert {"f", "l", "p"} <= found["keys"]["normal"]["space"]["m"].keys()
+        assert tomllib.loads(before).keys() <= found.keys()
+    else:
+        assert (done.returncode, after) == (2, before)
+        assert "was left as it is, for" in done.stderr
+        assert "`msp-bridge editors helix` prints" in done.stderr
 
 
 @pytest.mark.parametrize(
