@@ -115,7 +115,7 @@ class Generic:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._tools = tools_of(project.settings)
-        self._places = Places(project)
+        self._places = Places(project, environments=any(tool.environments for tool in self._tools))
         self._discoveries = {tool.name: Discovery(project, self._places, tool) for tool in self._tools}
 
     @classmethod
@@ -174,7 +174,7 @@ class Generic:
                             yield _decided(evolve(result, mutant=mutant), tool)
             lost = await in_thread(_as_discovered, place, list(due))
         for mutant in lost:
-            yield Result(mutant, Status.IGNORED, status_reason=f"the report of {tool.name} has no such mutant")
+            yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
     async def surroundings(self) -> Surroundings | None:
         """See `TellsSurroundings`: the programs themselves, what is in `node_modules`, and the interpreter's packages.

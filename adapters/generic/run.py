@@ -25,6 +25,7 @@ from .report import Paths, read_report
 from .settings import Command, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
+ENVIRONMENTS = ("node_modules", ".venv", "venv")
 SHOWN = 600  # characters of output in an error message: the first and the last ones
 Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
 
@@ -40,9 +41,12 @@ class Place:
 class Places:
     """Each belongs to one run at a time, whichever bridge runs it."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, *, environments: bool = False) -> None:
         self._project = project
-        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(partial(Sandbox.claim, project.cache, project.root))
+        claim = partial(Sandbox.claim, project.cache, project.root)
+        if environments:
+            claim = partial(claim, "whole", included=frozenset(ENVIRONMENTS))
+        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(claim)
 
     @contextlib.asynccontextmanager
     async def lease(self, *, copy: bool) -> AsyncIterator[Place]:

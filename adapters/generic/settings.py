@@ -12,14 +12,14 @@ from typing import Any, Self
 
 from attrs import frozen
 
-from msp_bridge.adapter import ConfigurationError
+from msp_bridge.adapter import ConfigurationError, Status
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)(?::([^{}]*))?\}")
 LISTS = ("files", "ranges", "ids")
 SINGLE = ("report", "directory", "jobs", "root", "project", "python")
 MISSPELT = re.compile(rf"\{{\s*(?:\{{\s*)?({'|'.join(LISTS + SINGLE)})\s*(?:\}}\s*)?\}}", re.IGNORECASE)
 RELATIVE = "write a path relative to the project's root, without .."
-KEYS = ("files", "discover", "test", "report", "writes")
+KEYS = ("files", "discover", "test", "report", "writes", "environments", "missing")
 PRIVATE = ("{report}", "{directory}")
 IN_REPORT = ("report", "directory", "root", "project")  # placeholders of the key `report`
 
@@ -113,6 +113,8 @@ class Tool:
     test: Command
     report: str = "{report}"  # a glob, with placeholders: where its report appears
     writes: bool = True  # into the project: it runs in a private copy
+    environments: bool = False  # the copy has node_modules and virtual environments, too
+    missing: Status = Status.IGNORED  # of a mutant that is known and that the report of a test lacks
 
     @classmethod
     def of(cls, name: str, table: Any) -> Self:
@@ -132,7 +134,9 @@ class Tool:
             _command(table, "discover", name),
             _command(table, "test", name),
             _report(table, name),
-            _writes(table, name),
+            _flag(table, "writes", True, name, "say whether the tool writes into the project"),
+            _flag(table, "environments", False, name, "say whether the copy shall have node_modules and .venv"),
+            _missing(table, name),
         )
         tool._check()
         return tool
@@ -237,10 +241,16 @@ def _report(table: Mapping[str, Any], name: str) -> str:
     return report
 
 
-def _writes(table: Mapping[str, Any], name: str) -> bool:
-    writes = table.get("writes", True)
-    if not isinstance(writes, bool):
-        raise ConfigurationError(
-            f"{name}: writes is neither true nor false", "say whether the tool writes into the project"
-        )
-    return writes
+def _flag(table: Mapping[str, Any], key: str, default: bool, name: str, remedy: str) -> bool:
+    value = table.get(key, default)
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name}: {key} is neither true nor false", remedy)
+    return value
+
+
+def _missing(table: Mapping[str, Any], name: str) -> Status:
+    value = table.get("missing", Status.IGNORED.value)
+    known = {status.value: status for status in (Status.IGNORED, Status.NO_COVERAGE)}
+    if not isinstance(value, str) or value not in known:
+        raise ConfigurationError(f"{name}: missing is {value!r}", f"choose from {', '.join(known)}")
+    return known[value]

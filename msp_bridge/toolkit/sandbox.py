@@ -27,8 +27,8 @@ class Sandbox:
 
     A call waits for the one before it, also for one that nobody waits for any more because its task was cancelled.
 
-    What is copied: every file but version control, virtual environments, `node_modules`, caches, and at the root what
-    `left_out` names; `tree.SourceTree` says what becomes of links. Nothing in the copy leads back to the user's tree,
+    What is copied: every file but version control, virtual environments, `node_modules`, caches (as far as `included`
+    doesn't name them), and at the root what `left_out` names; `tree.SourceTree` says what becomes of links. Nothing in the copy leads back to the user's tree,
     so no environment is linked either: call its interpreter by its absolute path. Files get their times and
     permissions, and the right for us to write them. Files that can't be read are left out, with a warning in the log.
 
@@ -44,6 +44,7 @@ class Sandbox:
     overlaid: set[str] = field(factory=set)
     # What the tool itself makes in the root of a project; it may in the copy, too:
     left_out: frozenset[str] = frozenset()
+    included: frozenset[str] = frozenset()  # of what isn't copied otherwise, by the names of the directories
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh
@@ -58,6 +59,7 @@ class Sandbox:
         name: str = "copy",
         *,
         left_out: frozenset[str] = frozenset(),
+        included: frozenset[str] = frozenset(),
         limit: int = 16,
         days: float = 14,
         size: int = 8 << 30,
@@ -69,7 +71,7 @@ class Sandbox:
         """
         slot = Slot.claim(home, name, limit)
         Slot.sweep(home, days=days, size=size)
-        return cls(source, slot.directory / (source.name or "root"), left_out=left_out, slot=slot)
+        return cls(source, slot.directory / (source.name or "root"), left_out=left_out, included=included, slot=slot)
 
     def close(self) -> None:
         """Let other processes claim the copy; idempotent."""
@@ -115,7 +117,7 @@ class Sandbox:
         return bool(self._seen) and self._look() == self._seen
 
     def _look(self) -> dict[str, Entry]:
-        return SourceTree(os.path.realpath(self.source), self.warn, self.left_out).entries()
+        return SourceTree(os.path.realpath(self.source), self.warn, self.left_out, self.included).entries()
 
     def _refresh(self, stop: Event) -> frozenset[str]:
         root = os.path.realpath(self.source)
@@ -146,7 +148,7 @@ class Sandbox:
             self.path.unlink()
         self.path.mkdir(parents=True, exist_ok=True)
         old = self._manifest or Manifest.load(self._manifest_file, root)
-        refresh = Refresh(root, os.fspath(self.path), old, self.overlaid, self.left_out, self.warn, stop)
+        refresh = Refresh(root, os.fspath(self.path), old, self.overlaid, self.left_out, self.included, self.warn, stop)
         self._manifest, self._seen = None, {}
         refresh.run()
         if refresh.wrote:

@@ -144,6 +144,7 @@ class Refresh:
     old: Manifest
     overlaid: Collection[str]
     left_out: Collection[str]
+    included: Collection[str]
     warn: Callable[[str, str], None]  # called with a path that can't be copied, and the reason
     stop: Event
     source: dict[str, Entry] = field(factory=dict, init=False)  # what stood in the source when it was looked at
@@ -156,8 +157,8 @@ class Refresh:
 
     def run(self) -> None:
         """Raises `OSError` when the copy can't be written, and `Stopped`."""
-        self.source = source = SourceTree(self.root, self.warn, self.left_out).entries()
-        copy = CopyTree(self.target, self.left_out).entries(source.keys())
+        self.source = source = SourceTree(self.root, self.warn, self.left_out, self.included).entries()
+        copy = CopyTree(self.target, self.left_out, self.included).entries(source.keys())
         self._delete_surplus(source, copy)
         copying = Phase(COPYING, len(source))
         for number, (path, entry) in enumerate(source.items()):

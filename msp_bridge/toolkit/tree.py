@@ -62,6 +62,7 @@ class SourceTree:
     root: str  # a real path
     warn: Callable[[str, str], None]  # called with a path that is left out, and the reason
     left_out: Collection[str] = ()  # names, at the root alone
+    included: Collection[str] = ()  # names of directories that never belong to a tree otherwise, such as node_modules
 
     def entries(self) -> dict[str, Entry]:
         """Path (relative, with `/`) to entry, a directory before what is in it."""
@@ -70,7 +71,7 @@ class SourceTree:
         while pending:
             prefix, above = pending.pop()
             names = self._names(prefix)
-            if prefix and not CACHE_MARKERS.isdisjoint(names):
+            if prefix and not CACHE_MARKERS.isdisjoint(names) and not is_included(prefix, self.included):
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -84,7 +85,8 @@ class SourceTree:
 
     def _names(self, prefix: str) -> list[str]:
         try:
-            return [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name, self.left_out)]
+            names = os.listdir(f"{self.root}/{prefix}")
+            return [name for name in names if not excluded(prefix, name, self.left_out, self.included)]
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -122,6 +124,7 @@ class CopyTree:
 
     root: str
     left_out: Collection[str] = ()  # names, at the root alone
+    included: Collection[str] = ()  # as of the source
 
     def entries(self, known: Collection[str]) -> dict[str, Entry]:
         """Path to entry, a directory before what is in it; `known` are the paths of the source."""
@@ -129,7 +132,8 @@ class CopyTree:
         pending = [""]
         while pending:
             prefix = pending.pop()
-            names = [name for name in os.listdir(f"{self.root}/{prefix}") if not excluded(prefix, name, self.left_out)]
+            names = os.listdir(f"{self.root}/{prefix}")
+            names = [name for name in names if not excluded(prefix, name, self.left_out, self.included)]
             if prefix and prefix[:-1] not in known and not CACHE_MARKERS.isdisjoint(names):
                 del found[prefix[:-1]]
                 continue
@@ -155,12 +159,21 @@ def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
         names[:] = sorted(name for name in names if not excluded(directory, name, ()))
 
 
-def excluded(prefix: str, name: str, left_out: Collection[str]) -> bool:
+def is_included(prefix: str, included: Collection[str]) -> bool:
+    """Whether the directory `prefix` (with a `/` at its end) is one of those, which a marker would keep out."""
+    return prefix.rstrip("/").rpartition("/")[2] in included
+
+
+def excluded(prefix: str, name: str, left_out: Collection[str], included: Collection[str] = ()) -> bool:
     """Whether what is called `name`, in the directory `prefix` (with a `/` at its end), never belongs to a tree.
 
-    `left_out` are names at the root.
+    `left_out` are names at the root; `included` are names of directories that would be excluded otherwise.
     """
-    return name in IGNORED_DIRS or name.startswith(EXCLUDED_PREFIX) or (not prefix and name in left_out)
+    return (
+        (name in IGNORED_DIRS and name not in included)
+        or name.startswith(EXCLUDED_PREFIX)
+        or (not prefix and name in left_out)
+    )
 
 
 def within(path: str, directory: str) -> bool:

@@ -262,6 +262,29 @@ async def test_a_program_of_an_environment_that_is_not_copied_is_found(scripted:
         assert len(await discovered(adapter)) == 2
 
 
+async def test_environments_are_copied_where_the_tool_needs_them(scripted: Scripted) -> None:
+    for name in ("node_modules/lib/index.js", ".venv/lib/x.py", ".venv/pyvenv.cfg", ".git/config"):
+        (scripted.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (scripted.root / name).touch()
+    for environments in (False, True):
+        scripted.script("discover", {"write": ["{0}", report("Pending", "Pending")]})
+        async with adapter_on(scripted.root, scripted.table(environments=environments)) as adapter:
+            await discovered(adapter)
+        copy = Path(scripted.runs()[-1][1])
+        found = {path.name for path in copy.rglob("*") if path.is_file()}
+        assert {"index.js", "x.py", "pyvenv.cfg"} & found == (
+            {"index.js", "x.py", "pyvenv.cfg"} if environments else set()
+        )
+        assert "config" not in found
+
+
+async def test_a_mutant_that_the_report_lacks_is_what_the_configuration_says(scripted: Scripted) -> None:
+    scripted.script("test", {"write": ["{0}", report(files={})]})
+    async with adapter_on(scripted.root, scripted.table(missing="NoCoverage")) as adapter:
+        results = await results_of(adapter, await discovered(adapter))
+    assert {result.status for result in results} == {Status.NO_COVERAGE}
+
+
 async def test_mutants_are_discovered_once_for_each_state_of_a_file(scripted: Scripted) -> None:
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         first = await discovered(adapter)

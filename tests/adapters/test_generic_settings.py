@@ -21,7 +21,10 @@ TABLE = {"files": ["src/**/*.php"], "discover": ["tool", "{report}"], "test": ["
     [
         (["tool"], r"is not the table of a tool: write \[generic\.tool\] with the keys files, discover and test"),
         (TABLE | {"tests": []}, "unknown key 'tests': did you mean 'test'?"),
-        (TABLE | {"cwd": "."}, "unknown key 'cwd': choose from files, discover, test, report, writes"),
+        (
+            TABLE | {"cwd": "."},
+            "unknown key 'cwd': choose from files, discover, test, report, writes, environments, missing",
+        ),
         (
             {**TABLE, "files": "src/*.php"},
             r'files is missing or no list of globs: set it to what the tool mutates, such as \["src',
@@ -55,6 +58,8 @@ TABLE = {"files": ["src/**/*.php"], "discover": ["tool", "{report}"], "test": ["
             TABLE | {"report": "/tmp/report.json"},
             "leads out of the project: write a path relative to the project's root",
         ),
+        (TABLE | {"missing": "Killed"}, "missing is 'Killed': choose from Ignored, NoCoverage"),
+        (TABLE | {"environments": "yes"}, "environments is neither true nor false: say whether"),
         (TABLE | {"report": "out/*.json", "writes": False}, "is written into it: remove `writes = false`"),
         (TABLE | {"test": ["tool", "{Report}"]}, r"\{Report\} is no placeholder: write \{report\}"),
         (TABLE | {"test": ["tool", "{ report }"]}, r"\{ report \} is no placeholder: write \{report\}"),
