@@ -28,9 +28,10 @@ class Sandbox:
     A call waits for the one before it, also for one that nobody waits for any more because its task was cancelled.
 
     What is copied: every file but version control, virtual environments, `node_modules`, caches (as far as `included`
-    doesn't name them), and at the root what `left_out` names; `tree.SourceTree` says what becomes of links. Nothing in the copy leads back to the user's tree,
-    so no environment is linked either: call its interpreter by its absolute path. Files get their times and
-    permissions, and the right for us to write them. Files that can't be read are left out, with a warning in the log.
+    doesn't name them), and at the root what `left_out` names; `tree.SourceTree` says what becomes of links. Nothing
+    in the copy leads back to the user's tree, so no environment is linked either: call its interpreter by its
+    absolute path. Files get their times and permissions, and the right for us to write them. Files that can't be read
+    are left out, with a warning in the log.
 
     What is overlaid: paths (relative, with `/`; a directory with a `/` at its end) that belong to whoever uses the
     copy. `refresh` still reports their changes in the source, but neither writes nor deletes them. Whatever else was
