@@ -20,7 +20,6 @@ from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, load
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_on_stdio, serve_stdio
-from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 if TYPE_CHECKING:
@@ -82,42 +81,57 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
 
 def _serve(channel: str, values: Mapping[str, Any]) -> None:
     _check(channel, values)
-    options = Options.of(values, search=channel == "mcp")  # agents start it anywhere in a project, as people do `run`
     token = os.environ.pop(ENVIRONMENT_VARIABLE, None)  # tools must not inherit it
-    socket_options = _socket_options(values, token) if channel == "socket" else None
+    if channel == "mcp":
+        _serve_agents(values)
+        return
+    options = Options.of(values)
+    socket_options = None if channel == "stdio" else _socket_options(values, token)
     trace = _trace(outside(options.root, values["trace"], "--trace"))
-    failing = FailingTests()
-    options.start_logging("warning" if channel == "mcp" else "info", *([failing] if channel == "mcp" else []))
-    agent_server = _agent_server() if channel == "mcp" else None
+    options.start_logging("info")
     dialect = load(values["dialect"])
-    gc.freeze()  # what is loaded by now stays
-    gc.set_threshold(*GC_THRESHOLDS)
-    os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
-    workspaces = OpenWorkspaces(options.root, options.configuration, options.named)
-    if agent_server is not None:
-        serve = agent_server(options.root, workspaces, failing.found).serve
-        asyncio.run(serve_on_stdio("MCP", serve, workspaces, trace))
-    elif socket_options is not None:
+    workspaces = _workspaces(options)
+    if socket_options is not None:
         asyncio.run(socket_options.serve(workspaces, dialect, trace))
     elif exit_code := asyncio.run(serve_stdio(workspaces, dialect, trace)):
         raise SystemExit(exit_code)
+
+
+def _serve_agents(values: Mapping[str, Any]) -> None:
+    """An agent's client starts it anywhere in the project, as people do `run`."""
+    server_class = _agent_server_class()
+    options, failing = Options.of(values, search=True), FailingTests()
+    trace = _trace(outside(options.root, values["trace"], "--trace"))
+    options.start_logging("warning", failing)
+    workspaces = _workspaces(options)
+    server = server_class(options.root, workspaces, failing.found)
+    asyncio.run(serve_on_stdio("MCP", server.serve, workspaces, trace))
+
+
+def _agent_server_class() -> type[AgentServer]:
+    try:
+        from msp_bridge.mcp.server import AgentServer
+    except ImportError as error:  # also when an older SDK is there
+        from msp_bridge.toolkit.install import own_install
+
+        raise ConfigurationError(
+            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2 or newer ({error})",
+            own_install("msp-bridge[mcp]"),
+        ) from None
+    return AgentServer
+
+
+def _workspaces(options: Options) -> OpenWorkspaces:
+    gc.freeze()  # what is loaded by now stays
+    gc.set_threshold(*GC_THRESHOLDS)
+    os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
+    return OpenWorkspaces(options.root, options.configuration, options.named)
 
 
 def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:
     from msp_bridge.cli.socket_options import SocketOptions  # here, for an editor waits for `serve stdio`
 
     return SocketOptions.of(values, token)
-
-
-def _agent_server() -> type[AgentServer]:
-    try:
-        from msp_bridge.mcp.server import AgentServer
-    except ImportError as error:  # also when an older SDK is there
-        raise ConfigurationError(
-            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2 or newer ({error})",
-            own_install("msp-bridge[mcp]"),
-        ) from None
-    return AgentServer
 
 
 def _check(channel: str, values: Mapping[str, Any]) -> None:

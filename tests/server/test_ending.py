@@ -164,7 +164,7 @@ async def signalled_stdio(*arguments):
     await stdio(*arguments)
 
 if sys.argv[1] == "reading the options":
-    serve.Options.of = lambda values: now() or options(values)
+    serve.Options.of = lambda values, **more: now() or options(values, **more)
 elif sys.argv[1] == "starting the event loop":
     serve.serve_stdio = signalled_stdio
 else:
