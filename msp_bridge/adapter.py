@@ -21,6 +21,7 @@ __all__ = [
     "Adapter",
     "BaselineError",
     "BridgeError",
+    "ChecksTests",
     "ConfigurationError",
     "Edit",
     "Finding",
@@ -160,6 +161,18 @@ class Adapter(Protocol):
 
     async def aclose(self) -> None:
         """End every process. The adapter isn't used afterwards."""
+        ...
+
+
+@runtime_checkable
+class ChecksTests(Protocol):
+    """What an adapter may have besides: a look at whether the tests can be relied on."""
+
+    def check_tests(self) -> AsyncGenerator[Finding, None]:
+        """What `msp-bridge doctor --run` shows of the tests: they are run again, without a mutant, and under load.
+
+        It is called after mutants were tested.
+        """
         ...
 
 

@@ -154,6 +154,12 @@ class CosmicRay:
             async for finding in findings:
                 yield finding
 
+    async def check_tests(self) -> AsyncGenerator[Finding, None]:
+        """See `ChecksTests.check_tests`."""
+        async with aclosing(self._engine.check_tests()) as findings:
+            async for finding in findings:
+                yield finding
+
     async def aclose(self) -> None:
         """End every process. A cancel is raised when that is done."""
         await run_shielded(self._close(), "end of cosmic-ray")

@@ -39,12 +39,14 @@ class PythonEngine:
         self._slot = Slot(project, self._sandboxes)
         self._turns = Turns()  # of mutants that can not run side by side
         self._requests = itertools.count()
+        self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._quarantine = Quarantine()
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
         self._slot.look_again()
+        self._plan = plan
         work = partial(self._test, plan, next(self._requests))
         async with aclosing(self._scheduler.run(mutants, work)) as results:
             async for result in results:
@@ -68,6 +70,18 @@ class PythonEngine:
         for test, why in host.failing.items():
             text = f"{test} fails without any mutant, and is left out: {why}"
             yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")
+
+    async def check_tests(self) -> AsyncGenerator[Finding, None]:
+        """See `ChecksTests.check_tests`; nothing before mutants were tested."""
+        if self._plan is None:
+            return
+        plan = self._plan
+        unsteady = await (await self.prepare(plan)).unsteady_tests()
+        for test, why in unsteady.items():
+            text = f"{test} {why}; each mutant that it kills is tested again while nothing else runs"
+            yield Finding(False, "tests", text, f"make it steady, or {plan.remedy}")
+        if not unsteady:
+            yield Finding(True, "tests", "they passed twice more, the second time on a busy machine")
 
     async def aclose(self) -> None:
         """End the hosts and give the sandboxes back. A cancel is raised when that is done."""

@@ -8,7 +8,7 @@ import contextlib
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, field
@@ -120,6 +120,12 @@ class Host:
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         self._log(answer)
 
+    async def unsteady_tests(self) -> dict[str, str]:
+        """Run all tests twice more, without a mutant, once under load: which can't be relied on, and why."""
+        answer = await self._process.ask({"do": "check"})
+        found: dict[str, str] = answer["unsteady"]
+        return found
+
     async def test(self, mutant: Mutant) -> Result | None:
         """The verdict; None when the sandbox has another version of the file. Raises Interrupted.
 
@@ -188,6 +194,7 @@ class Host:
         )
 
     def _result(self, mutant: Mutant, answer: Answer) -> Result:
+        self._warn_of_unsteady(answer.get("unsteady", ()))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         return Result(
             mutant,
@@ -206,6 +213,7 @@ class Host:
         failing = {test: text for test, text in self.failing.items() if f"failing {test}" not in self._warned}
         self._warned.update(f"failing {test}" for test in failing)
         log_failing_tests(log, failing)
+        self._warn_of_unsteady(answer["unsteady"])
         if answer["always_fresh"]:
             self._warn(
                 f"every mutant is tested in a process that imports everything anew, for {answer['always_fresh']}"
@@ -219,6 +227,13 @@ class Host:
             answer["seconds"],
             ", ".join(self.isolation) or "a process",
         )
+
+    def _warn_of_unsteady(self, tests: Sequence[str]) -> None:
+        for test in tests:
+            self._warn(
+                f"{test} does not always pass without any mutant, or fails on a busy machine: "
+                "each mutant that it kills is tested again while nothing else runs"
+            )
 
     def _warn(self, text: str) -> None:
         if text not in self._warned:

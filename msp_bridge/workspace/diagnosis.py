@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from msp_bridge.adapter import Adapter, Finding
+from msp_bridge.adapter import Adapter, ChecksTests, Finding
 from msp_bridge.errors import SEE_DOCTOR, BridgeError
 from msp_bridge.model import Scope, Status
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
@@ -81,6 +81,10 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
                         yield finding
                     if run:
                         yield await _trial(one.adapter)
+                    if run and isinstance(one.adapter, ChecksTests):
+                        async with contextlib.aclosing(one.adapter.check_tests()) as checks:
+                            async for finding in checks:
+                                yield finding
             except BridgeError as error:
                 yield Finding.of_error(one.name, error)
         elif folder.path and folder.exclusive:

@@ -39,6 +39,7 @@ class Baseline:
     alone: frozenset[int] = frozenset()  # tests that have been run alone, and passed
     order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
     fork_unsafe: frozenset[int] = frozenset()  # tests that fail in a fork of the collected session, and only there
+    unsteady: frozenset[int] = frozenset()  # tests that have passed and failed without a mutant
 
     @classmethod
     def of(cls, report: Message, collected: Message) -> Baseline:
@@ -111,9 +112,16 @@ class Baseline:
             order_dependent=self.order_dependent - done,
         )
 
-    def known(self, alone: frozenset[int], dependent: frozenset[int], unsafe: frozenset[int]) -> Baseline:
+    def known(
+        self, alone: frozenset[int], dependent: frozenset[int], unsafe: frozenset[int], unsteady: frozenset[int]
+    ) -> Baseline:
         """With what an earlier process has found out."""
-        return replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe)
+        return replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
+
+    def with_unsteady(self, tests: Iterable[int]) -> Baseline:
+        """With tests that have passed, and failed, in a fork."""
+        unsteady = self.unsteady.union(tests)
+        return replace(self, unsteady=unsteady, fork_unsafe=self.fork_unsafe - unsteady)
 
     def trusting_fresh(self, passed: frozenset[int]) -> Baseline:
         """Some tests that fail here pass in a fresh process: they don't fail, but forks can't show it."""
@@ -130,13 +138,6 @@ class Baseline:
         """The tests that have not been run alone yet."""
         known = self.alone | self.order_dependent | self.fork_unsafe | self.failing.keys()
         return [test for test in range(len(self.tests)) if test not in known]
-
-    def covering_all(self, path: str, lines: Iterable[int]) -> list[int]:
-        """As `covering`, with the tests that fail."""
-        found, mask = self.lines.get(path, {}), 0
-        for line in lines:
-            mask |= found.get(line, 0)
-        return list(bits(mask | self.spawning))
 
     @property
     def total(self) -> float:

@@ -4,26 +4,35 @@ Theory of operation
 -------------------
 A test that fails with a mutant says something about the mutant only if it passes without it. A *control* is a run of
 the test alone, without the mutant. It is no proof for ever: a test may fail by chance, or by load. So a test's first
-kill is controlled, then its 4th, its 16th and so on.
+kill is controlled, then its 4th, its 16th and so on. The first time it is controlled once more *under load*, while all
+CPUs are busy: a test that counts seconds passes on a quiet machine, and fails beside other mutants. A test that takes
+less than a time slice is not disturbed by load, and one that takes seconds costs too much: for these there is no such
+run.
 
-States of a test: unknown; *steady*, when a control passed; *fails alone*, when a control failed before the test was
+States of a test: unknown; *steady*, when its controls passed; *fails alone*, when a control failed before the test was
 measured alone (it may need other tests before it): a fresh process then runs it in its place; *unsteady*, when it has
-passed when it was measured alone, and fails now. An unsteady test stays one: each of its kills needs a control. That a
-control has passed is no such measurement: where two mutants may meet at a port, the next one fails, and to leave the
-test out of the verdict for that would be wrong.
+passed alone, and fails now. An unsteady test stays one, also for the next process: each of its kills is confirmed,
+while nothing else runs, and the user is told its name.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
+
+DISTURBED_S = 0.005  # a test that takes less is over within a time slice
+AFFORDABLE_S = 2.0  # a test that takes more is not run under load
 
 
 class Controls:
     """The states of the tests of one baseline, by their indexes."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsteady: Collection[int]) -> None:
+        """`unsteady` are those that are known to be so."""
         self._kills: dict[int, int] = {}
         self._steady: set[int] = set()
+        self._loaded: set[int] = set()  # have been run under load
         self._fails_alone: set[int] = set()
-        self._unsteady: set[int] = set()
+        self._unsteady = set(unsteady)
 
     def due(self, test: int) -> bool:
         """Count one more kill by `test`; whether it needs a control."""
@@ -34,9 +43,20 @@ class Controls:
         """The control of `test` has passed."""
         self._steady.add(test)
 
+    def due_under_load(self, test: int, seconds: float) -> bool:
+        """Whether `test`, whose control has passed within `seconds`, needs one under load; it is asked for once."""
+        due = test not in self._loaded | self._unsteady and DISTURBED_S <= seconds <= AFFORDABLE_S
+        self._loaded.add(test)
+        return due
+
     def failed(self, test: int, *, passed_alone: bool) -> None:
-        """The control of `test` has failed; `passed_alone`: it has passed when it was measured alone."""
-        (self._unsteady if passed_alone else self._fails_alone).add(test)
+        """The control of `test` has failed; `passed_alone`: it has passed alone, beside its controls."""
+        (self._unsteady if passed_alone or test in self._steady else self._fails_alone).add(test)
+
+    @property
+    def unsteady(self) -> frozenset[int]:
+        """The tests that have passed alone and failed alone."""
+        return frozenset(self._unsteady)
 
     def is_unsteady(self, test: int) -> bool:
         """Whether `test` has passed alone and failed alone."""

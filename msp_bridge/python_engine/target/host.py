@@ -41,7 +41,7 @@ def main(options: Message) -> None:
 
 
 class Host:
-    """Requests: prepare, test, stop. Each is answered once, under its id, in whatever order.
+    """Requests: prepare, test, stop, check. Each is answered once, under its id, in whatever order.
 
     While it prepares, it says how many tests have been run without mutants, in messages without an id.
     """
@@ -88,6 +88,8 @@ class Host:
                 answer = {"error": str(error)}
                 if error.errno is not None:  # else it comes from no system call: pytest raises such, too
                     answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
+        elif message["do"] == "check":
+            answer = self._check()
         elif self._scheduler is not None:
             self._scheduler.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})
@@ -95,6 +97,18 @@ class Host:
     def _tests_run(self, done: int, total: int | None) -> None:
         """In the run without mutants."""
         self._channel.send({"id": None, "tests_run": done, "of": total})
+
+    def _check(self) -> Message:
+        """Which tests can't be relied on; none is looked for while mutants are tested."""
+        found: dict[str, str] = {}
+        if self._plan is not None and self._scheduler is not None and self._scheduler.idle:
+            baseline = self._scheduler.baseline
+            unsteady = self._measurement.steadiness(baseline)
+            baseline = baseline.with_unsteady(unsteady)
+            self._scheduler = self._scheduled(baseline, self._plan)
+            self._save()
+            found = {baseline.tests[test]: self._placed(text) for test, text in unsteady.items()}
+        return {"unsteady": found}
 
     def _placed(self, text: str) -> str:
         """With the user's own files in the place of the sandbox's."""
@@ -150,14 +164,12 @@ class Host:
             baseline = self._measurement.baseline(plan, collected)
         self._measurement.save(plan, baseline)
         self._plan = plan
-        jobs = self._jobs if self._world.keeps_apart else 1
-        self._scheduler = MutantScheduler(
-            baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
-        )
+        self._scheduler = self._scheduled(baseline, plan)
         return {
             "tests": list(baseline.tests),
             "failing": {baseline.tests[test]: gist(text) for test, text in baseline.failing.items()},
             "always_fresh": self._servers.why_fresh,
+            "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
             "isolation": sorted(self._world.parts),
             "refused": self._world.refused,
@@ -165,6 +177,12 @@ class Host:
             "how": how,
             "seconds": round(time.perf_counter() - start, 3),
         }
+
+    def _scheduled(self, baseline: Baseline, plan: Plan) -> MutantScheduler:
+        jobs = self._jobs if self._world.keeps_apart else 1
+        return MutantScheduler(
+            baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
+        )
 
     def _reload(
         self,

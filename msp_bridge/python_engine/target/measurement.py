@@ -19,12 +19,14 @@ from .channel import Message
 from .faults import Unprepared, gist, why_not_collected
 from .fork_server import ServerProcess
 from .fork_servers import ForkServers
+from .load import Load
 from .plan import Plan
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 PROGRESS_S = 0.5
+VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
 
@@ -38,6 +40,37 @@ class Measurement:
     def baseline(self, plan: Plan, collected: Message | None) -> Baseline:
         """As it was measured for this content, or measured now. Raises Unprepared."""
         return self._known(plan, collected) or self._measured(plan, collected)
+
+    def steadiness(self, baseline: Baseline) -> dict[int, str]:
+        """Run all tests twice more, the second time under load: those that are not steady, and what they did."""
+        found: dict[int, str] = {}
+        load = Load()
+        for busy in (False, True):
+            if busy:
+                load.start()
+            try:
+                durations, failing = self._again(baseline)
+            finally:
+                load.end()
+            for test, text in failing.items():
+                if test not in baseline.failing:
+                    found.setdefault(test, f"fails {'under load' if busy else 'sometimes'}: {gist(text)}")
+            for test, seconds in durations.items():
+                short, long = sorted((seconds, baseline.durations[test]))
+                if not busy and long - short > VARYING_S and long > VARYING_FACTOR * short:
+                    found.setdefault(test, f"takes {short:.2f} s and {long:.2f} s")
+        return found
+
+    def _again(self, baseline: Baseline) -> tuple[dict[int, float], dict[int, str]]:
+        """The durations and the failures of all tests, by their indexes; nothing where they don't come to their end."""
+        live, fresh = self._servers.pair
+        report, _ = _run(live or fresh, {"work": "measure", "tests": None}, self._world.parts)
+        if report is None or "durations" not in report:
+            return {}, {}
+        index = {name: test for test, name in enumerate(baseline.tests)}
+        names = baseline.tests if live is not None else report["collected"]["tests"]
+        durations = {index[names[int(test)]]: seconds for test, seconds in report["durations"].items()}
+        return durations, {index[names[int(test)]]: text for test, text in report["failing"].items()}
 
     def save(self, plan: Plan, baseline: Baseline) -> None:
         """For the next process that finds the same project."""
@@ -58,6 +91,7 @@ class Measurement:
             "alone": sorted(baseline.alone),
             "order_dependent": sorted(baseline.order_dependent),
             "fork_unsafe": sorted(baseline.fork_unsafe),
+            "unsteady": sorted(baseline.unsteady),
         }
         if self._file.is_dir():  # somebody has been at the cache
             shutil.rmtree(self._file)
@@ -79,7 +113,8 @@ class Measurement:
             shown = collected or {"tests": saved["tests"], "seconds": saved["seconds"]}
             baseline = Baseline.of(saved["report"], shown)
             alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
-            return baseline.known(alone, dependent, frozenset(saved["fork_unsafe"]))
+            unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
+            return baseline.known(alone, dependent, unsafe, unsteady)
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
 
@@ -118,7 +153,7 @@ class Measurement:
             if dropped:
                 self._world.drop(dropped)
                 return self._measured(plan, collected)
-            baseline = baseline.trusting_fresh(passed)
+            baseline = self._tried_again(baseline.trusting_fresh(passed))
         if len(baseline.failing) == len(baseline.tests):
             test, text = next(iter(baseline.failing.items()))
             first = f"{baseline.tests[test]}: {gist(text)}"
@@ -147,6 +182,16 @@ class Measurement:
                 left = self._failing(fresh, left, parts)
         passed = frozenset(test for test in baseline.failing if baseline.tests[test] in suspicious)
         return self._world.parts - parts, passed if self._servers.live is not None else frozenset()
+
+    def _tried_again(self, baseline: Baseline) -> Baseline:
+        """Some tests that failed in a fork and passed in a fresh process pass in a fork now: they failed by chance."""
+        reports: dict[int, Message | None] = {}
+        for test in sorted(baseline.fork_unsafe):
+            assert self._servers.live is not None
+            report, _ = _run(self._servers.live, {"work": "measure", "tests": [test]}, self._world.parts)
+            if report is not None and not report["failing"]:
+                reports[test] = report
+        return baseline.with_isolated_runs(reports).with_unsteady(reports)
 
     def _failing(self, fresh: ServerProcess, names: Collection[str], parts: Collection[str]) -> set[str]:
         """Which of the tests fail in a fresh process."""

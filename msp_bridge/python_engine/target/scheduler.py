@@ -18,8 +18,9 @@ gets there in stages, each of which is cheap and either final or hands on to the
   then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
   turn; if it isn't, the tests run once more, in their order.
 
-What is known of a test by its controls, and when the next one is due, is `Controls`. Each kill by an unsteady test must
-be confirmed with the mutant and without, twice; otherwise the mutant is tested again without that test.
+What is known of a test by its controls, and when the next one is due, is `Controls`. Some tests have a second one,
+under load (`LOADED`). Each kill by an unsteady test must be confirmed with the mutant and without, twice, while no
+other job runs; otherwise the mutant is tested again without that test.
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -36,12 +37,14 @@ from .channel import Message
 from .controls import Controls
 from .fork_server import ServerProcess
 from .isolated_runs import IsolatedRuns
+from .job_queue import JobQueue
 from .live_code import Change
 from .plan import Plan
 from .verdict import verdict_of
 from .world import LOST
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
+LOAD_FACTOR = 5.0  # how much longer a test may take under load
 
 
 class Stage(enum.Enum):
@@ -50,6 +53,7 @@ class Stage(enum.Enum):
     LIVE = "live"
     STEADY = "steady"
     CONTROL = "control"
+    LOADED = "control under load"
     ISOLATED = "isolated"
     FRESH = "fresh"
     FRESH_STEADY = "fresh steady"
@@ -94,13 +98,19 @@ class MutantScheduler:
         self._parts = sorted(parts)  # what each job has for itself
         self._mutants: dict[int, Mutant] = {}
         self._isolated: IsolatedRuns | None = None
-        self._controls = Controls()
+        self._controls = Controls(baseline.unsteady)
+        self._queue = JobQueue()
         self._killers: dict[tuple[str, str], int] = {}  # of the last mutant of a function
 
     @property
     def servers(self) -> list[ServerProcess]:
         """Those that there are."""
         return [server for server in (self._live, self._fresh) if server is not None]
+
+    @property
+    def idle(self) -> bool:
+        """Whether no mutant is on its way, and no job runs."""
+        return not self._mutants and self._queue.idle
 
     def test(self, request: int, path: str, change: Change, files: Mapping[str, str]) -> None:
         """Start on the way."""
@@ -111,6 +121,8 @@ class MutantScheduler:
         tests = self.baseline.candidates(path, change.lines)
         if tests:
             self._start_live(mutant, tests)
+        elif self.baseline.fork_unsafe:  # what these run is not known
+            self._start_fresh(mutant)
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
@@ -138,18 +150,23 @@ class MutantScheduler:
     def stop(self, requests: list[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
         ids = [request for request in requests if request in self._mutants]
+        withdrawn = self._queue.withdraw(ids)
         for mutant in [self._mutants[request] for request in ids]:
             mutant.stopped = True
-            if mutant.stage is Stage.ISOLATED:
+            if mutant.stage is Stage.ISOLATED or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
         waiting = any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
         if self._isolated is not None and not waiting:
-            ids += self._isolated.pause()
+            running = self._isolated.pause()
+            for id in self._queue.withdraw(running):
+                self._isolated.receive({"id": id, "kill_reason": "stopped"})
+            ids += running
         for server in self.servers:
             server.channel.send({"do": "stop", "ids": ids})
 
     def end(self) -> None:
         """The servers have ended: so has every job."""
+        self._queue.clear()
         for mutant in list(self._mutants.values()):
             self._answer(mutant, {"status": "stopped"})
 
@@ -159,6 +176,7 @@ class MutantScheduler:
         if answers is None:
             raise SystemExit("a fork server has ended")  # the bridge starts a new host
         for answer in answers:
+            self._queue.ended(answer["id"])
             if answer["id"] < 0:
                 self._on_isolated_run(answer)
             elif (mutant := self._mutants.get(answer["id"])) is not None:
@@ -174,7 +192,7 @@ class MutantScheduler:
             self._after_live(mutant, answer)
         elif mutant.stage is Stage.STEADY:
             self._after_steady(mutant, answer)
-        elif mutant.stage is Stage.CONTROL:
+        elif mutant.stage in (Stage.CONTROL, Stage.LOADED):
             self._after_control(mutant, answer)
         elif mutant.stage is Stage.FRESH:
             self._after_fresh(mutant, answer)
@@ -216,27 +234,49 @@ class MutantScheduler:
             self._after_failed_control(mutant, killer)
             return
         if self._controls.due(killer):
-            mutant.stage = Stage.CONTROL
-            self._run_live(mutant, [killer], mutated=False)
+            self._run_control(mutant, killer, loaded=False)
         else:
             self._killed(mutant, killer)
+
+    def _run_control(self, mutant: Mutant, killer: int, *, loaded: bool) -> None:
+        mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
+        if self._live is not None:
+            self._run_live(mutant, [killer], mutated=False, loaded=loaded)
+        else:
+            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True, mutated=False, loaded=loaded)
 
     def _after_control(self, mutant: Mutant, answer: Message) -> None:
         """The killer ran alone without the mutant."""
         killer = self._killer(mutant)
         assert killer is not None
-        passed = answer["report"] is not None and answer["report"].get("failure", "") is None
-        if not passed:
-            self._controls.failed(killer, passed_alone=killer in self.baseline.alone)
-            self._after_failed_control(mutant, killer)
+        report, loaded = answer["report"], mutant.stage is Stage.LOADED
+        if report is None or report.get("failure", "") is not None:
+            self._controls.failed(killer, passed_alone=loaded or killer in self.baseline.alone)
+            if self._controls.unsteady > self.baseline.unsteady:
+                self.baseline = self.baseline.with_unsteady(self._controls.unsteady)
+                self._note()
+            if loaded:
+                self._confirm(mutant, killer)
+            else:
+                self._after_failed_control(mutant, killer)
             return
         self._controls.passed(killer)
-        if self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
-            mutant.confirmations += 1
-            mutant.stage = Stage.STEADY
-            self._run_live(mutant, [killer], mutated=True)
+        if not loaded and self._controls.due_under_load(killer, report["seconds"]):
+            self._run_control(mutant, killer, loaded=True)
+        elif self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
+            self._confirm(mutant, killer)
         else:
             self._killed(mutant, killer)
+
+    def _confirm(self, mutant: Mutant, killer: int) -> None:
+        """Once more, alone, with the mutant."""
+        mutant.confirmations += 1
+        if self._live is None or mutant.from_fresh:
+            mutant.stage = Stage.FRESH_STEADY
+            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
+        else:
+            mutant.stage = Stage.STEADY
+            self._run_live(mutant, [killer], mutated=True)
 
     def _after_failed_control(self, mutant: Mutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
@@ -274,17 +314,12 @@ class MutantScheduler:
             if self._isolated is None:
                 self._isolated = IsolatedRuns(baseline.never_alone, self._jobs, self._start_isolated)
             self._isolated.advance()
-        elif baseline.order_dependent or self._is_unsafe(mutant):
+        elif baseline.order_dependent or baseline.fork_unsafe:
             self._start_fresh(mutant)
         elif more := self._more(mutant):
             self._start_live(mutant, more)
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
-
-    def _is_unsafe(self, mutant: Mutant) -> bool:
-        """Whether a test that can't be trusted in a fork would be a candidate."""
-        unsafe = self.baseline.fork_unsafe
-        return bool(unsafe) and not unsafe.isdisjoint(self.baseline.covering_all(mutant.path, mutant.change.lines))
 
     def _more(self, mutant: Mutant) -> list[int]:
         candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
@@ -292,7 +327,8 @@ class MutantScheduler:
 
     def _seen(self, mutant: Mutant, verdict: Message) -> Message:
         """Nobody saw the code run, and no process that the tests start minds the mutant: that's no coverage."""
-        covered = self._live is None or self.baseline.covering(mutant.path, mutant.change.lines)
+        unknown = self._live is None or self.baseline.fork_unsafe
+        covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
         unseen = not covered and not self._is_static(mutant) and mutant.path not in self.baseline.late
         return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
 
@@ -303,7 +339,7 @@ class MutantScheduler:
         if killer is not None and (self._controls.is_unsteady(killer) or reordered):
             mutant.stage = Stage.FRESH_STEADY
             self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
-        elif killer is not None and self._live is not None:
+        elif killer is not None:
             mutant.from_fresh = True
             self._control(mutant, killer)
         else:
@@ -317,11 +353,9 @@ class MutantScheduler:
         elif not _failed(answer):
             mutant.in_order = True
             self._start_fresh(mutant)
-        elif self._live is not None:
+        else:
             mutant.from_fresh = True
             self._control(mutant, killer)
-        else:
-            self._answer(mutant, mutant.verdict)
 
     def _start_live(self, mutant: Mutant, tests: list[int]) -> None:
         mutant.stage = Stage.LIVE
@@ -329,20 +363,19 @@ class MutantScheduler:
         last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
         if last is not None and last in tests:
             tests = [last, *(test for test in tests if test != last)]
-        mutant.tests = tests
+        mutant.tests = tests = sorted(tests, key=self._controls.is_unsteady)  # those last
         self._run_live(mutant, tests, mutated=True)
 
-    def _run_live(self, mutant: Mutant, tests: list[int], *, mutated: bool) -> None:
+    def _run_live(self, mutant: Mutant, tests: list[int], *, mutated: bool, loaded: bool = False) -> None:
         assert self._live is not None
-        if mutant.from_fresh and mutated:
-            mutant.stage = Stage.FRESH_STEADY
-            self._run_fresh(mutant, [self.baseline.tests[test] for test in tests], only_first=True)
-            return
         job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "tests": tests, "parts": self._parts}
-        job["limit"] = self._plan.limit_for(self.baseline.seconds(tests))
+        job["limit"] = self._plan.limit_for(self.baseline.seconds(tests)) * (LOAD_FACTOR if loaded else 1)
         if mutated:
             job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
-        self._live.channel.send(job)
+        self._submit(self._live, job, alone=len(tests) == 1 and self._controls.is_unsteady(tests[0]), loaded=loaded)
+
+    def _submit(self, server: ServerProcess, job: Message, *, alone: bool = False, loaded: bool = False) -> None:
+        self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)
 
     def _start_fresh(self, mutant: Mutant) -> None:
         mutant.stage = Stage.FRESH
@@ -360,27 +393,23 @@ class MutantScheduler:
         """Whether a test fails alone, as far as is known."""
         return self._controls.fails_alone(test) or test in self.baseline.order_dependent
 
-    def _run_fresh(self, mutant: Mutant, first: list[str], *, only_first: bool) -> None:
+    def _run_fresh(
+        self, mutant: Mutant, first: list[str], *, only_first: bool, mutated: bool = True, loaded: bool = False
+    ) -> None:
         left_out = [self.baseline.tests[test] for test in {*self.baseline.failing, *mutant.left_out}]
-        self._fresh.channel.send(
-            {
-                "id": mutant.request,
-                "do": "run",
-                "work": "mutant",
-                "parts": self._parts,
-                "first": first,
-                "only_first": only_first,
-                "left_out": left_out,
-                "files": dict(mutant.files),
-                "limit": self._plan.limit_for(self.baseline.total + self.baseline.collecting),
-            }
-        )
+        limit = self._plan.limit_for(self.baseline.total + self.baseline.collecting)
+        job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "parts": self._parts}
+        job |= {"first": first, "only_first": only_first, "left_out": left_out}
+        job |= {"files": dict(mutant.files) if mutated else {}, "limit": limit * (LOAD_FACTOR if loaded else 1)}
+        killer = self._killer(mutant)
+        alone = only_first and killer is not None and self._controls.is_unsteady(killer)
+        self._submit(self._fresh, job, alone=alone, loaded=loaded)
 
     def _start_isolated(self, id: int, test: int) -> None:
         assert self._live is not None
         limit = self._plan.limit_for(self.baseline.durations[test])
         job: Message = {"id": id, "do": "run", "work": "measure", "tests": [test], "limit": limit}
-        self._live.channel.send({**job, "parts": self._parts})
+        self._submit(self._live, {**job, "parts": self._parts})
 
     def _on_isolated_run(self, answer: Message) -> None:
         """One test was run alone."""
@@ -412,7 +441,10 @@ class MutantScheduler:
         del self._mutants[mutant.request]
         covered = self.baseline.covering(mutant.path, mutant.change.lines)
         static = self._is_static(mutant)
-        self._send({"id": mutant.request, "covered": sorted(covered), "static": static, **verdict})
+        unsteady = [self.baseline.tests[test] for test in sorted(self._controls.unsteady)]
+        self._send(
+            {"id": mutant.request, "covered": sorted(covered), "static": static, "unsteady": unsteady, **verdict}
+        )
 
 
 def _failed(answer: Message) -> bool:

@@ -1,0 +1,135 @@
+"""A test that fails by chance, or on a busy machine, kills no mutant by it, and is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Mutant, Status
+from msp_bridge.python_engine.target.job_queue import JobQueue
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
+SOURCE = b"""def f(a):
+    note = "nobody looks at it"
+    return a + 1, note
+"""
+# It fails once whenever there is the file `hiccup`; and while the host has more children than its two servers.
+TEST = """import os, time
+from pathlib import Path
+from pkg.m import f
+
+def parent(pid):
+    return int(Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[1])
+
+def test_f():
+    time.sleep(0.02)
+    assert f(1)[0] == 2
+    host = parent(os.getppid())
+    assert len(Path(f"/proc/{{host}}/task/{{host}}/children").read_text().split()) == 2, "too slow"
+    hiccup = Path({hiccup!r})
+    if hiccup.exists():
+        hiccup.unlink()
+        raise AssertionError("too slow this time")
+"""
+
+
+def files(hiccup: Path) -> dict[str, bytes]:
+    test = TEST.format(hiccup=str(hiccup)).encode()
+    return {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": SOURCE, "tests/test_m.py": test}
+
+
+def of_line(line: int, mutants: Sequence[Mutant]) -> list[Mutant]:
+    return [mutant for mutant in mutants if mutant.location.start.line == line]
+
+
+@pytest.fixture(autouse=True)
+def _no_isolation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test sees the host, and the file outside of its project."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+
+
+async def test_a_test_that_fails_under_load_kills_nothing_by_that(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hiccup = tmp_path / "hiccup"
+    async with Trial.of(files(hiccup), tmp_path) as trial:
+        mutants = await trial.discover()
+        seen, unseen = of_line(3, mutants), of_line(2, mutants)
+        assert {result.status for result in (await trial.test(seen)).values()} == {Status.KILLED}
+        assert "tests/test_m.py::test_f does not always pass without any mutant" in caplog.text
+        hiccup.touch()
+        assert {result.status for result in (await trial.test(unseen)).values()} == {Status.SURVIVED}
+        assert not hiccup.exists()
+
+
+async def test_the_doctor_names_a_test_that_fails_under_load(tmp_path: Path) -> None:
+    async with Trial.of(files(tmp_path / "hiccup"), tmp_path) as trial:
+        await trial.test((await trial.discover())[-1:])
+        async with aclosing(trial.adapter.check_tests()) as found:
+            findings = [finding async for finding in found]
+    assert [finding.good for finding in findings] == [False]
+    assert findings[0].text.startswith("tests/test_m.py::test_f fails under load: AssertionError: too slow")
+
+
+async def test_the_next_process_knows_it_without_a_measurement(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hiccup = tmp_path / "hiccup"
+    async with Trial.of(files(hiccup), tmp_path) as trial:
+        await trial.test(of_line(3, await trial.discover()))
+    caplog.clear()
+    hiccup.touch()
+    async with Trial.of(files(hiccup), tmp_path) as trial:
+        unseen = of_line(2, await trial.discover())
+        assert {result.status for result in (await trial.test(unseen)).values()} == {Status.SURVIVED}
+    assert "tests/test_m.py::test_f does not always pass without any mutant" in caplog.text
+
+
+async def test_a_test_that_fails_by_chance_in_the_first_run_is_not_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hiccup = tmp_path / "hiccup"
+    hiccup.touch()
+    async with Trial.of(files(hiccup), tmp_path) as trial:
+        mutants = await trial.discover()
+        statuses = {result.mutant: result.status for result in (await trial.test()).values()}
+    assert {statuses[mutant] for mutant in of_line(3, mutants)} == {Status.KILLED}
+    assert {statuses[mutant] for mutant in of_line(2, mutants)} == {Status.SURVIVED}
+    assert "tests/test_m.py::test_f does not always pass without any mutant" in caplog.text
+
+
+async def test_what_only_a_fresh_process_passes_is_no_reason_for_no_coverage(tmp_path: Path) -> None:
+    test = b"import os\nfrom pkg.m import f\nHERE = os.getpid()\n\ndef test_f():\n"
+    test += b"    assert os.getpid() == HERE\n    assert f(1)[0] == 2\n\ndef test_g():\n    pass\n"
+    async with Trial.of({**files(tmp_path), "tests/test_m.py": test}, tmp_path) as trial:
+        mutants = await trial.discover()
+        statuses = {result.mutant: result.status for result in (await trial.test()).values()}
+    assert {statuses[mutant] for mutant in of_line(3, mutants)} == {Status.KILLED}
+    assert {statuses[mutant] for mutant in of_line(2, mutants)} == {Status.SURVIVED}
+
+
+def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:
+    queue, started = JobQueue(), list[int]()
+
+    def submit(id: int, *, alone: bool = False) -> None:
+        queue.submit(id, lambda: started.append(id), alone=alone)
+
+    submit(1)
+    submit(2)
+    submit(3, alone=True)
+    submit(4)
+    submit(5)
+    assert started == [1, 2]
+    queue.ended(1)
+    assert started == [1, 2]
+    queue.ended(2)
+    assert started == [1, 2, 3]
+    assert queue.withdraw([3, 5]) == [5]
+    queue.ended(3)
+    assert started == [1, 2, 3, 4]
+    queue.ended(4)
+    assert queue.idle
