@@ -109,7 +109,9 @@ class Link:
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0)
         try:
-            tree = await ProcessTree.start(argv(server.sockets[0].getsockname()[1]), cwd=cwd, env=env, grace=0)
+            tree = await ProcessTree.start(
+                argv(server.sockets[0].getsockname()[1]), cwd=cwd, env=env, grace=0, pid_namespace=False
+            )
             draining = asyncio.create_task(_drain(name, tree), name=f"output of {name}")
             try:
                 waiting: list[asyncio.Future[Any]] = [connection, draining]

@@ -50,7 +50,7 @@ async def run(
     `output` is the directory that it reports to, `root` the one whose name errors leave out. No process is left, in any
     case. Raises `ToolError`, with what it printed, when there is no report.
     """
-    async with ProcessTree.running(command, cwd=cwd, env=env, grace=0) as tree:
+    async with ProcessTree.running(command, cwd=cwd, env=env, grace=0, pid_namespace=False) as tree:
         tail = bytearray()
         ending = asyncio.create_task(_end_of(tree, tail), name="end of Stryker.NET")
         try:

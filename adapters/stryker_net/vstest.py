@@ -289,7 +289,10 @@ async def _console_in(cwd: Path, env: Mapping[str, str]) -> Path:
 async def _printed(command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> list[str]:
     """The lines that `command` prints, one at least. Raises `ToolError`."""
     try:
-        async with ProcessTree.running(command, cwd=cwd, env=env, grace=0) as tree, asyncio.timeout(CONNECT_TIMEOUT_S):
+        async with (
+            ProcessTree.running(command, cwd=cwd, env=env, grace=0, pid_namespace=False) as tree,
+            asyncio.timeout(CONNECT_TIMEOUT_S),
+        ):
             lines = [line.decode("utf-8", "replace").strip() async for line in tree.lines()]
             code = await tree.exited()
     except TimeoutError:

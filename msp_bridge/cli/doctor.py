@@ -21,7 +21,11 @@ from msp_bridge.workspace.diagnosis import diagnose
 
 @click.command("doctor", context_settings={"show_default": True})
 @click.option("--json", "as_json", is_flag=True, help='Print JSON: {"good": …, "findings": [{"good", "subject", …}]}.')
-@click.option("--run", is_flag=True, help="Test one mutant with each tool, and look for unsteady tests: this runs them several times.")
+@click.option(
+    "--run",
+    is_flag=True,
+    help="Test one mutant with each tool, and look for unsteady tests: this runs them several times.",
+)
 @bridge_options
 @click.pass_context
 def command(context: click.Context, /, *, as_json: bool, run: bool, **values: Any) -> None:

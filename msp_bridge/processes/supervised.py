@@ -40,11 +40,13 @@ class PosixProcess:
         run_id: str,
         grace: float,
         streams: tuple[int, int, int],
+        *,
+        pid_namespace: bool,
     ) -> PosixProcess:
         """Start a supervisor, which starts `command`. `streams` are the descriptors of stdin, stdout and stderr."""
         ours, theirs = socket.socketpair()
         site = str(Path(psutil.__file__).parent.parent)
-        options = [str(theirs.fileno()), run_id, str(grace), site]
+        options = [str(theirs.fileno()), run_id, str(grace), site, str(int(pid_namespace))]
         stdin, stdout, stderr = streams
         try:
             process = await asyncio.create_subprocess_exec(
@@ -126,6 +128,8 @@ class WindowsProcess:
         run_id: str,
         grace: float,
         streams: tuple[int, int, int],
+        *,
+        pid_namespace: bool,
     ) -> WindowsProcess:
         """Start `command`. `streams` are the descriptors of stdin, stdout and stderr."""
         stdin, stdout, stderr = streams

@@ -1,6 +1,7 @@
 """The supervisor: two small processes between the bridge and one tool, which outlive both until nothing is left.
 
-Run by `python -I -S -c BOOT LIFELINE RUN_ID GRACE SITE -- ARGV…`: a module's bytecode is cached, a script's isn't.
+Run by `python -I -S -c BOOT LIFELINE RUN_ID GRACE SITE NAMESPACE -- ARGV…`: a module's bytecode is cached, a script's
+isn't.
 
 Theory of operation
 -------------------
@@ -30,9 +31,9 @@ Why nothing escapes (Linux).
   group is killed as a whole, which the kernel does atomically: no fork gets out of it. Where a cgroup (v2) can be
   made, all of it is killed at once, sessions or not.
 - The supervisor is killed: the kernel kills the tool (parent-death signal). The guard is a subreaper, too: what is
-  left becomes its child, and it ends it. The guard is killed: the supervisor gets a signal and ends the tool. Guard,
-  supervisor and bridge killed at once leave what has a session of its own; nothing but a PID namespace could prevent
-  that, and a tool would see another world in it: other process ids than its files and its peers speak of.
+  left becomes its child, and it ends it. The guard is killed: the supervisor gets a signal and ends the tool.
+- Guard, supervisor and bridge are killed at once: where a PID namespace is permitted (`number_one`), the kernel ends
+  everything. Elsewhere what has a session of its own stays.
 - A stopped supervisor is continued by the guard, and both by the bridge (`supervised.py`).
 
 Elsewhere (macOS) there is no subreaper: `sweep` finds descendants by their parents, and by RUN_ID in their
@@ -49,6 +50,10 @@ import select
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.02  # between two looks at processes that got SIGTERM
@@ -60,9 +65,11 @@ BOOT = f"import sys; sys.path.append({HERE!r}); import supervisor; supervisor.ma
 class Supervisor:
     """One tool's guard and supervisor: `run` is both."""
 
-    def __init__(self, lifeline: int, run_id: str, grace: float, site: str) -> None:
+    def __init__(self, lifeline: int, run_id: str, grace: float, site: str, *, namespace: bool) -> None:
         self._lifeline, self._run_id, self._grace, self._site = lifeline, run_id, grace, site
-        self._tool = 0
+        self._namespace = namespace  # a PID namespace for the tool, where it is permitted
+        self._tool = 0  # or number 1 of its namespace
+        self._end_of_tool = -1  # a pipe of number 1
         self._status: int | None = None
         self._cgroup = Cgroup.create(run_id)
 
@@ -100,28 +107,58 @@ class Supervisor:
         self._tool = self._spawn(argv)
         _release_streams()
         while self._status is None:
-            ready, _, _ = select.select([self._lifeline, wake], [], [])
+            pipes = [wake] if self._end_of_tool < 0 else [wake, self._end_of_tool]
+            ready, _, _ = select.select([self._lifeline, *pipes], [], [])
             if self._lifeline in ready:
                 break  # the bridge wants the end, or is gone
+            if self._end_of_tool in ready:
+                self._take_status()
+                break
             if signal.SIGUSR1 in os.read(wake, 4096):
                 break  # the guard was killed
             self._reap()
         self._end_descendants()
         self._report()
 
+    def _take_status(self) -> None:
+        """Of the tool, from number 1."""
+        import number_one  # type: ignore[import-not-found,unused-ignore]
+
+        status = number_one.status(self._end_of_tool)
+        self._status = -signal.SIGKILL if status is None else os.waitstatus_to_exitcode(status)
+
     def _spawn(self, argv: list[str]) -> int:
+        if self._namespace and sys.platform == "linux" and os.geteuid() == 0:
+            import number_one  # type: ignore[import-not-found,unused-ignore]  # beside this file
+
+            started = number_one.start(self._become_number_one, lambda: self._become_tool(argv))
+            if started is not None:
+                number, self._end_of_tool = started
+                return int(number)
         supervisor = os.getpid()
         pid = os.fork()
-        if pid:
-            return pid
+        if pid == 0:
+            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != supervisor:  # it died before the line above could notice
+                os._exit(127)
+            self._become_tool(argv)
+        return pid
+
+    def _become_number_one(self) -> None:
+        """The end of the supervisor is its end, which is that of all in the namespace."""
+        _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_DFL)
+        os.close(self._lifeline)
+
+    def _become_tool(self, argv: list[str]) -> NoReturn:
         try:
             for number in (*_ending_signals(), signal.SIGCHLD, signal.SIGUSR1):
                 signal.signal(number, signal.SIG_DFL)
             os.setpgid(0, 0)  # so that its group can be killed without the supervisor
             self._cgroup.enter()
-            _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() == supervisor:  # else the supervisor died before the line above could notice
-                os.execvp(argv[0], argv)
+            os.execvp(argv[0], argv)
         except OSError as error:
             os.write(2, f"can't run {argv[0]}: {error.strerror}\n".encode("utf-8", "surrogateescape"))
         os._exit(127)
@@ -135,6 +172,8 @@ class Supervisor:
 
             sweep.end(self._run_id, os.getpid(), self._grace, self._reap)
         self._reap()
+        if self._end_of_tool >= 0 and self._status is None:
+            self._take_status()
         self._cgroup.delete()
 
     def _end_children(self) -> None:
@@ -173,7 +212,7 @@ class Supervisor:
                 return
             if not pid:
                 return
-            if pid == self._tool:
+            if pid == self._tool and self._end_of_tool < 0:
                 self._status = os.waitstatus_to_exitcode(status)
 
     def _report(self) -> None:
@@ -305,6 +344,6 @@ def _prctl(option: int, value: int) -> bool:
 
 
 def main(arguments: list[str]) -> None:
-    """The arguments are LIFELINE RUN_ID GRACE SITE -- ARGV."""
-    lifeline, run_id, grace, site, _, *argv = arguments
-    Supervisor(int(lifeline), run_id, float(grace), site).run(argv)
+    """The arguments are LIFELINE RUN_ID GRACE SITE NAMESPACE -- ARGV; NAMESPACE is 0 or 1."""
+    lifeline, run_id, grace, site, namespace, _, *argv = arguments
+    Supervisor(int(lifeline), run_id, float(grace), site, namespace=namespace == "1").run(argv)

@@ -64,12 +64,17 @@ class ProcessTree:
         env: Mapping[str, str | None] | None = None,
         stdin: bool = False,
         grace: float = GRACE,
+        pid_namespace: bool = True,
     ) -> ProcessTree:
         """Start `argv` in `cwd`. `env` holds changes to our own environment; None removes a variable.
 
-        Without `stdin` the tool reads the null device. Raises ToolError when there is no such program or directory.
+        Where it is permitted, the tool has a PID namespace (`number_one`); without `pid_namespace` it has none, and can
+        look up processes whose ids it is given. Without `stdin` the tool reads the null device. Raises ToolError when
+        there is no such program or directory.
         """
-        starting = asyncio.create_task(cls._start(argv, cwd, env or {}, stdin, grace), name="start of a tool")
+        starting = asyncio.create_task(
+            cls._start(argv, cwd, env or {}, stdin, grace, pid_namespace), name="start of a tool"
+        )
         try:
             await wait_shielded(starting)
         except asyncio.CancelledError:
@@ -86,6 +91,7 @@ class ProcessTree:
         env: Mapping[str, str | None],
         stdin: bool,
         grace: float,
+        pid_namespace: bool,
     ) -> ProcessTree:
         run_id = uuid.uuid4().hex
         environment = _environment(env) | {sweep.RUN_ID: run_id}
@@ -101,7 +107,10 @@ class ProcessTree:
             if stdin:
                 writer, source = PipeWriter.create(theirs)
                 ours.callback(writer.close)
-            process = await SupervisedProcess.start(command, cwd, environment, run_id, grace, (source, out, err))
+            streams = (source, out, err)
+            process = await SupervisedProcess.start(
+                command, cwd, environment, run_id, grace, streams, pid_namespace=pid_namespace
+            )
             ours.pop_all()
         for stream in (stdout, stderr, writer):
             if stream is not None:
@@ -118,9 +127,10 @@ class ProcessTree:
         env: Mapping[str, str | None] | None = None,
         stdin: bool = False,
         grace: float = GRACE,
+        pid_namespace: bool = True,
     ) -> AsyncIterator[ProcessTree]:
         """`start`, and `end` on leaving the block."""
-        tree = await cls.start(argv, cwd=cwd, env=env, stdin=stdin, grace=grace)
+        tree = await cls.start(argv, cwd=cwd, env=env, stdin=stdin, grace=grace, pid_namespace=pid_namespace)
         try:
             yield tree
         finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support.strays import HERE, TOOLS, gone, marked, new_mark, tool
+from support.strays import HERE, TOOLS, gone, marked, may_make_pid_namespaces, new_mark, tool
 
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
@@ -82,6 +82,16 @@ def supervisors(tree: ProcessTree) -> dict[str, int]:
     return {"guard": tree.pid, "supervisor": psutil.Process(tree.pid).children()[0].pid}
 
 
+def tool_of(supervisor: int) -> psutil.Process:
+    """The tool; where it has a PID namespace, number 1 of that is between the two."""
+    (below,) = psutil.Process(supervisor).children()
+    if os.readlink(f"/proc/{below.pid}/ns/pid") != os.readlink("/proc/self/ns/pid") and "supervisor" in str(
+        below.cmdline()
+    ):
+        (below,) = below.children()
+    return below
+
+
 @pytest.mark.parametrize("who", ["guard", "supervisor"])
 @pytest.mark.parametrize("kind", TOOLS)
 async def test_the_other_one_ends_everything_when_one_is_killed(kind: str, who: str, tmp_path: Path) -> None:
@@ -116,6 +126,39 @@ async def test_a_supervisor_killed_with_its_bridge_leaves_nothing(kind: str, who
         assert await gone(mark)
 
 
+@pytest.mark.skipif(not may_make_pid_namespaces(), reason="PID namespaces are not permitted")
+@pytest.mark.parametrize("kind", TOOLS)
+async def test_guard_supervisor_and_bridge_killed_at_once_leave_nothing(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    async with killable_bridge(kind, mark, tmp_path) as bridge:
+        (guard,) = psutil.Process(bridge.pid).children()
+        victims = [bridge.pid, guard.pid, guard.children()[0].pid]
+        for pid in victims:
+            os.kill(pid, signal.SIGSTOP)  # so that none sees the end of another
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        assert await gone(mark)
+
+
+@pytest.mark.parametrize("namespace", [True, False])
+async def test_a_tool_without_a_pid_namespace_knows_other_processes(namespace: bool, tmp_path: Path) -> None:
+    code = "import os, sys; print(os.path.exists('/proc/' + sys.argv[1]), os.getpid() > 100)"
+    command = python(code, str(os.getpid()))
+    async with ProcessTree.running(command, cwd=tmp_path, pid_namespace=namespace) as tree:
+        alone = namespace and may_make_pid_namespaces()
+        assert await all_lines(tree) == [f"{not alone} True".encode()]
+        assert await tree.exited() == 0
+
+
+@pytest.mark.parametrize("kind", ["child", "daemon"])
+async def test_without_a_pid_namespace_every_descendant_ends_too(kind: str, tmp_path: Path) -> None:
+    mark = new_mark()
+    tree = await ProcessTree.start(tool(kind, mark, SLEEP), cwd=tmp_path, grace=GRACE, pid_namespace=False)
+    await first_line(tree)
+    await tree.end()
+    assert marked(mark) == []
+
+
 STOPPED = ["tool", "child", "supervisor", "guard", "all"]
 
 
@@ -125,7 +168,7 @@ async def test_a_tree_with_stopped_processes_ends_within_two_seconds(who: str, t
     tree = await ProcessTree.start(tool("child", mark, SLEEP), cwd=tmp_path)
     await first_line(tree)
     guard, supervisor = supervisors(tree).values()
-    (started,) = psutil.Process(supervisor).children()
+    started = tool_of(supervisor)
     (child,) = started.children()
     victims = {"tool": [started.pid], "child": [child.pid], "supervisor": [supervisor], "guard": [guard]}
     for pid in victims.get(who) or [child.pid, started.pid, guard, supervisor]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shutil
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -55,6 +58,13 @@ def marked(mark: str) -> list[str]:
             if mark in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(f"{process.pid} {process.cmdline()[:4]}")
     return found
+
+
+def may_make_pid_namespaces() -> bool:
+    """Whether the tools of a bridge have a PID namespace each, on this machine."""
+    argv = ["unshare", "--pid", "--fork", "--mount-proc", "true"]
+    tried = shutil.which("unshare") and os.geteuid() == 0 and subprocess.run(argv, capture_output=True, check=False)
+    return bool(tried) and tried.returncode == 0
 
 
 async def gone(mark: str) -> bool:
