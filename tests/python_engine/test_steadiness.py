@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
-from msp_bridge.python_engine.target.job_queue import JobQueue
+from msp_bridge.python_engine.target.job_queue import ALONE_S, WAIT_S, JobQueue
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def f(a):
@@ -110,6 +111,25 @@ async def test_what_only_a_fresh_process_passes_is_no_reason_for_no_coverage(tmp
         statuses = {result.mutant: result.status for result in (await trial.test()).values()}
     assert {statuses[mutant] for mutant in of_line(3, mutants)} == {Status.KILLED}
     assert {statuses[mutant] for mutant in of_line(2, mutants)} == {Status.SURVIVED}
+
+
+def test_nobody_waits_for_an_endless_job_and_a_job_that_is_alone_is_so_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue, started = JobQueue(), list[int]()
+    queue.submit(1, lambda: started.append(1))
+    queue.submit(2, lambda: started.append(2), alone=True)
+    queue.submit(3, lambda: started.append(3))
+    assert started == [1]
+    assert queue.wait_s is not None
+    now = time.monotonic()
+    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S)
+    queue.look()
+    assert started == [1, 2]
+    monkeypatch.setattr("time.monotonic", lambda: now + WAIT_S + ALONE_S)
+    queue.look()
+    assert started == [1, 2, 3]
+    assert queue.wait_s is None
 
 
 def test_a_job_that_must_be_alone_has_no_other_beside_it() -> None:

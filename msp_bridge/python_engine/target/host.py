@@ -59,7 +59,11 @@ class Host:
         """Until the bridge closes the channel."""
         while True:
             servers = self._servers.running
-            ready, _, _ = select.select([self._channel.reader, *(each.channel.reader for each in servers)], [], [])
+            readers = [self._channel.reader, *(each.channel.reader for each in servers)]
+            wait_s = None if self._scheduler is None else self._scheduler.wait_s
+            ready, _, _ = select.select(readers, [], [], wait_s)
+            if self._scheduler is not None:
+                self._scheduler.look()
             for server in servers:
                 if server.channel.reader in ready and self._scheduler is not None:
                     self._scheduler.receive(server)

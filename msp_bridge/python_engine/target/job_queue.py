@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from .load import Load
+
+WAIT_S = 1.0
+ALONE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,16 @@ class JobQueue:
     """Jobs start in the order of their submission, at once, unless one of them has to be alone.
 
     A job that runs `alone` has no other beside it; `loaded`: busy processes instead, for which it is alone as well.
+    Neither lasts for ever, for the job of an older request may be an endless loop: it waits for others for `WAIT_S`,
+    and keeps others waiting for `ALONE_S`, whatever they do.
     """
 
     def __init__(self) -> None:
         self._running: set[int] = set()
         self._waiting: deque[Queued] = deque()
-        self._alone = False  # the job that runs
+        self._alone = False  # the job that runs, until `_deadline`
+        self._alone_id = 0
+        self._deadline = 0.0  # time.monotonic(); of a job that waits to be alone, too; 0: there is none
         self._load = Load()
 
     @property
@@ -44,9 +52,8 @@ class JobQueue:
     def ended(self, id: int) -> None:
         """The job is gone."""
         self._running.discard(id)
-        if self._alone:
-            self._alone = False
-            self._load.end()
+        if self._alone and id == self._alone_id:
+            self._share()
         self._advance()
 
     def withdraw(self, ids: Collection[int]) -> list[int]:
@@ -60,14 +67,39 @@ class JobQueue:
         """No job runs or waits any more."""
         self._running.clear()
         self._waiting.clear()
-        self._alone = False
+        self._share()
+
+    @property
+    def wait_s(self) -> float | None:
+        """When `look` is to be called; None: there is no need to."""
+        return max(0.0, self._deadline - time.monotonic()) if self._deadline else None
+
+    def look(self) -> None:
+        """Perhaps somebody has waited for long enough."""
+        if self._deadline and time.monotonic() >= self._deadline:
+            if self._alone:
+                self._share()
+                self._advance()
+            else:
+                self._advance(impatient=True)
+
+    def _share(self) -> None:
+        """Others may run now."""
+        self._alone, self._deadline = False, 0.0
         self._load.end()
 
-    def _advance(self) -> None:
-        while self._waiting and not self._alone and not (self._waiting[0].alone and self._running):
-            job = self._waiting.popleft()
+    def _advance(self, *, impatient: bool = False) -> None:
+        while self._waiting and not self._alone:
+            if self._waiting[0].alone and self._running and not impatient:
+                self._deadline = self._deadline or time.monotonic() + WAIT_S
+                return
+            job, impatient = self._waiting.popleft(), False
             self._running.add(job.id)
-            self._alone = job.alone
+            self._deadline = 0.0
+            if job.alone:
+                self._alone, self._alone_id, self._deadline = True, job.id, time.monotonic() + ALONE_S
             if job.loaded:
                 self._load.start()
             job.start()
+        if not self._waiting and not self._alone:
+            self._deadline = 0.0

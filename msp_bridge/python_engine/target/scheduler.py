@@ -112,6 +112,15 @@ class MutantScheduler:
         """Whether no mutant is on its way, and no job runs."""
         return not self._mutants and self._queue.idle
 
+    @property
+    def wait_s(self) -> float | None:
+        """When `look` is to be called; None: there is no need to."""
+        return self._queue.wait_s
+
+    def look(self) -> None:
+        """Start what has waited for long enough."""
+        self._queue.look()
+
     def test(self, request: int, path: str, change: Change, files: Mapping[str, str]) -> None:
         """Start on the way."""
         mutant = self._mutants[request] = Mutant(request, path, change, files)
