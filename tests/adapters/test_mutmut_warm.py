@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -316,4 +317,17 @@ async def test_what_tests_write_stays_in_the_copy(tmp_path):
         b"    (tmp_path / 'new.txt').write_text('')\n    assert f(1) == 2\n",
     }
     async with Trial.of(files, tmp_path) as trial:
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
+
+
+async def test_an_environment_that_is_a_link_is_seen_where_the_tests_run(tmp_path):
+    python = tmp_path / "project/.venv/bin/python"
+    files = {
+        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+        "pkg/__init__.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_f.py": b"import sys\nfrom pathlib import Path\nfrom pkg import f\n\n"
+        b"def test_f():\n    assert f(1) == 2 and Path(sys.executable).exists()\n",
+    }
+    async with Trial.of(files, tmp_path, python=python) as trial:
+        (trial.root / ".venv").symlink_to(sys.prefix)
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}

@@ -114,7 +114,7 @@ class World:
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:
-    """The directories of the real tree that the sandbox does not have, such as environments.
+    """The directories of the real tree, and links to some, that the sandbox does not have, such as environments.
 
     An empty directory in the sandbox is none: there an earlier host has mounted the real one.
     """
@@ -122,9 +122,7 @@ def _left_out(root: str, sandbox: str) -> list[str]:
         return [
             entry.name
             for entry in entries
-            if entry.is_dir(follow_symlinks=False)
-            and entry.name not in NEVER_KEPT
-            and _is_absent(os.path.join(sandbox, entry.name))
+            if entry.is_dir() and entry.name not in NEVER_KEPT and _is_absent(os.path.join(sandbox, entry.name))
         ]
 
 
