@@ -197,7 +197,7 @@ def error_text(error: BridgeError) -> str:
     """The problem, and what to do about it. Of a red baseline also the failing tests, and what the first one prints."""
     if isinstance(error, SeveralErrors):
         return "\n\n".join(map(error_text, error.errors))
-    lines = [f"{error.problem}."]
+    lines = [f"{error.problem.rstrip('.')}."]
     if error.remedy is not None:
         lines.append(f"What to do: {error.remedy}.")
     if isinstance(error, BaselineError):

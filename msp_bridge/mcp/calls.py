@@ -147,9 +147,9 @@ class Calls:
     async def survivors(self, arguments: SurvivorsArguments, _: Progress) -> Survivors:
         """See `tools`."""
         selected = await self._select(arguments.paths, None)
-        within = selected.selection.within(self._root)
+        takes = self._takes(selected)
         results, outdated = await in_thread(self._findings.current)
-        results = [one for one in results if within.takes(one.mutant) and selected.takes(one.mutant)]
+        results = [result for result in results if takes(result.mutant)]
         return Survivors(**await self._summary(results, arguments.limit), outdated=outdated)
 
     async def show_mutant(self, arguments: ShowArguments, _: Progress) -> ShownMutant:
@@ -187,13 +187,16 @@ class Calls:
         """By place. What keeps a project that was not named from its part becomes one of the `problems`."""
         found = []
         with _collected(problems):
-            async with contextlib.aclosing(workspace.discover(selected.selection)) as mutants:
+            async with contextlib.aclosing(workspace.discover(selected.selection.of_whole_files)) as mutants:
                 async for mutant in mutants:
-                    if selected.takes(mutant):
-                        found.append(mutant)  # noqa: PERF401  (kept if it fails)
+                    found.append(mutant)  # noqa: PERF401  (kept if it fails)
         found.sort(key=place)
         await in_thread(self._findings.listed, found)
-        return found
+        return list(filter(self._takes(selected), found))
+
+    def _takes(self, selected: Selected) -> Callable[[Mutant], bool]:
+        selection = selected.selection.within(self._root)
+        return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
 
     async def _named(self, workspace: Workspace, ids: Sequence[str], problems: list[str]) -> list[Mutant]:
         """The mutants with these ids: of this server, or else of the whole project. Raises ConfigurationError."""
@@ -218,6 +221,7 @@ class Calls:
         self, testing: AsyncGenerator[Result, None], mutants: Sequence[Mutant], progress: Progress, problems: list[str]
     ) -> list[Result]:
         progress.total, progress.message = len(mutants), "preparing: the tests run without mutants"
+        await in_thread(self._findings.read, {mutant.path for mutant in mutants})
         results: list[Result] = []
         missed = 0
         with _collected(problems):

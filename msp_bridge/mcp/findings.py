@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from attrs import define, field
@@ -18,13 +18,20 @@ class Findings:
     root: Path
     _mutants: dict[str, Mutant] = field(factory=dict)
     _results: dict[str, tuple[Result, str | None]] = field(factory=dict)  # with the digest of the file
-    _digests: dict[str, str | None] = field(factory=dict)  # of the files as their mutants were listed last
+    _digests: dict[str, str | None] = field(factory=dict)  # of the files as they were read last
 
-    def listed(self, mutants: Iterable[Mutant]) -> None:
-        """Remember mutants that were just discovered. Reads their files: call it in a thread."""
-        for mutant in mutants:
-            self._mutants[mutant.id] = mutant
-        for path in {mutant.path for mutant in mutants}:
+    def listed(self, mutants: Collection[Mutant]) -> None:
+        """Remember all mutants of some files, just discovered, and forget those that are gone. Call it in a thread."""
+        paths, found = {mutant.path for mutant in mutants}, {mutant.id: mutant for mutant in mutants}
+        self.read(paths)
+        for id in [id for id, mutant in self._mutants.items() if mutant.path in paths and id not in found]:
+            del self._mutants[id]
+            self._results.pop(id, None)
+        self._mutants |= found
+
+    def read(self, paths: Iterable[str]) -> None:
+        """Results from now on are of these files as they are now. Call it in a thread."""
+        for path in paths:
             self._digests[path] = reading.digest(self.root / path)
 
     def tested(self, result: Result) -> None:

@@ -102,6 +102,11 @@ class Selection:
         return self
 
     @property
+    def of_whole_files(self) -> Selection:
+        """The files that this is about, without ranges in them."""
+        return self if self.targets is None else Selection(tuple(evolve(one, range=None) for one in self.targets))
+
+    @property
     def empty(self) -> bool:
         """Whether nothing can be selected."""
         return self.mutants == () or (self.mutants is None and self.targets == ())

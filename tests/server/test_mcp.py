@@ -181,8 +181,13 @@ async def test_every_tool_answers_by_its_schema_and_touches_nothing(
         file.write_text(file.read_text().replace("return 7", "return 8"))
         changed = await at.call("list_mutants", since="HEAD")
         assert {found["line"] for found in changed["mutants"]} == {10}
+        of_others = [found["id"] for found in pages if found["line"] != 10]
         outdated = await at.call("survivors")
-        assert (outdated["tested"], outdated["outdated"]) == (0, len(pages))
+        assert (outdated["tested"], outdated["outdated"]) == (0, len(of_others))
+        again = await at.call("test_mutants", ids=of_others[:1])
+        assert (again["tested"], again["untested"]) == (1, 0)
+        outdated = await at.call("survivors")
+        assert (outdated["tested"], outdated["outdated"]) == (1, len(of_others) - 1)
 
 
 async def test_a_wrong_call_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
