@@ -14,7 +14,7 @@ from msp_bridge.concurrency import wait_shielded
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection
-from msp_bridge.jsonrpc.streams import ByteStream, MessageStream, StdioStream
+from msp_bridge.jsonrpc.streams import ByteStream, MessageStream, SocketStream, StdioStream
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
 from msp_bridge.session import Session
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -35,11 +35,20 @@ async def serve_client(
 
 async def serve_stdio(workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None = None) -> int:
     """Serve the client at the other end of our stdin and stdout by `dialect`; see `serve_on_stdio`."""
+    return await serve_on_stdio(dialect.title, _by(dialect, workspaces), workspaces, trace)
 
-    async def serve(stream: ByteStream, peer: PeerTrace | None) -> int:
-        return await serve_client(stream, workspaces, dialect, peer)
 
-    return await serve_on_stdio(dialect.title, serve, workspaces, trace)
+async def serve_connected(
+    host: str, port: int, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None = None
+) -> int:
+    """Connect to the client that listens at `host`, and serve it by `dialect` as on stdio. Raises BridgeError."""
+    try:
+        stream = SocketStream(*await asyncio.open_connection(host, port))
+    except (OSError, UnicodeError) as error:
+        problem = f"can't connect to the client at {host}:{port} ({error})"
+        raise BridgeError(problem, "name the host and the port on which it listens") from None
+    log.info("serving %s to the client at %s:%d", dialect.title, host, port)
+    return await _serve_only(stream, _by(dialect, workspaces), workspaces, trace)
 
 
 async def serve_on_stdio(title: str, serve: Serve, workspaces: OpenWorkspaces, trace: Trace | None = None) -> int:
@@ -52,6 +61,18 @@ async def serve_on_stdio(title: str, serve: Serve, workspaces: OpenWorkspaces, t
     except OSError as error:
         raise BridgeError(f"can't serve stdio: stdin or stdout is closed ({error})", "or use `serve socket`") from None
     log.info("serving %s on stdio", title)
+    return await _serve_only(stream, serve, workspaces, trace)
+
+
+def _by(dialect: type[Dialect], workspaces: OpenWorkspaces) -> Serve:
+    async def serve(stream: ByteStream, peer: PeerTrace | None) -> int:
+        return await serve_client(stream, workspaces, dialect, peer)
+
+    return serve
+
+
+async def _serve_only(stream: ByteStream, serve: Serve, workspaces: OpenWorkspaces, trace: Trace | None) -> int:
+    """The one client of this process, until it leaves or a signal comes; its exit code."""
     peer = None if trace is None else trace.peer(1)
     async with until_signal() as stopping, contextlib.aclosing(workspaces):
         client = asyncio.create_task(serve(stream, peer), name="client")

@@ -63,7 +63,17 @@ MAY = {  # what each room may import of ours, besides itself
     },
     "toolkit": {"concurrency", "errors", "ignored", "phases", "processes"},
     "incremental": {"adapter", "concurrency", "counts", "errors", "model", "reading", "toolkit"},
-    "dialects": {"concurrency", "edits", "errors", "jsonrpc", "model", "session", "workspace.selection"},
+    "dialects": {
+        "concurrency",
+        "edits",
+        "errors",
+        "jsonrpc",
+        "model",
+        "reports.results",
+        "session",
+        "source",
+        "workspace.selection",
+    },
     "workspace": {
         "adapter",
         "concurrency",

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ from click.core import ParameterSource
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, FailingTests, Options, bridge_options, outside, with_options
-from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, load
+from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.trace import Trace
-from msp_bridge.server import exit_on_signal, serve_on_stdio, serve_stdio
+from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # A result is a few small objects that are gone when it is sent: looking for cycles in them is a fifth of its cost.
 GC_THRESHOLDS = (20_000, 10, 10)
 
+MTP_ONLY = ("client_port", "client_host")
 SOCKET_ONLY = ("port", "address", "allow_remote", "token_file", "tls_cert", "tls_key")
 SERVER_OPTIONS: list[click.Parameter] = [
     click.Option(
@@ -46,12 +47,20 @@ SERVER_OPTIONS: list[click.Parameter] = [
     ),
     click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [socket only]"),
     click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [socket only]"),
+    click.Option(
+        ["--client-port"],
+        type=click.IntRange(1, 65535),
+        metavar="PORT",
+        help="The port on which the client listens: the server connects to it.  [mtp only]",
+    ),
+    click.Option(["--client-host"], metavar="HOST", help="Where it listens.  [mtp only; default: localhost]"),
+    click.Option(["--server"], is_flag=True, hidden=True),  # what every client of Microsoft.Testing.Platform says
     click.Option(["--trace"], metavar="FILE", help="Record every message there, with times, for a bug report."),
 ]
 
 
 @click.command("serve", context_settings={"show_default": True})
-@click.argument("channel", type=click.Choice(["stdio", "socket", "mcp"]))
+@click.argument("channel", type=click.Choice(["stdio", "socket", "mcp", "mtp"]))
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -65,8 +74,9 @@ SERVER_OPTIONS: list[click.Parameter] = [
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
     """Serve editors, by the Mutation Server Protocol or another dialect, or coding agents.
 
-    CHANNEL is stdio or socket, or mcp, which serves the Model Context Protocol on stdio (`pip install
-    'msp-bridge[mcp]'`). The bridge's own options may stand before or after `--`, as the protocol has them:
+    CHANNEL is stdio or socket; or mcp, which serves the Model Context Protocol on stdio (`pip install
+    'msp-bridge[mcp]'`); or mtp, which connects to a client of Microsoft.Testing.Platform. The bridge's own options may
+    stand before or after `--`, as the protocol has them:
 
     \b
         msp-bridge serve stdio
@@ -86,15 +96,25 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
         _serve_agents(values)
         return
     options = Options.of(values)
-    socket_options = None if channel == "stdio" else _socket_options(values, token)
+    socket_options = _socket_options(values, token) if channel == "socket" else None
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
-    dialect = load(values["dialect"])
+    dialect = load("mtp" if channel == "mtp" else values["dialect"])
     workspaces = _workspaces(options)
     if socket_options is not None:
         asyncio.run(socket_options.serve(workspaces, dialect, trace))
-    elif exit_code := asyncio.run(serve_stdio(workspaces, dialect, trace)):
+    elif exit_code := asyncio.run(_serving_one(values, workspaces, dialect, trace)):
         raise SystemExit(exit_code)
+
+
+def _serving_one(
+    values: Mapping[str, Any], workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None
+) -> Coroutine[Any, Any, int]:
+    """Of `serve stdio`, or of `serve mtp`, which names the port of its client."""
+    port = values["client_port"]
+    if port is None:
+        return serve_stdio(workspaces, dialect, trace)
+    return serve_connected(values["client_host"] or "localhost", port, workspaces, dialect, trace)
 
 
 def _serve_agents(values: Mapping[str, Any]) -> None:
@@ -140,6 +160,12 @@ def _check(channel: str, values: Mapping[str, Any]) -> None:
     if channel != "socket" and any(values[name] not in (None, False) for name in SOCKET_ONLY):
         others = "--allow-remote, --token-file, --tls-cert and --tls-key"
         raise click.UsageError(f"--port and --address are for `serve socket`, and so are {others}")
+    if channel != "mtp" and any(values[name] is not None for name in MTP_ONLY):
+        raise click.UsageError("--client-port and --client-host are for `serve mtp`")
+    if channel == "mtp" and values["client_port"] is None:
+        raise click.UsageError("serve mtp needs --client-port: the port on which the client listens")
+    if channel == "mtp" and values["dialect"] not in (DEFAULT, "mtp"):
+        raise click.UsageError("serve mtp has the dialect mtp, and no other")
     if channel == "socket" and values["port"] is None:
         raise click.UsageError("serve socket needs --port; 0 picks a free one")
     if (values["tls_cert"] is None) != (values["tls_key"] is None):

@@ -23,6 +23,7 @@ DIALECTS = {
     "msp": "msp_bridge.dialects.msp:Msp",
     "msp-alpha": "msp_bridge.dialects.msp_alpha:MspAlpha",
     "test-runner": "msp_bridge.dialects.test_runner:JsonRpcTestRunner",
+    "mtp": "msp_bridge.dialects.mtp:Mtp",
 }
 DEFAULT = "msp"
 

@@ -48,7 +48,7 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
         (["d"], ["discover", "doctor"]),
         (["editors", "n"], ["neovim"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
-        (["serve", ""], ["stdio", "socket", "mcp"]),
+        (["serve", ""], ["stdio", "socket", "mcp", "mtp"]),
         (["run", "--log-level", "w"], ["warning"]),
         (["run", "--thr"], ["--threshold"]),
         (["serve", "stdio", "--adapter", "cosm"], ["cosmic-ray"]),

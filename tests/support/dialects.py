@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import asyncio
 import contextlib
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
@@ -122,7 +123,31 @@ class TestRunner(Speech):
         return None
 
 
-SPEECHES: list[type[Speech]] = [MspAlpha, TestRunner]
+class Mtp(Speech):
+    """Run ids tell the requests."""
+
+    name = "mtp"
+
+    async def greet(self, client: Talker) -> None:
+        await client.request("initialize", {"processId": 1, "clientInfo": {"name": "test", "version": "1.0.0"}})
+
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        nodes = {} if path is None else {"tests": [{"uid": f"file:{path}", "location.file": path}]}
+        return "testing/runTests", {"runId": self.key(number), **nodes}
+
+    def discovering(self, number: int) -> tuple[str, Any]:
+        return "testing/discoverTests", {"runId": self.key(number)}
+
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        updates = [params for method, params in notified if method == "testing/testUpdates/tests"]
+        changes = [(params["runId"], change["node"]) for params in updates for change in params["changes"] or ()]
+        return Counter((run, node["uid"]) for run, node in changes if node["execution-state"] in ("passed", "failed"))
+
+    def key(self, number: int) -> Any:
+        return str(uuid.UUID(int=number))
+
+
+SPEECHES: list[type[Speech]] = [MspAlpha, TestRunner, Mtp]
 
 
 @contextlib.asynccontextmanager

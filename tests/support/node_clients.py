@@ -46,7 +46,10 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
     options = ("--", "--adapter", "mutmut", "--python", sys.executable)
     running, tree = Running(), TreeState.of(root)
     async with contextlib.AsyncExitStack() as server:
-        if channel == "socket":
+        if channel == "listen":
+            options = ("--adapter", "mutmut", "--python", sys.executable, "--server", "--client-host", "127.0.0.1")
+            reach = ["listen", sys.executable, "-m", "msp_bridge", "serve", *arguments, *options, "--client-port"]
+        elif channel == "socket":
             reach = ["socket", await server.enter_async_context(_listening(root, *arguments, *options))]
         else:
             reach = [channel, sys.executable, "-m", "msp_bridge", "serve", "stdio", *arguments, *options]

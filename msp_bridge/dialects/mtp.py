@@ -1,0 +1,281 @@
+"""The dialect of Microsoft.Testing.Platform's server mode: mutants in test explorers (docs/dialects.md).
+
+[https://github.com/microsoft/testfx/blob/main/docs/mstest-runner-protocol/001-protocol-intro.md]
+Where the text and the servers of the platform differ, this does what their clients read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, ClassVar
+
+from attrs import define, field, frozen
+
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.handshake import Handshake
+from msp_bridge.dialects.msp import Wire
+from msp_bridge.errors import BridgeError
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.reports.results import Diff
+from msp_bridge.session import Session
+from msp_bridge.source import SourceText
+from msp_bridge.workspace.selection import KnownMutant, Selection, Target
+
+VERSION = "1.0.0"  # of the protocol
+SERVER_NOT_INITIALIZED = -32002
+GROUP = "file:"  # the uid of a file's node begins with it; those of mutants are numbers
+
+STATES = {  # the tests should have failed
+    Status.KILLED: "passed",
+    Status.TIMEOUT: "passed",
+    Status.SURVIVED: "failed",
+    Status.NO_COVERAGE: "failed",
+    Status.COMPILE_ERROR: "error",
+    Status.RUNTIME_ERROR: "error",
+    Status.IGNORED: "skipped",
+    Status.PENDING: "skipped",
+}
+MESSAGES = {
+    Status.SURVIVED: "survived: no test fails with this change",
+    Status.NO_COVERAGE: "no test runs this code",
+}
+
+Node = dict[str, Any]
+
+
+@frozen
+class ClientInfo:
+    """The client, and a version: the protocol's by the text, its own by what clients send."""
+
+    name: str
+    version: str
+
+
+@frozen
+class InitializeParams:
+    """`initialize`. The server ends with the connection, and needs no `process_id` to know when the client is gone."""
+
+    client_info: ClientInfo
+    process_id: int | None = None
+
+
+@frozen
+class RunParams:
+    """Of both requests. `tests` is what the platform's servers read, `test_cases` what the text has."""
+
+    run_id: str
+    tests: list[dict[str, Any]] | None = None
+    test_cases: list[dict[str, Any]] | None = None
+
+
+@define
+class Request:
+    """One that is being answered: what it is about, and what the client has been told for it."""
+
+    run_id: str
+    selection: Selection
+    missing: dict[str, Node]  # the nodes that the client sent, by uid, without those of which it has been told
+    files: set[str] = field(factory=set)  # whose nodes it has been told of
+
+
+class Mtp(Dialect):
+    """Its methods for one client. Each run's updates end with one of `changes: null`, before the answer."""
+
+    title: ClassVar[str] = "the protocol of Microsoft.Testing.Platform"
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        super().__init__(session, client)
+        self._wire = Wire()
+        self._handshake = Handshake(SERVER_NOT_INITIALIZED)
+        self._known: dict[str, KnownMutant] = {}  # what the client has been told of, by uid
+        self._running = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def service(self) -> Service:
+        """See the base class. Some clients send `exit` as a request."""
+        leave = Method(self._exit)
+        methods = {
+            "initialize": Method(self._initialize, sequential=True),
+            "testing/discoverTests": Method(self._discover),
+            "testing/runTests": Method(self._run),
+            "exit": leave,
+        }
+        return Service(methods, {"exit": leave}, admit=self._handshake.admit)
+
+    async def _initialize(self, params: Any) -> Any:
+        self._wire.params(params, InitializeParams)
+        self._handshake.done = True
+        testing = {
+            "supportsDiscovery": True,
+            "experimental_multiRequestSupport": True,
+            "vstestProvider": False,
+            "attachmentsSupport": False,
+            "attachmentsProvider": False,
+            "multipleConnectionProvider": False,
+        }
+        return {
+            "processId": os.getpid(),
+            "serverInfo": {"name": "msp-bridge", "version": VERSION},
+            "capabilities": {"testing": testing},
+        }
+
+    async def _discover(self, params: Any) -> Any:
+        async with self._answering(self._wire.params(params, RunParams)) as request:
+            async with contextlib.aclosing(self._session.discover(request.selection)) as batches:
+                async for files in batches:
+                    for path, mutants in files.items():
+                        self._known |= {mutant.id: KnownMutant.of(mutant) for mutant in mutants}
+                        await self._update(request, path, [self._node(mutant, "discovered") for mutant in mutants])
+        return {}
+
+    async def _run(self, params: Any) -> Any:
+        async with self._answering(self._wire.params(params, RunParams)) as request:
+            async with contextlib.aclosing(self._session.test(request.selection)) as batches:
+                async for results in batches:
+                    by_path: dict[str, list[Result]] = {}
+                    for result in results:
+                        self._known[result.mutant.id] = KnownMutant.of(result.mutant)
+                        by_path.setdefault(result.mutant.path, []).append(result)
+                    for path, found in by_path.items():
+                        await self._update(request, path, await self._nodes_of(path, found))
+        return {"attachments": []}
+
+    async def _exit(self, params: Any) -> Any:
+        """The requests that run are completed before."""
+        await self._idle.wait()
+        self._client.end()
+        return {}
+
+    @contextlib.asynccontextmanager
+    async def _answering(self, params: RunParams) -> AsyncIterator[Request]:
+        """Afterwards the client has been told of every node that it sent, and that nothing more comes."""
+        self._running += 1
+        self._idle.clear()
+        try:
+            nodes = params.test_cases if params.tests is None else params.tests
+            selection = Selection() if nodes is None else await self._selection(nodes)
+            mutants = {node["uid"]: node for node in nodes or () if not node["uid"].startswith(GROUP)}
+            request = Request(params.run_id, selection, mutants)
+            yield request
+            await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
+            await self._notify(request, None)
+        except BridgeError as error:
+            await self._client.notify("client/log", {"level": "Error", "message": str(error)})
+            raise
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def _selection(self, nodes: Sequence[Node]) -> Selection:
+        """The mutants of `nodes`. Those of which this connection has heard nothing are looked for in their files."""
+        for at, node in enumerate(nodes):
+            if not isinstance(node.get("uid"), str):
+                raise RpcError(ErrorCode.INVALID_PARAMS, f"params: test node {at} has no uid, which must be a string")
+        uids = {node["uid"] for node in nodes}
+        found = {uid: self._known[uid] for uid in uids if uid in self._known}
+        unknown = [node for node in nodes if node["uid"] not in found]
+        if unknown:
+            async with contextlib.aclosing(self._session.discover(_places(unknown))) as batches:
+                async for files in batches:
+                    for path, mutants in files.items():
+                        whole = f"{GROUP}{path}" in uids
+                        found |= {one.id: KnownMutant.of(one) for one in mutants if whole or one.id in uids}
+        return Selection(mutants=tuple(found.values()))
+
+    async def _update(self, request: Request, path: str, nodes: Sequence[Node]) -> None:
+        """Tell of mutants of the file `path`; of the file first, for it is their parent."""
+        if not nodes:
+            return
+        changes: list[Any] = []
+        if path not in request.files:
+            request.files.add(path)
+            changes.append({"parent": None, "node": self._group(path)})
+        for node in nodes:
+            request.missing.pop(node["uid"], None)
+            changes.append({"parent": f"{GROUP}{path}", "node": node})
+        await self._notify(request, changes)
+
+    async def _notify(self, request: Request, changes: Sequence[Any] | None) -> None:
+        if changes is None or changes:
+            params = {"runId": request.run_id, "changes": changes}
+            await self._client.notify("testing/testUpdates/tests", params)
+
+    async def _nodes_of(self, path: str, results: Sequence[Result]) -> Sequence[Node]:
+        """Each result as two states: the platform's servers send both, and so late."""
+        source: SourceText | None = None
+        if any(result.status.undetected for result in results):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                source = await self._session.source(path)
+        nodes: list[Node] = []
+        for result in results:
+            nodes += (self._node(result.mutant, "in-progress"), self._tested(result, source))
+        return nodes
+
+    def _group(self, path: str) -> Node:
+        return {
+            "uid": f"{GROUP}{path}",
+            "display-name": path,
+            "node-type": "group",
+            "location.file": str(self._session.root / path),
+            "execution-state": "discovered",
+            "traits": [],
+        }
+
+    def _node(self, mutant: Mutant, state: str) -> Node:
+        start, end = mutant.location.start, mutant.location.end
+        return {
+            "uid": mutant.id,
+            "display-name": f"{mutant.mutator} ({start.line}:{start.column})",
+            "node-type": "action",
+            "location.file": str(self._session.root / mutant.path),
+            "location.line-start": start.line,
+            "location.line-end": end.line,
+            "execution-state": state,
+            "traits": [{"mutator": mutant.mutator}],
+        }
+
+    def _tested(self, result: Result, source: SourceText | None) -> Node:
+        """Explorers show `assert.expected` and `assert.actual` as a diff: the code, and what no test minds."""
+        status = result.status
+        node = self._node(result.mutant, STATES[status])
+        node["outcome-kind"] = status.value
+        node["traits"].append({"status": status.value})
+        if result.duration is not None:
+            node["time.duration-ms"] = result.duration
+        if status.undetected and source is not None:
+            with contextlib.suppress(ValueError):  # the file has changed since
+                diff = Diff.of(source, result.mutant)
+                node["assert.expected"], node["assert.actual"] = "\n".join(diff.before), "\n".join(diff.after)
+        message = MESSAGES.get(status) or (None if status.detected else result.status_reason)
+        if message is not None:
+            node["error.message"] = message
+        return node
+
+
+def _gone(node: Node) -> Node:
+    """A node of the client's whose mutant no longer exists."""
+    name = node.get("display-name")
+    return {
+        "uid": node["uid"],
+        "display-name": name if isinstance(name, str) else node["uid"],
+        "node-type": "action",
+        "execution-state": "skipped",
+        "error.message": "this mutant no longer exists, for its file has changed: discover again",
+        "traits": [],
+    }
+
+
+def _places(nodes: Sequence[Node]) -> Selection:
+    """Where the mutants of `nodes` may be: in their files, when all of them have one."""
+    files = {node.get("location.file") for node in nodes}
+    if not all(isinstance(file, str) for file in files):
+        return Selection()
+    return Selection(targets=tuple(Target(str(file)) for file in files))
