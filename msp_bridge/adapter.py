@@ -25,6 +25,7 @@ __all__ = [
     "ConfigurationError",
     "Edit",
     "Finding",
+    "HasThreshold",
     "IgnoresMutants",
     "Location",
     "Mutant",
@@ -172,6 +173,19 @@ class ChecksTests(Protocol):
         """What `msp-bridge doctor --run` shows of the tests: they are run again, without a mutant, and under load.
 
         It is called after mutants were tested.
+        """
+        ...
+
+
+@runtime_checkable
+class HasThreshold(Protocol):
+    """What an adapter may have besides: the threshold that its tool's configuration sets."""
+
+    def threshold(self) -> float | None:
+        """The mutation score in percent below which the tool fails, if its configuration says one. Cheap.
+
+        `msp-bridge run` fails below it where neither its option nor the bridge's configuration says another, and where
+        it tests with this tool alone.
         """
         ...
 

@@ -25,7 +25,7 @@ from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.edits import above_line, in_comment
 from msp_bridge.source import SourceText
 
-from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
+from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of, threshold
 from .discovery import Discovery
 from .failures import missing_runner_remedy
 from .installation import INSTALL, Toolchain, package_manager, setup_commands
@@ -62,6 +62,10 @@ class StrykerJs:
         """See `Adapter.absent`."""
         text = f"there is no stryker.config.json in {project.root}, and package.json doesn't ask for {CORE}"
         return Finding(False, "stryker-js", text, setup_commands(project.root))
+
+    def threshold(self) -> float | None:
+        """See `HasThreshold.threshold`."""
+        return threshold(self._project)
 
     def claims(self, path: str) -> bool:
         """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says."""

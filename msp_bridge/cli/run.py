@@ -14,6 +14,7 @@ import click
 from attrs import define, evolve, field, frozen
 from rich.console import Console
 
+from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.options import FailingTests, Options, bridge_options, outside
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
@@ -125,6 +126,8 @@ def run(
         code = code or Exit.NO_VERDICTS
     if unwritten:
         code = code or Exit.USAGE
+    if outputs.threshold is None:
+        outputs = evolve(outputs, threshold=session.threshold)
     if not outputs.reached(Score.of(session.results.values())):
         code = code or Exit.BELOW_THRESHOLD
     context.exit(code)
@@ -223,6 +226,7 @@ class Run:
     verify: int | None = None
     verify_command: str | None = None
     discovered: bool = False
+    threshold: float | None = None  # of the tool's own configuration
     results: dict[Mutant, Result] = field(factory=dict)
     _failures: list[BridgeError] = field(factory=list)
     _fields: dict[str, Any] = field(factory=dict)  # of the report's `config`
@@ -239,7 +243,10 @@ class Run:
             selected = config.selected
             if config.since is not None:
                 selected = await selected.since(options.root, config.since)
-            tools = ", ".join(tool.label for tool in workspace.tools_for(selected.selection) or workspace.tools)
+            used = workspace.tools_for(selected.selection) or workspace.tools
+            tools = ", ".join(tool.label for tool in used)
+            if len(used) == 1 and isinstance(used[0].adapter, HasThreshold) and config.shard is None:
+                self.threshold = used[0].adapter.threshold()
             if options.root in Path.cwd().parents:
                 tools = f"{tools} (project: {options.root})"
             with discovery_status(console, tools) as show_phase, phases_shown(show_phase):

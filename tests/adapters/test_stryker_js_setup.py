@@ -27,7 +27,7 @@ from support.stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import ConfigurationError, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Project, Status, ToolError
 
 NAMES = [
     f"{dot}stryker{kind}.{extension}"
@@ -384,3 +384,21 @@ async def test_a_node_that_does_not_work_is_passed_over(tmp_path: Path, monkeypa
     async with adapter_on(root) as adapter:
         (_, node, *_) = await findings_of(adapter)
     assert node.text == f"v22.3.0 ({tmp_path}/asdf/installs/nodejs/22.3.0/bin/node)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("stryker.config.json", '{"thresholds": {"high": 80, "break": 72.5}}', 72.5),
+        ("stryker.config.json", '{"thresholds": {"break": null}}', None),
+        ("stryker.config.json", "{}", None),
+        ("stryker.config.mjs", "export default {thresholds: {break: 1}}", None),
+        ("package.json", '{"stryker": {"thresholds": {"break": 60}}}', 60),
+        ("package.json", '{"stryker": []}', None),
+    ],
+)
+def test_the_threshold_is_that_of_a_configuration_in_json(
+    tmp_path: Path, name: str, text: str, expected: float | None
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert StrykerJs(Project(root=tmp_path, cache=tmp_path / "cache")).threshold() == expected

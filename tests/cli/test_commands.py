@@ -71,6 +71,14 @@ def test_run_without_any_mutant_names_the_doctor(project: Path) -> None:
     )
 
 
+def test_run_fails_below_the_threshold_of_the_tool_where_no_other_is_set(project: Path) -> None:
+    script(project, threshold=50.1)
+    done = bridge(project, "run")
+    assert done.returncode == 1
+    assert "the mutation score 50.0 % is below the threshold of 50.1 %" in done.stderr
+    assert bridge(project, "run", "--threshold", "50").returncode == 0
+
+
 @pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
 def test_run_fails_below_the_threshold(project: Path, threshold: str, code: int) -> None:
     script(project)

@@ -114,6 +114,9 @@ class Scripted:
                 time.sleep(LOOK)
         return scripted
 
+    def threshold(self) -> float | None:
+        return self._script().get("threshold")
+
     @classmethod
     def absent(cls, project: Project) -> Finding:
         return Finding(False, "scripted", f"there is no {SCRIPT} in {project.root}", f"write {SCRIPT}")
