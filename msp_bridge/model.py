@@ -57,6 +57,10 @@ class Location:
         """Whether `other` lies wholly within this location."""
         return self.start <= other.start and other.end <= self.end
 
+    def touches(self, other: Location) -> bool:
+        """Whether some of this location lies in `other`; one without text does where it begins."""
+        return self.start < other.end and (other.start < self.end or other.start == self.start)
+
 
 @frozen
 class Mutant:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from msp_bridge.concurrency import batches
+from msp_bridge.edits import Edit
 from msp_bridge.errors import PartlyFailed
-from msp_bridge.model import Mutant, Result
+from msp_bridge.model import Location, Mutant, Position, Result
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
-from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.selection import Selection, Target
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,34 @@ class Session:
         """
         await self._workspaces.check(configuration)
         return evolve(self, configuration=configuration)
+
+    def at(self, root: Path) -> Session:
+        """The session at another root, with its default configuration. Raises BridgeError where none may be opened."""
+        return Session(self._workspaces.at(root))
+
+    async def tools(self, paths: Iterable[str]) -> Mapping[str, str]:
+        """The name of the tool that could mutate a file, by its path; without files that none would."""
+        async with self._workspaces.use(self._configuration) as workspace:
+            owners = {path: workspace.projects.owner(path) for path in paths}
+            return {path: owner.adapter.name for path, owner in owners.items() if owner is not None}
+
+    async def ignore(self, mutant: Mutant) -> Edit:
+        """The edit by which its tool ignores `mutant`; nothing is written. Raises BridgeError."""
+        async with self._workspaces.use(self._configuration) as workspace:
+            return await workspace.ignore(mutant, "")
+
+    async def changed_since(self, revision: str) -> Selection:
+        """The mutants that git says were changed since `revision`, perhaps in part. Raises BridgeError."""
+        from msp_bridge.workspace.changes import Changes  # here, for an editor waits for the rest
+
+        changes = await Changes.since(self.root, revision)
+        return Selection(
+            targets=tuple(
+                Target(path, Location(Position(lines.start, 1), Position(lines.stop, 1)), partly=True)
+                for path, ranges in changes.lines.items()
+                for lines in ranges
+            )
+        )
 
     async def discover(self, selection: Selection) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
         """The mutants in batches, by path. Files that were named come first, without any: they may have none."""

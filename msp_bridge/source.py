@@ -37,6 +37,11 @@ class SourceText:
             at = self.text.find("\n", at + 1)
         return starts
 
+    @property
+    def line_count(self) -> int:
+        """How many lines there are: one more than line ends."""
+        return len(self._line_starts)
+
     def position(self, offset: int) -> Position:
         """The position of the character at `offset` (0-based code points)."""
         line = bisect.bisect_right(self._line_starts, offset)

@@ -87,7 +87,7 @@ MAY = {  # what each room may import of ours, besides itself
     },
     "reports": {"model", "phases", "source", "version"},
     "testing": {"adapter", "ignored", "model", "processes", "python_engine.target", "source"},
-    "session": {"concurrency", "errors", "model", "source", "workspace"},
+    "session": {"concurrency", "edits", "errors", "model", "source", "workspace"},
     "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
     "mcp": {

@@ -33,12 +33,27 @@ WATCH_PATTERN = "strykerMutator.watchPattern"
 WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
 EDITORS = {
     VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
-    "neovim": "A plugin: mutants that no test notices, as diagnostics.",
+    "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test notices, as diagnostics.",
+    "helix-lsp": "The same for Helix.",
+    "emacs-lsp": "The same for Emacs, with Eglot.",
+    "sublime-lsp": "The same for Sublime Text, with the package LSP.",
+    "kate-lsp": "The same for Kate.",
+    "neovim": "A plugin: the same on demand, by commands.",
     "vim": "A compiler plugin: `:make` lists the mutants that no test notices.",
     "emacs": "Commands that list the mutants that no test notices in a buffer.",
     "helix": "Keys that run `msp-bridge run`: Helix has no plugins yet that could do more.",
 }
-TEXTS = {"neovim": "neovim.lua", "vim": "vim.vim", "emacs": "emacs.el", "helix": "helix.toml"}
+TEXTS = {
+    "neovim-lsp": "lsp-neovim.lua",
+    "helix-lsp": "lsp-helix.toml",
+    "emacs-lsp": "lsp-emacs.el",
+    "sublime-lsp": "lsp-sublime.json",
+    "kate-lsp": "lsp-kate.json",
+    "neovim": "neovim.lua",
+    "vim": "vim.vim",
+    "emacs": "emacs.el",
+    "helix": "helix.toml",
+}
 
 
 @click.command("editors", context_settings={"show_default": True})
@@ -118,6 +133,9 @@ def plugin(name: str, argv: list[str]) -> str:
     quoted = [json.dumps(argument, ensure_ascii=False) for argument in argv]
     for between in (", ", " "):  # a list in Lua, and in Lisp
         text = text.replace(between.join(('"msp-bridge"', '"serve"', '"stdio"')), between.join(quoted))
+    text = text.replace(
+        'command = "msp-bridge"\nargs = ["serve", "stdio"', f"command = {quoted[0]}\nargs = [{', '.join(quoted[1:])}"
+    )
     if not re.search(r"\s", argv[0]):  # else PATH must find it: each editor quotes in its own way
         text = re.sub(r"(?<==)msp-bridge(?=\\ run)|(?<=:sh )msp-bridge(?= run)", lambda _: argv[0], text)
     return text

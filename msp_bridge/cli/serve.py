@@ -37,7 +37,8 @@ SERVER_OPTIONS: list[click.Parameter] = [
         type=click.Choice(list(DIALECTS)),
         default=DEFAULT,
         show_default=True,
-        help="The protocol to speak: msp is the Mutation Server Protocol 0.4; for the others see docs/dialects.md.",
+        help="The protocol to speak: msp is the Mutation Server Protocol 0.4, lsp the Language Server Protocol; "
+        "for the others see docs/dialects.md.",
     ),
     click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [socket only]"),
     click.Option(
@@ -100,7 +101,7 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
     dialect = load("mtp" if channel == "mtp" else values["dialect"])
-    workspaces = _workspaces(options)
+    workspaces = _workspaces(options, anywhere=socket_options is None)
     if socket_options is not None:
         asyncio.run(socket_options.serve(workspaces, dialect, trace))
     elif exit_code := asyncio.run(_serving_one(values, workspaces, dialect, trace)):
@@ -141,11 +142,12 @@ def _agent_server_class() -> type[AgentServer]:
     return AgentServer
 
 
-def _workspaces(options: Options) -> OpenWorkspaces:
+def _workspaces(options: Options, *, anywhere: bool = False) -> OpenWorkspaces:
+    """`anywhere`: the client has started us, and may name directories outside the root."""
     gc.freeze()  # what is loaded by now stays
     gc.set_threshold(*GC_THRESHOLDS)
     os.chdir(options.root)  # the paths of MSP are relative to the server's working directory
-    return OpenWorkspaces(options.root, options.configuration, options.named)
+    return OpenWorkspaces(options.root, options.configuration, options.named, anywhere=anywhere)
 
 
 def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:

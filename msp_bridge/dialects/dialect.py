@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
+import asyncio
 import functools
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
 from attrs import evolve
 
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
@@ -24,6 +26,7 @@ DIALECTS = {
     "msp-alpha": "msp_bridge.dialects.msp_alpha:MspAlpha",
     "test-runner": "msp_bridge.dialects.test_runner:JsonRpcTestRunner",
     "mtp": "msp_bridge.dialects.mtp:Mtp",
+    "lsp": "msp_bridge.dialects.lsp.dialect:Lsp",
 }
 DEFAULT = "msp"
 
@@ -32,8 +35,8 @@ class Dialect(abc.ABC):
     """Serves one client: translates what it asks into calls of its session, and what comes of them into messages.
 
     A dialect owns no process, no file and no state of a tool. What it does for a message ends with the method that the
-    message called, and a cancel of that ends it. It raises RpcError for what is wrong on the wire; BridgeError passes
-    through, and becomes the error `failed`.
+    message called, and a cancel of that ends it; what has to last longer is given to `_start`. It raises RpcError for
+    what is wrong on the wire; BridgeError passes through, and becomes the error `failed`.
     """
 
     title: ClassVar[str]  # the protocol's name, in messages
@@ -42,6 +45,7 @@ class Dialect(abc.ABC):
     def __init__(self, session: Session, client: Connection) -> None:
         """`client` is for what the server sends by itself: notifications, requests, the end."""
         self._session, self._client = session, client
+        self._background: set[asyncio.Task[None]] = set()
         self.exit_code = 0  # of `serve stdio`, when this client has left
 
     @property
@@ -53,7 +57,23 @@ class Dialect(abc.ABC):
         """Until the client leaves; returns when everything that it had running has ended."""
         service = self.service
         methods, notifications = self._translated(service.methods), self._translated(service.notifications)
-        await self._client.serve(evolve(service, methods=methods, notifications=notifications))
+        try:
+            await self._client.serve(evolve(service, methods=methods, notifications=notifications))
+        finally:
+            await cancel_all(self._background)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Have `work` done while the connection lasts, for a method that ends before. It reports its own failures."""
+        task = asyncio.create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            gone = isinstance(failure, ConnectionError)
+            log.log(logging.INFO if gone else logging.ERROR, "%s failed", task.get_name(), exc_info=failure)
 
     def _translated(self, methods: Mapping[str, Method]) -> Mapping[str, Method]:
         return {

@@ -76,8 +76,9 @@ def id_of(message: Any) -> Id | None:
 
 
 def request(id: Id, method: str, params: Any) -> bytes:
-    """A request, as the body of a message."""
-    return dump({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    """A request, as the body of a message; without params where they are None."""
+    body = {"jsonrpc": "2.0", "id": id, "method": method}
+    return dump(body if params is None else body | {"params": params})
 
 
 def notification(method: str, params: Any) -> bytes:

@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import define
 
 from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration, check_named
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.workspace import Workspace
@@ -27,7 +28,7 @@ class _Entry:
 class OpenWorkspaces:
     """The workspaces of one server, at one root, by the configuration file that was named for them.
 
-    `named` is the file that the server was started with; clients may name those of the project.
+    `named` is the file that the server was started with; clients may name those of the project. `at` has other roots.
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
     when other tools are set up, or in other folders: looking for those takes its time in a large tree.
@@ -35,11 +36,31 @@ class OpenWorkspaces:
     Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
     """
 
-    def __init__(self, root: Path, options: Configuration, named: str | None = None) -> None:
-        self.root, self._options, self._named = root, options, named
+    def __init__(self, root: Path, options: Configuration, named: str | None = None, *, anywhere: bool = False) -> None:
+        self.root, self._options, self._named, self._anywhere = root, options, named, anywhere
+        self._others: dict[Path, OpenWorkspaces] = {}  # by their roots
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
         self._opening = asyncio.Lock()
+
+    def at(self, root: Path) -> OpenWorkspaces:
+        """Those at another `root`, for a client that names one; with the same options, and ended together with these.
+
+        Raises ConfigurationError when it lies outside of ours, unless clients may open `anywhere`, as one may that has
+        started the server.
+        """
+        root = root.resolve()
+        if root == self.root.resolve():
+            return self
+        if not root.is_dir():
+            raise ConfigurationError(f"there is no directory {root}")
+        if not (self._anywhere or root.is_relative_to(self.root.resolve())):
+            raise ConfigurationError(
+                f"{root} lies outside of {self.root}, which this server is for", "start a server there"
+            )
+        if root not in self._others:
+            self._others[root] = OpenWorkspaces(root, self._options)
+        return self._others[root]
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
@@ -67,6 +88,8 @@ class OpenWorkspaces:
 
     async def aclose(self) -> None:
         """End the tools' warm processes."""
+        for other in self._others.values():
+            await other.aclose()
         entries = [*self._entries.values(), *self._outdated]
         self._entries, self._outdated = {}, []
         await _close(entries)

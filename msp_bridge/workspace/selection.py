@@ -19,11 +19,15 @@ MAGIC = frozenset("*?[{\\")  # what makes a pattern of a path
 
 @frozen
 class Target:
-    """A file, a part of one, or a directory (whose path ends in `/`): all of it, or what `glob` matches below it."""
+    """A file, a part of one, or a directory (whose path ends in `/`): all of it, or what `glob` matches below it.
+
+    With a `range`, a mutant must lie wholly within it; `partly`: or with some of its text.
+    """
 
     path: str
     range: Location | None = None
     glob: str | None = None  # relative to `path`
+    partly: bool = False
 
     @classmethod
     def matching(cls, glob: str) -> Target:
@@ -42,6 +46,12 @@ class Target:
     def whole(self) -> bool:
         """Whether all that lies there is meant."""
         return self.range is None and self.glob is None
+
+    def takes(self, location: Location) -> bool:
+        """Whether a mutant at `location` in this file lies in the range."""
+        if self.range is None:
+            return False
+        return self.range.contains(location) or (self.partly and location.touches(self.range))
 
 
 @frozen
@@ -127,12 +137,12 @@ class Selection:
         return [target.path for target in targets if target.whole and not target.path.endswith("/")]
 
     def takes(self, mutant: Mutant) -> bool:
-        """Whether `mutant`, of a file in scope, is selected: with a range, it must lie wholly within it."""
+        """Whether `mutant`, of a file in scope, is selected."""
         if self.mutants is not None:
             return any(known.is_same(mutant) for known in self._known.get((mutant.path, mutant.location), ()))
         if self.targets is None or self._whole.covers(mutant.path):
             return True
-        if any(range.contains(mutant.location) for range in self._ranges.get(mutant.path, ())):
+        if any(target.takes(mutant.location) for target in self._ranges.get(mutant.path, ())):
             return True
         return bool(self._globs) and self._matches(mutant.path)
 
@@ -148,11 +158,11 @@ class Selection:
         return Scope(frozenset(target.path for target in self.targets or () if target.whole))
 
     @cached_property
-    def _ranges(self) -> dict[str, list[Location]]:
-        ranges: dict[str, list[Location]] = {}
+    def _ranges(self) -> dict[str, list[Target]]:
+        ranges: dict[str, list[Target]] = {}
         for target in self.targets or ():
             if target.range is not None:
-                ranges.setdefault(target.path, []).append(target.range)
+                ranges.setdefault(target.path, []).append(target)
         return ranges
 
     @cached_property

@@ -1,0 +1,352 @@
+"""Lsp: the methods and the life cycle of LSP 3.17, for one client.
+
+A command is answered when its tests have begun, for some clients wait for nothing else meanwhile (Emacs), or not for
+long (Helix); only one that gives a `workDoneToken` is answered at the end, as the token ends with the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from msp_bridge import __version__
+from msp_bridge.dialects.converter import StrictConverter, WrongShape
+from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.dialects.lsp.documents import Changed, Document
+from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
+from msp_bridge.dialects.lsp.findings import diff_of, symbols
+from msp_bridge.dialects.lsp.folders import Folder, Folders, path_of, uri_of
+from msp_bridge.dialects.lsp.offers import COMMANDS, IGNORE, SHOW, TEST_CHANGED, TEST_PROJECT, Offers
+from msp_bridge.dialects.lsp.runs import Runs
+from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
+from msp_bridge.model import Location, Mutant, Position
+from msp_bridge.session import Session
+from msp_bridge.source import SourceText
+from msp_bridge.workspace.selection import Selection, Target
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NOT_INITIALIZED = -32002  # ServerNotInitialized
+ON_SAVE = ("changed", "file", "off")
+
+
+class Lsp(Dialect):
+    """One client, from `initialize` to `exit`."""
+
+    title: ClassVar[str] = "LSP"
+
+    def __init__(self, session: Session, client: Connection) -> None:
+        super().__init__(session, client)
+        self._converter = StrictConverter()
+        self._editor = Editor(client, self._start, {})
+        self._folders = Folders()
+        self._runs = Runs(self._editor, self._folders, self._start)
+        self._on_save = ON_SAVE[0]
+        self._saves: dict[str, asyncio.Task[Any]] = {}  # by URI: what tests the document's last save
+        self._initialized = self._shut_down = False
+
+    @property
+    def service(self) -> Service:
+        """Every change of a text is made at its turn: what comes behind it sees it."""
+        requests = {
+            "initialize": Method(self._initialize, sequential=True),
+            "shutdown": Method(self._shutdown, sequential=True),
+            "textDocument/codeAction": Method(self._code_action),
+            "textDocument/codeLens": Method(self._code_lens),
+            "textDocument/diagnostic": Method(self._diagnostic),
+            "textDocument/hover": Method(self._hover),
+            "workspace/executeCommand": Method(self._execute),
+        }
+        notifications = {
+            "initialized": Method(self._check),
+            "exit": Method(self._exit),
+            "textDocument/didOpen": Method(self._did_open),
+            "textDocument/didChange": Method(self._did_change),
+            "textDocument/didSave": Method(self._did_save),
+            "textDocument/didClose": Method(self._did_close),
+            "window/workDoneProgress/cancel": Method(self._cancel_progress),
+            "workspace/didChangeConfiguration": Method(self._did_change_configuration),
+            "workspace/didChangeWorkspaceFolders": Method(self._did_change_folders),
+        }
+        return Service(requests, notifications, self._admit)
+
+    def _admit(self, call: Call) -> None:
+        """The order of the life cycle (LSP 3.17, "Server lifecycle")."""
+        if call.method == "exit":
+            return
+        if self._shut_down:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "the server has been shut down: only `exit` may follow")
+        if self._initialized and call.method == "initialize":
+            raise RpcError(ErrorCode.INVALID_REQUEST, "`initialize` may come once")
+        if not self._initialized and call.method != "initialize":
+            raise RpcError(NOT_INITIALIZED, "the first request must be `initialize`")
+
+    async def _initialize(self, params: Any) -> Any:
+        given = self._read(params, lsp.InitializeParams)
+        self._editor = Editor(self._client, self._start, given.capabilities)
+        self._runs = Runs(self._editor, self._folders, self._start)
+        self._configure(given.initialization_options)
+        if given.workspace_folders:
+            uris = [folder.uri for folder in given.workspace_folders]
+        elif given.root_uri or given.root_path:
+            uris = [given.root_uri or uri_of(Path(given.root_path or "").absolute())]
+        else:
+            uris = [uri_of(self._session.root)]
+        unusable = self._open_folders(uris)
+        if unusable and not any(self._folders):
+            raise RpcError(self.failed, str(unusable[0]))
+        self._initialized = True
+        capabilities: dict[str, Any] = {
+            "positionEncoding": self._editor.units.encoding,
+            "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
+            "codeActionProvider": {"codeActionKinds": ["quickfix"]} if self._editor.takes_actions else True,
+            "codeLensProvider": {},
+            "hoverProvider": True,
+            "executeCommandProvider": {"commands": COMMANDS, "workDoneProgress": True},
+            "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
+        }
+        if self._editor.pulls:
+            capabilities["diagnosticProvider"] = {"interFileDependencies": True, "workspaceDiagnostics": False}
+        return {"capabilities": capabilities, "serverInfo": {"name": "msp-bridge", "version": __version__}}
+
+    async def _check(self, _: Any) -> None:
+        """`initialized`: what is wrong with the configuration is said now, not at the first test."""
+        for folder in self._folders:
+            async with self._saying_errors():
+                await folder.session.configured(None)
+
+    async def _shutdown(self, _: Any) -> None:
+        for task in self._saves.values():
+            task.cancel()
+        self._shut_down = True
+
+    async def _exit(self, _: Any) -> None:
+        self.exit_code = 0 if self._shut_down else 1
+        self._client.end()
+
+    async def _did_change_configuration(self, params: Any) -> None:
+        settings = self._read(params, lsp.DidChangeConfigurationParams).settings
+        self._configure(settings.get("msp-bridge", settings) if isinstance(settings, dict) else None)
+
+    async def _did_change_folders(self, params: Any) -> None:
+        event = self._read(params, lsp.DidChangeWorkspaceFoldersParams).event
+        for gone in event.removed:
+            if (path := path_of(gone.uri)) is not None:
+                self._folders.remove(Path(path).resolve())
+        for error in self._open_folders([folder.uri for folder in event.added]):
+            await self._editor.say(str(error), ERROR)
+
+    async def _did_open(self, params: Any) -> None:
+        item = self._read(params, lsp.DidOpenParams).text_document
+        place = self._folders.locate(item.uri)
+        if place is None:
+            return
+        folder, path = place
+        source, saved = SourceText(item.text), folder.read(path)
+        self._folders.documents[item.uri] = Document(item.uri, path, source, (saved or source).text)
+        if self._editor.pulls and path in folder.findings:
+            await self._editor.publish(uri_of(folder.root / path), [])  # from now on it is pulled
+
+    async def _did_change(self, params: Any) -> None:
+        given = self._read(params, lsp.DidChangeParams)
+        document = self._folders.documents.get(given.text_document.uri)
+        place = self._folders.locate(given.text_document.uri)
+        if document is not None and place is not None:
+            changed = document.change(given.content_changes, self._editor.units)
+            folder, path = place
+            if path in folder.findings and folder.findings[path].move(changed):
+                self._runs.publish_soon(folder, path)
+
+    async def _did_save(self, params: Any) -> None:
+        uri = self._read(params, lsp.DocumentParams).text_document.uri
+        document, place = self._folders.documents.get(uri), self._folders.locate(uri)
+        if document is None or place is None:
+            return
+        text = document.source.text
+        if self._on_save == "off" or text == document.tested:
+            return
+        folder, path = place
+        changed = Changed.between(document.tested, text).lines if self._on_save == "changed" else [None]
+        selection = Selection(targets=tuple(Target(path, lines, partly=True) for lines in changed))
+        if (before := self._saves.get(uri)) is not None:
+            before.cancel()
+        task = asyncio.current_task()
+        assert task is not None
+        self._saves[uri] = task
+        try:
+            async with self._saying_errors():
+                if await folder.session.tools([path]):
+                    await self._runs.test(folder, selection, f"what is saved of {path}")
+                document.tested = text
+        finally:
+            if self._saves.get(uri) is task:
+                del self._saves[uri]
+
+    async def _did_close(self, params: Any) -> None:
+        uri = self._read(params, lsp.DocumentParams).text_document.uri
+        place = self._folders.locate(uri)
+        document = self._folders.documents.pop(uri, None)
+        if place is None or document is None:
+            return
+        folder, path = place
+        if path in folder.findings and (saved := folder.read(path)) is not None:  # what was not saved is gone
+            folder.findings[path].move(Changed.between(document.source.text, saved.text))
+            await self._runs.publish(folder, path)
+
+    async def _cancel_progress(self, params: Any) -> None:
+        self._editor.cancel(self._read(params, lsp.ProgressCancelParams).token)
+
+    async def _diagnostic(self, params: Any) -> Any:
+        place = self._folders.locate(self._read(params, lsp.DocumentParams).text_document.uri)
+        return {"kind": "full", "items": [] if place is None else self._runs.diagnostics(*place)}
+
+    async def _hover(self, params: Any) -> Any:
+        given = self._read(params, lsp.PlaceParams)
+        place, source = self._folders.locate(given.text_document.uri), self._source(given.text_document.uri)
+        if place is None or source is None or place[1] not in place[0].findings:
+            return None
+        at = self._editor.units.model(source, given.position)
+        here = Location(at, Position(at.line, at.column + 1))
+        return place[0].findings[place[1]].hover(here, source, self._editor.units)
+
+    async def _code_lens(self, params: Any) -> Any:
+        uri = self._read(params, lsp.DocumentParams).text_document.uri
+        place, source = self._folders.locate(uri), self._source(uri)
+        if place is None or source is None or not await place[0].session.tools([place[1]]):
+            return []
+        offers, (folder, path) = Offers(self._editor, uri, source), place
+        known = folder.known(path)
+        functions = [offers.lens(known.summary(lines), lines) for _, lines in symbols(path, source)]
+        return [offers.lens(known.summary()), *functions]
+
+    async def _code_action(self, params: Any) -> Any:
+        given = self._read(params, lsp.CodeActionParams)
+        uri, only = given.text_document.uri, given.context.only
+        place, source = self._folders.locate(uri), self._source(uri)
+        if place is None or source is None or not await place[0].session.tools([place[1]]):
+            return []
+        offers, (folder, path) = Offers(self._editor, uri, source), place
+        first, last = (self._editor.units.model(source, end).line for end in (given.range.start, given.range.end))
+        lines = Location(Position(first, 1), Position(last + 1, 1))
+        tests = offers.tests(lines, symbols(path, source)) if only is None else []
+        wants_fixes = only is None or any("quickfix".startswith(kind) for kind in only)
+        return tests + (offers.fixes(folder.known(path).undetected_in(lines)) if wants_fixes else [])
+
+    async def _execute(self, params: Any) -> Any:
+        given = self._read(params, lsp.ExecuteCommandParams)
+        if given.command not in COMMANDS:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"there is no command {given.command!r:.100}")
+        if given.arguments is None or len(given.arguments) != 1:
+            raise RpcError(ErrorCode.INVALID_PARAMS, 'the command needs one argument, an object with an "uri"')
+        argument = self._read(given.arguments[0], lsp.CommandArguments)
+        place = self._folders.locate(argument.uri)
+        if place is None:
+            raise RpcError(self.failed, "the document is in no folder that is open here")
+        if given.command == SHOW:
+            return await self._show(*place, argument)
+        if given.command == IGNORE:
+            return await self._ignore(*place, argument)
+        selection, what = await self._selected(given.command, *place, argument)
+        if selection is None:
+            return None
+        if given.work_done_token is not None:
+            await self._runs.test(place[0], selection, what, given.work_done_token)
+        else:
+            self._start(self._test_saying_errors(place[0], selection, what), given.command)
+        return None
+
+    async def _selected(
+        self, command: str, folder: Folder, path: str, argument: lsp.CommandArguments
+    ) -> tuple[Selection | None, str]:
+        if command == TEST_PROJECT:
+            return Selection(), "the project"
+        if command == TEST_CHANGED:
+            return await folder.session.changed_since("HEAD"), "what changed since HEAD"
+        if argument.range is None:
+            return Selection(targets=(Target(path),)), path
+        source, saved = self._source(argument.uri), folder.read(path)
+        if source is None or saved is None:
+            raise RpcError(self.failed, f"{path} can't be read")
+        units = self._editor.units
+        wanted = Location(units.model(source, argument.range.start), units.model(source, argument.range.end))
+        lines = Changed.between(source.text, saved.text).moved(wanted)
+        if lines is None:
+            await self._editor.say(f"{path} has unsaved changes there: save it, tools test what is saved", WARNING)
+            return None, ""
+        last = lines.end.line - (lines.end.column == 1 and lines.end.line > lines.start.line)
+        return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last}"
+
+    async def _show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> Any:
+        mutant, source = self._mutant(folder, path, argument), self._source(argument.uri)
+        diff = "" if source is None else diff_of(source, mutant)
+        await self._editor.say(f"{mutant.mutator}\n{diff}")
+        return diff
+
+    async def _ignore(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> None:
+        mutant, source, saved = self._mutant(folder, path, argument), self._source(argument.uri), folder.read(path)
+        if source is None or saved is None or source.text != saved.text:
+            await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
+            return
+        edit = await folder.session.ignore(mutant)
+        change = {"range": self._editor.units.range(source, edit.location), "newText": edit.text}
+        await self._editor.apply(f"Leave out {edit.effect}", {"changes": {argument.uri: [change]}})
+
+    def _mutant(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> Mutant:
+        finding = folder.known(path).by_id(argument.mutant or "")
+        if finding is None:
+            raise RpcError(self.failed, "this mutant is not known any more: test its line again")
+        return finding.result.mutant
+
+    async def _test_saying_errors(self, folder: Folder, selection: Selection, what: str) -> None:
+        async with self._saying_errors():
+            await self._runs.test(folder, selection, what)
+
+    def _source(self, uri: str) -> SourceText | None:
+        """The client's text, or the file's when it isn't open."""
+        if (document := self._folders.documents.get(uri)) is not None:
+            return document.source
+        place = self._folders.locate(uri)
+        return None if place is None else place[0].read(place[1])
+
+    def _open_folders(self, uris: Sequence[str]) -> list[BridgeError]:
+        errors: list[BridgeError] = []
+        for uri in uris:
+            try:
+                if (path := path_of(uri)) is None:
+                    raise ConfigurationError(f"{uri} is no folder of this machine")
+                self._folders.add(self._session.at(Path(path)))
+            except BridgeError as error:
+                log.error("%s", error)
+                errors.append(error)
+        return errors
+
+    def _configure(self, settings: Any) -> None:
+        wanted = settings.get("testOnSave") if isinstance(settings, Mapping) else None
+        if wanted in ON_SAVE:
+            self._on_save = wanted
+        elif wanted is not None:
+            log.error("testOnSave must be one of %s, not %r", ", ".join(ON_SAVE), wanted)
+
+    @contextlib.asynccontextmanager
+    async def _saying_errors(self) -> AsyncIterator[None]:
+        """For what nobody waits for an answer of."""
+        try:
+            yield
+        except BridgeError as error:
+            log.error("%s", error)
+            await self._editor.say(str(error), ERROR)
+
+    def _read(self, params: Any, expected: type[T]) -> T:
+        try:
+            return self._converter.structure({} if params is None else params, expected)
+        except WrongShape as error:
+            raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None

@@ -1,0 +1,154 @@
+"""Documents: the texts that a client has open, places in them by LSP's units, and which lines a change leaves alone."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from attrs import define, field, frozen
+
+from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.model import Location, Position
+from msp_bridge.source import SourceText, utf16_length
+
+ENCODINGS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
+CODECS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
+MAX_COMPARED = 2000  # lines in the middle of two texts that are compared line by line; else all of them have changed
+
+
+@frozen
+class Units:
+    """Positions in units of `encoding`, 0-based, to and from the model's, which are 1-based and count UTF-16."""
+
+    encoding: str = "utf-16"
+
+    def offset(self, source: SourceText, place: lsp.Position) -> int:
+        """The offset of `place`; what lies behind the end of a line or of the text is its end, as LSP says."""
+        if place.line >= source.line_count:
+            return len(source.text)
+        start, end = source.line_offsets(place.line + 1)
+        codec, width = CODECS[self.encoding], ENCODINGS[self.encoding]
+        line = source.text[start:end]
+        if end < len(source.text):
+            line = line.removesuffix("\r")
+        if line.isascii():
+            return start + min(place.character, len(line))
+        before = line.encode(codec, "surrogatepass")[: place.character * width]
+        return start + len(before.decode(codec, "ignore"))
+
+    def model(self, source: SourceText, place: lsp.Position) -> Position:
+        """`place` as the model has it."""
+        return source.position(self.offset(source, place))
+
+    def range(self, source: SourceText | None, location: Location) -> dict[str, dict[str, int]]:
+        """The Range of `location` on the wire; without `source`, all characters are taken for ASCII."""
+        return {"start": self._wire(source, location.start), "end": self._wire(source, location.end)}
+
+    def _wire(self, source: SourceText | None, position: Position) -> dict[str, int]:
+        column = position.column - 1
+        if source is not None and self.encoding != "utf-16" and position.line <= source.line_count:
+            start, end = source.line_offsets(position.line)
+            line = source.text[start:end]
+            if not line.isascii():
+                before = line.encode("utf-16-le", "surrogatepass")[: column * 2].decode("utf-16-le", "ignore")
+                column = len(before.encode(CODECS[self.encoding], "surrogatepass")) // ENCODINGS[self.encoding]
+        return {"line": position.line - 1, "character": column}
+
+
+@frozen
+class Hunk:
+    """Lines (0-based, ends exclusive) of the text before that have become lines of the text after."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+@frozen
+class Changed:
+    """What lies between two texts, as hunks in their order."""
+
+    hunks: Sequence[Hunk]
+    _starts: Sequence[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_starts", [hunk.start for hunk in self.hunks])
+
+    @classmethod
+    def between(cls, before: str, after: str) -> Changed:
+        """The hunks that lead from `before` to `after`: few lines, though not always the fewest."""
+        if before == after:
+            return cls(())
+        old, new = before.split("\n"), after.split("\n")
+        shorter = min(len(old), len(new))
+        head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+        rest = shorter - head
+        tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+        old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+        if not old or not new or max(len(old), len(new)) > MAX_COMPARED:
+            return cls((Hunk(head, head + len(old), head, head + len(new)),))
+        opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        return cls(
+            tuple(Hunk(head + a, head + b, head + c, head + d) for kind, a, b, c, d in opcodes if kind != "equal")
+        )
+
+    def moved(self, location: Location) -> Location | None:
+        """Where the text in `location` is now; None when one of its lines has changed."""
+        start, end = location.start, location.end
+        last = end.line - 2 if end.column == 1 and end.line > start.line else end.line - 1
+        at = bisect.bisect_right(self._starts, last)
+        if at == 0:
+            return location
+        before = self.hunks[at - 1]
+        if before.end > start.line - 1:
+            return None
+        by = before.new_end - before.end
+        if not by:
+            return location
+        return Location(Position(start.line + by, start.column), Position(end.line + by, end.column))
+
+    @property
+    def lines(self) -> list[Location]:
+        """The lines that are new or other. Where lines are only gone: the one before and the one after."""
+        return [
+            _lines(hunk.new_start, hunk.new_end)
+            if hunk.new_start < hunk.new_end
+            else _lines(max(0, hunk.new_start - 1), hunk.new_start + 1)
+            for hunk in self.hunks
+        ]
+
+
+def _lines(start: int, end: int) -> Location:
+    return Location(Position(start + 1, 1), Position(end + 1, 1))
+
+
+@define(eq=False)
+class Document:
+    """A document that is open in the client. `tested` is the text whose changes have been tested on a save."""
+
+    uri: str
+    path: str  # as of a mutant
+    source: SourceText
+    tested: str
+
+    def change(self, changes: Sequence[lsp.ContentChange], units: Units) -> Changed:
+        """Make the client's changes, and return what they come to."""
+        before = text = self.source.text
+        source = self.source
+        for change in changes:
+            if change.range is None:
+                text = change.text
+            else:
+                start, end = (units.offset(source, place) for place in (change.range.start, change.range.end))
+                text = text[:start] + change.text + text[max(start, end) :]
+            source = SourceText(text)
+        self.source = source
+        return Changed.between(before, text)
+
+
+def whole_line(source: SourceText, line: int) -> Location:
+    """The line `line` (1-based), without its end."""
+    start, end = source.line_offsets(line)
+    return Location(Position(line, 1), Position(line, utf16_length(source.text[start:end]) + 1))

@@ -1,0 +1,108 @@
+"""Folders: what the client has open, as workspaces of ours; documents by their URIs."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from attrs import define, field
+
+from msp_bridge.dialects.lsp.documents import Document
+from msp_bridge.dialects.lsp.findings import Findings
+from msp_bridge.session import Session
+from msp_bridge.source import SourceText
+from msp_bridge.workspace.selection import Selection, relative_path
+
+log = logging.getLogger(__name__)
+
+
+@define(eq=False)
+class Folder:
+    """A folder of the client, with the session at its root, and what is known of its files."""
+
+    root: Path
+    session: Session
+    findings: dict[str, Findings] = field(factory=dict)  # by path
+    tools: dict[str, str] = field(factory=dict)  # by path, of files with findings
+
+    def read(self, path: str) -> SourceText | None:
+        """The text that tools see; None when there is none."""
+        try:
+            return SourceText.read(self.root / path)
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def known(self, path: str) -> Findings:
+        """What is known of the file `path`."""
+        return self.findings.setdefault(path, Findings())
+
+
+class Folders:
+    """All that the client has open. Documents that lie in none are not ours."""
+
+    def __init__(self) -> None:
+        self._folders: list[Folder] = []
+        self.documents: dict[str, Document] = {}  # by URI
+
+    def add(self, session: Session) -> None:
+        """The folder at the root of `session`."""
+        if all(folder.root != session.root for folder in self._folders):
+            self._folders.append(Folder(session.root, session))
+            self._folders.sort(key=lambda folder: len(folder.root.parts), reverse=True)  # the innermost first
+
+    def remove(self, root: Path) -> None:
+        """The client has closed the folder."""
+        self._folders = [folder for folder in self._folders if folder.root != root]
+
+    def __iter__(self) -> Iterator[Folder]:
+        """The innermost first."""
+        return iter(self._folders)
+
+    def locate(self, uri: str) -> tuple[Folder, str] | None:
+        """The folder that the document lies in, and its path there."""
+        file = path_of(uri)
+        if file is None:
+            return None
+        for folder in self._folders:
+            if (path := relative_path(folder.root, file)) is not None:
+                return folder, path
+        return None
+
+    def open_in(self, folder: Folder, selection: Selection) -> Iterable[Document]:
+        """The open documents of `folder` that `selection` is about."""
+        scope = selection.within(folder.root).scope
+        for uri, document in self.documents.items():
+            place = self.locate(uri)
+            if place is not None and place[0] is folder and scope.covers(document.path):
+                yield document
+
+    def opened(self, folder: Folder, path: str) -> Document | None:
+        """The open document of the file `path`."""
+        own = uri_of(folder.root / path)
+        if own in self.documents:
+            return self.documents[own]
+        same = (document for document in self.documents.values() if document.path == path)  # an URI may be odd
+        return next((document for document in same if self._folder(document) is folder), None)
+
+    def _folder(self, document: Document) -> Folder | None:
+        place = self.locate(document.uri)
+        return None if place is None else place[0]
+
+
+def uri_of(path: Path) -> str:
+    """The file's URI."""
+    return path.as_uri()
+
+
+def path_of(uri: str) -> str | None:
+    """The path of a file's URI; None for a document that is no file."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    if os.name == "nt":  # untested
+        path = path.removeprefix("/")
+    return path if "\0" not in path else None

@@ -1,0 +1,124 @@
+"""Runs: tests for a client, and what comes of them, shown where its texts are meanwhile.
+
+Theory of operation
+===================
+The client's texts and the files that tools read are not the same: a tool reads what is saved, and needs a while, in
+which the user goes on typing. So three texts count for each document: the client's (`Document.source`), the file's
+(`Folder.read`) and the one whose changes have been tested (`Document.tested`). `Changed.between` two of them says
+which lines are the same.
+
+- A finding lies where the client's text has it. Results come for the file's text, and are moved to the client's at
+  once; what lies in a line that is not saved, or was edited meanwhile, is dropped. From then on each `didChange` moves
+  it.
+- What a command tests is given in the client's text, and moved to the file's. Lines that are not saved can't be tested:
+  a message says so.
+- A save tests the lines in which the saved text is not the tested one. Its run is cancelled when the document is saved
+  again; as `tested` changes only when a run has ended, the next one tests those lines, too.
+
+What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten.
+
+Findings are shown by `publishDiagnostics`. A client that pulls diagnostics of open documents is told to do so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from msp_bridge.dialects.lsp.documents import Changed
+from msp_bridge.dialects.lsp.editor import LENSES, PULL, WARNING, Editor, Start
+from msp_bridge.dialects.lsp.findings import summary_of
+from msp_bridge.dialects.lsp.folders import Folder, Folders, uri_of
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.workspace.selection import Selection
+
+MANY = 500  # findings of a file from which on its diagnostics are not published with every batch
+PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file with many, are published
+
+
+class Runs:
+    """Those of one client. `start` begins work that nobody waits for."""
+
+    def __init__(self, editor: Editor, folders: Folders, start: Start) -> None:
+        self._editor, self._folders, self._start = editor, folders, start
+        self._publishing: set[tuple[Folder, str]] = set()  # what is published soon
+
+    async def test(self, folder: Folder, selection: Selection, what: str, token: Any = None) -> None:
+        """Test the selection, and show what comes of it as it comes. Raises BridgeError."""
+        await self._warn_of_unsaved(folder, selection)
+        counts: Counter[Status] = Counter()
+        reported: set[Mutant] = set()
+        async with self._editor.progress(f"Testing {what}", token) as progress:
+            try:
+                async with contextlib.aclosing(folder.session.test(selection)) as batches:
+                    async for batch in batches:
+                        counts.update(result.status for result in batch)
+                        reported.update(result.mutant for result in batch)
+                        await self._take(folder, batch)
+                        await progress.report(summary_of(counts))
+                await self._forget(folder, selection, reported)
+                progress.message = summary_of(counts) or "no mutants"
+            finally:
+                self._editor.refresh(LENSES)
+
+    async def _take(self, folder: Folder, batch: Sequence[Result]) -> None:
+        by_path: dict[str, list[Result]] = {}
+        for result in batch:
+            by_path.setdefault(result.mutant.path, []).append(result)
+        if unknown := by_path.keys() - folder.tools:
+            folder.tools |= await folder.session.tools(unknown)
+        for path, results in by_path.items():
+            folder.known(path).take(results, folder.read(path), self._since_saved(folder, path))
+            if len(folder.known(path)) < MANY:
+                await self.publish(folder, path)
+            else:
+                self.publish_soon(folder, path)
+
+    async def _forget(self, folder: Folder, selection: Selection, reported: set[Mutant]) -> None:
+        """What was selected and not reported does not exist any more; in a text that isn't saved, nobody knows."""
+        within = selection.within(folder.root)
+        for path, findings in list(folder.findings.items()):
+            saved = within.scope.covers(path) and not self._since_saved(folder, path).hunks
+            if saved and findings.forget(within, reported):
+                await self.publish(folder, path)
+
+    def _since_saved(self, folder: Folder, path: str) -> Changed:
+        """From the text that tools read to the one that the client has."""
+        document, saved = self._folders.opened(folder, path), folder.read(path)
+        return Changed(()) if document is None or saved is None else Changed.between(saved.text, document.source.text)
+
+    async def _warn_of_unsaved(self, folder: Folder, selection: Selection) -> None:
+        for document in self._folders.open_in(folder, selection):
+            if self._since_saved(folder, document.path).hunks:
+                await self._editor.say(f"{document.path} has unsaved changes: tools test what is saved", WARNING)
+
+    async def publish(self, folder: Folder, path: str) -> None:
+        """Show what is known of the file `path` now."""
+        document = self._folders.opened(folder, path)
+        if document is not None and self._editor.pulls:
+            self._editor.refresh(PULL)
+        else:
+            uri = uri_of(folder.root / path) if document is None else document.uri
+            await self._editor.publish(uri, self.diagnostics(folder, path))
+
+    def publish_soon(self, folder: Folder, path: str) -> None:
+        """The same, for what changes with every key or batch."""
+        if (folder, path) not in self._publishing:
+            self._publishing.add((folder, path))
+            self._start(self._publish_later(folder, path), "publish")
+
+    async def _publish_later(self, folder: Folder, path: str) -> None:
+        await asyncio.sleep(PAUSE_S)
+        self._publishing.discard((folder, path))
+        await self.publish(folder, path)
+
+    def diagnostics(self, folder: Folder, path: str) -> list[dict[str, Any]]:
+        """What the client is to show of the file `path`."""
+        if path not in folder.findings:
+            return []
+        document = self._folders.opened(folder, path)
+        source = folder.read(path) if document is None else document.source
+        return folder.findings[path].diagnostics(self._editor.units, source, folder.tools.get(path, "msp-bridge"))

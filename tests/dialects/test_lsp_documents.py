@@ -1,0 +1,106 @@
+"""Texts that a client edits: positions in each encoding, and which lines a change leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.dialects.lsp.documents import Changed, Document, Units
+from msp_bridge.dialects.lsp.findings import Findings, symbols
+from msp_bridge.dialects.lsp.folders import path_of
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.source import SourceText
+
+TEXTS = st.text(alphabet="ab\n€𝄞\r", max_size=30)
+ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
+
+
+def line(number: int, last: int | None = None) -> Location:
+    return Location(Position(number, 1), Position(last or number, 2))
+
+
+@given(TEXTS, ENCODINGS, st.data())
+def test_a_place_is_the_same_on_its_way_to_the_wire_and_back(text: str, encoding: str, data: st.DataObject) -> None:
+    source, units = SourceText(text), Units(encoding)
+    offset = data.draw(st.integers(0, len(text)))
+    if text[offset : offset + 1] == "\n" and text[offset - 1 : offset] == "\r":
+        offset -= 1  # between the two characters of a line end there is no place in LSP
+    position = source.position(offset)
+    wire = units.range(source, Location(position, position))["start"]
+    place = lsp.Position(**wire)
+    assert units.offset(source, place) == offset
+    assert units.model(source, place) == position
+
+
+@pytest.mark.parametrize(("place", "offset"), [((0, 99), 2), ((1, 99), 4), ((2, 5), 6), ((7, 0), 6)])
+def test_what_lies_behind_an_end_is_the_end(place: tuple[int, int], offset: int) -> None:
+    assert Units().offset(SourceText("ab\nc\r\n"), lsp.Position(*place)) == offset
+
+
+@given(TEXTS, TEXTS)
+def test_lines_that_did_not_change_are_found_where_they_are(before: str, after: str) -> None:
+    changed, old, new = Changed.between(before, after), before.split("\n"), after.split("\n")
+    for number in range(1, len(old) + 1):
+        moved = changed.moved(line(number))
+        if moved is not None:
+            assert new[moved.start.line - 1] == old[number - 1]
+    kept = sum(changed.moved(line(number)) is not None for number in range(1, len(old) + 1))
+    assert kept + sum(hunk.end - hunk.start for hunk in changed.hunks) == len(old)
+    touched = {at for hunk in changed.hunks for at in range(hunk.new_start, hunk.new_end)}
+    assert {where.start.line for where in changed.lines} <= set(range(1, len(new) + 2))
+    assert len(new) - len(touched) == kept
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
+def test_what_spans_a_change_is_gone(old: list[str], new: list[str]) -> None:
+    changed = Changed.between("\n".join(old), "\n".join(new))
+    for first in range(1, len(old) + 1):
+        for last in range(first, len(old) + 1):
+            moved = changed.moved(line(first, last))
+            if moved is not None:
+                assert new[moved.start.line - 1 : moved.end.line] == old[first - 1 : last]
+
+
+@given(TEXTS, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 5), st.integers(0, 9), TEXTS)))
+def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int, int, int, int, str]]) -> None:
+    document = Document("file:///a", "a", SourceText(text), text)
+    changes = [
+        lsp.ContentChange(new, lsp.Range(lsp.Position(*min((a, b), (c, d))), lsp.Position(*max((a, b), (c, d)))))
+        for a, b, c, d, new in edits
+    ]
+    changed = document.change(changes, Units())
+    assert changed.hunks == Changed.between(text, document.source.text).hunks
+    document.change([lsp.ContentChange("whole")], Units())
+    assert document.source.text == "whole"
+
+
+def test_findings_say_what_was_changed_and_by_whom_it_was_seen() -> None:
+    mutant = Mutant("a.py", "m", Location(Position(1, 1), Position(1, 6)), "a - b\nc")
+    findings = Findings()
+    results = [Result(mutant, Status.SURVIVED, covered_by=("t1", "t2", "t3"))]
+    findings.take(results, SourceText("a + b\n"), Changed(()))
+    (diagnostic,) = findings.diagnostics(Units(), None, "mutmut")
+    assert diagnostic["message"] == 'Survived: "a + b" -> "a - b …"; 3 tests ran through it'
+    assert findings.summary() == "1 mutant: 1 survived"
+    hover = findings.hover(Location(Position(1, 2), Position(1, 3)), SourceText("a + b\n"), Units())
+    assert hover is not None
+    assert "-a + b\n+a - b\n" in hover["contents"]["value"]
+
+
+def test_functions_are_found_in_what_can_be_parsed() -> None:
+    text = "class A:\n    @x\n    def f(self):\n        pass\n"
+    assert symbols("a.py", SourceText(text)) == [
+        ("A", Location(Position(1, 1), Position(5, 1))),
+        ("f", Location(Position(3, 1), Position(5, 1))),
+    ]
+    assert symbols("a.py", SourceText("def f(")) == symbols("a.js", SourceText(text)) == ()
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [("file:///a%20b/%C3%A9.py", "/a b/é.py"), ("untitled:1", None), ("file:///a%00b", None), ("", None)],
+)
+def test_only_files_have_paths(uri: str, path: str | None) -> None:
+    assert path_of(uri) == path

@@ -1,0 +1,385 @@
+"""`--dialect lsp`: the life cycle, and what a client gets to see of mutants; lsprotocol judges every message."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.lsp_client import CAPABILITIES, LspClient
+from support.memory_stream import MemoryStream
+from support.msp_client import LONG, Refused, framed
+from support.servers import ScriptedProject, launched, on_stdio
+
+import msp_bridge
+from msp_bridge.dialects.lsp.dialect import Lsp
+from msp_bridge.server import serve_client
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+
+OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
+SURVIVES = {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"}
+WARNING, INFORMATION = 2, 3
+
+
+@contextlib.asynccontextmanager
+async def over_memory(project: ScriptedProject) -> AsyncIterator[LspClient]:
+    ours, theirs = MemoryStream.pair()
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
+    serving = asyncio.create_task(serve_client(ours, workspaces, Lsp))
+    try:
+        yield LspClient(theirs)
+    finally:
+        await theirs.vanish()
+        async with asyncio.timeout(LONG):
+            await serving
+            await workspaces.aclose()
+
+
+@contextlib.asynccontextmanager
+async def over_stdio(project: ScriptedProject) -> AsyncIterator[LspClient]:
+    async with on_stdio(project, *OPTIONS) as (plain, server):
+        client = LspClient(plain.wire)
+        yield client
+        await client.request("shutdown")
+        await client.tell("exit")
+        assert await server.exited() == 0, server.said
+
+
+@contextlib.asynccontextmanager
+async def over_tcp(project: ScriptedProject) -> AsyncIterator[LspClient]:
+    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS) as server:
+        client = LspClient((await server.connect()).wire)
+        yield client
+        await client.request("shutdown")
+        await client.tell("exit")
+        assert await client.ended() == b""
+        server.process.terminate()
+        assert await server.exited() == 0, server.said
+
+
+Over = Callable[[ScriptedProject], contextlib.AbstractAsyncContextManager[LspClient]]
+
+
+@pytest.fixture(params=[over_memory, over_stdio, over_tcp], ids=["memory", "stdio", "tcp"])
+async def transcript(request: pytest.FixtureRequest, project: ScriptedProject) -> AsyncIterator[LspClient]:
+    over: Over = request.param
+    async with over(project) as client:
+        yield client
+
+
+@pytest.fixture
+async def client(project: ScriptedProject) -> AsyncIterator[LspClient]:
+    async with over_memory(project) as client:
+        yield client
+
+
+def uri(project: ScriptedProject, path: str) -> str:
+    return (project.root / path).as_uri()
+
+
+async def opened(client: LspClient, project: ScriptedProject, text: str, **begin: Any) -> str:
+    """The URI of a.py, which has this text on the disk and in the client."""
+    project.write("a.py", text)
+    await client.begin(uri(project, ""), **begin)
+    await client.open(uri(project, "a.py"), text)
+    return uri(project, "a.py")
+
+
+def lines(first: int, last: int) -> Any:
+    return {"start": {"line": first, "character": 0}, "end": {"line": last, "character": 0}}
+
+
+async def test_a_session_from_the_handshake_to_a_retest(transcript: LspClient, project: ScriptedProject) -> None:
+    project.script(
+        SURVIVES,
+        {"mutator": "plus", "find": "+", "replacement": "-", "details": {"covered_by": ["t1"]}},
+        {"mutator": "two", "find": "2", "replacement": "3", "status": "NoCoverage"},
+    )
+    text = "def f(a):\n    return a + 1\n\n\ndef g():\n    return 2\n"
+    document = await opened(transcript, project, text)
+    assert await transcript.execute("msp-bridge.test", uri=document) is None
+    assert await transcript.tested() == "3 mutants: 1 killed, 1 survived, 1 no coverage"
+    found = await transcript.diagnostics()
+    while len(found) < 2:  # results come one by one
+        found = await transcript.diagnostics()
+    assert found == [
+        (1, 15, WARNING, 'Survived: "1" -> "2"'),
+        (5, 11, INFORMATION, 'NoCoverage: "2" -> "3"; no test runs through it'),
+    ]
+    lenses = await transcript.request("textDocument/codeLens", {"textDocument": {"uri": document}})
+    assert [(lens["range"]["start"]["line"], lens["command"]["title"]) for lens in lenses] == [
+        (0, "3 mutants: 1 killed, 1 survived, 1 no coverage · test"),
+        (0, "2 mutants: 1 killed, 1 survived · test"),
+        (4, "1 mutant: 1 no coverage · test"),
+    ]
+    text = text.replace("a + 1", "a + 11")
+    project.write("a.py", text)
+    await transcript.change(document, text)
+    await transcript.save(document)
+    assert await transcript.tested() == "3 mutants: 1 killed, 2 survived"
+
+
+async def test_initialize_says_what_the_server_can(client: LspClient, project: ScriptedProject) -> None:
+    answer = await client.begin(uri(project, ""))
+    assert answer["serverInfo"]["name"] == "msp-bridge"
+    assert answer["capabilities"]["positionEncoding"] == "utf-16"
+    assert answer["capabilities"]["textDocumentSync"]["change"] == 2
+    assert "diagnosticProvider" not in answer["capabilities"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "chosen", "column"),
+    [
+        (["utf-8", "utf-32", "utf-16"], "utf-8", 15),
+        (["utf-32"], "utf-32", 10),
+        (["utf-7"], "utf-16", 11),
+        (None, "utf-16", 11),
+    ],
+)
+async def test_positions_count_what_the_client_wants(
+    client: LspClient, project: ScriptedProject, offered: Any, chosen: str, column: int
+) -> None:
+    project.script(SURVIVES)
+    capabilities = CAPABILITIES | ({"general": {"positionEncodings": offered}} if offered else {})
+    project.write("a.py", text := 'x = "€𝄞", 1\n')
+    answer = await client.begin(uri(project, ""), capabilities)
+    assert answer["capabilities"]["positionEncoding"] == chosen
+    await client.open(uri(project, "a.py"), text)
+    await client.execute("msp-bridge.test", uri=uri(project, "a.py"))
+    assert [found[:2] for found in await client.diagnostics()] == [(0, column)]
+    place = {"textDocument": {"uri": uri(project, "a.py")}, "position": {"line": 0, "character": column}}
+    assert "-x = " in (await client.request("textDocument/hover", place))["contents"]["value"]
+
+
+async def test_nothing_is_served_before_initialize_nor_after_shutdown(
+    client: LspClient, project: ScriptedProject
+) -> None:
+    async def code_of(method: str, params: Any = None) -> int:
+        with pytest.raises(Refused) as refused:
+            await client.request(method, params)
+        code: int = refused.value.code
+        return code
+
+    assert await code_of("textDocument/hover") == -32002
+    assert await code_of("unknown") == -32002
+    await client.tell("textDocument/didOpen", {"odd": True})
+    assert await code_of("initialize", {"capabilities": 5}) == -32602
+    await client.begin(uri(project, ""))
+    assert await code_of("initialize", {"capabilities": {}}) == -32600
+    assert await code_of("unknown") == -32601
+    assert await code_of("textDocument/hover", {"position": {"line": -1}}) == -32602
+    assert await code_of("workspace/executeCommand", {"command": "rm"}) == -32602
+    assert await code_of("workspace/executeCommand", {"command": "msp-bridge.test", "arguments": []}) == -32602
+    await client.tell("textDocument/didChange", {"odd": True})
+    assert await client.request("shutdown") is None
+    assert await code_of("shutdown") == -32600
+    assert await code_of("textDocument/hover") == -32600
+
+
+async def test_what_is_no_message_is_refused_and_the_session_goes_on(
+    client: LspClient, project: ScriptedProject
+) -> None:
+    await client.begin(uri(project, ""))
+    await client.send(framed(b"{"), framed(b"[]"), framed(b'{"jsonrpc": "2.0", "method": "$/unknown"}'))
+    codes = [(await client.receive())["error"]["code"] for _ in range(2)]
+    assert codes == [-32700, -32600]
+    assert await client.request("shutdown") is None
+
+
+@pytest.mark.parametrize(("shut_down", "code"), [(True, 0), (False, 1)])
+async def test_the_exit_code_says_whether_it_was_shut_down(
+    project: ScriptedProject, shut_down: bool, code: int
+) -> None:
+    async with on_stdio(project, *OPTIONS) as (plain, server):
+        client = LspClient(plain.wire)
+        if shut_down:
+            await client.begin(uri(project, ""))
+            await client.request("shutdown")
+        await client.tell("exit")
+        assert await server.exited() == code
+
+
+async def test_an_edit_moves_what_is_below_and_drops_what_it_touches(
+    client: LspClient, project: ScriptedProject
+) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "a = 1\nb = 1\nc = 1\n")
+    await client.execute("msp-bridge.test", uri=document)
+    await client.tested()
+    client.heard.clear()
+    await client.change(document, "# new\n", {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 0}})
+    assert [found[0] for found in await client.diagnostics()] == [0, 2, 3]
+    await client.change(document, "#", {"start": {"line": 2, "character": 5}, "end": {"line": 2, "character": 5}})
+    assert [found[0] for found in await client.diagnostics()] == [0, 3]
+
+
+async def test_unsaved_text_is_not_tested_and_a_message_says_so(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "a = 1\nb = 1\n")
+    await client.change(document, "a = 1\nb = 11\n# 1\n")
+    await client.execute("msp-bridge.test", uri=document, range=lines(1, 2))
+    said = await client.until("window/showMessage")
+    assert said == {
+        "type": 2,
+        "message": "msp-bridge: a.py has unsaved changes there: save it, tools test what is saved",
+    }
+    await client.execute("msp-bridge.test", uri=document)
+    assert "a.py has unsaved changes" in (await client.until("window/showMessage"))["message"]
+    assert await client.tested() == "2 mutants: 2 survived"
+    published = await client.diagnostics()
+    assert published == [(0, 4, WARNING, 'Survived: "1" -> "2"')]  # the other one is in a line that is not saved
+
+
+@pytest.mark.parametrize(("on_save", "count"), [("changed", 1), ("file", 2), ("off", 0)])
+async def test_a_save_tests_what_the_setting_says(
+    client: LspClient, project: ScriptedProject, on_save: str, count: int
+) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "a = 0\nb = 1\n", initializationOptions={"testOnSave": on_save})
+    project.write("a.py", "a = 1\nb = 1\n")
+    await client.change(document, "1", {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}})
+    await client.save(document)
+    if count:
+        assert await client.tested() == f"{count} mutant{'s' * (count > 1)}: {count} survived"
+    await client.tell("workspace/didChangeConfiguration", {"settings": {"msp-bridge": {"testOnSave": "file"}}})
+    project.write("a.py", "a = 11\nb = 1\n")
+    await client.change(document, "a = 11\nb = 1\n")
+    await client.save(document)
+    assert await client.tested() == "3 mutants: 3 survived"
+
+
+async def test_a_second_save_tests_what_the_first_had_no_time_for(client: LspClient, project: ScriptedProject) -> None:
+    project.script({**SURVIVES, "after": "gate"})
+    document = await opened(client, project, "a = 0\nb = 0\n")
+    for text in ("a = 1\nb = 0\n", "a = 1\nb = 1\n"):
+        project.write("a.py", text)
+        await client.change(document, text)
+        await client.save(document)
+        await client.until("$/progress", kind="begin")
+    project.open("gate")
+    assert {await client.tested(), await client.tested()} == {"", "2 mutants: 2 survived"}
+
+
+async def test_the_button_and_a_cancel_end_the_tests(client: LspClient, project: ScriptedProject) -> None:
+    project.script({**SURVIVES, "after": "never"}, tool="hang")
+    document = await opened(client, project, "a = 1\n")
+    await client.execute("msp-bridge.test", uri=document)
+    token = (await client.until("window/workDoneProgress/create"))["token"]
+    await project.started("hang")
+    await client.tell("window/workDoneProgress/cancel", {"token": token})
+    await client.until("$/progress", kind="end")
+    assert project.alive() == []
+    client.heard.clear()
+    params = {"command": "msp-bridge.test", "arguments": [{"uri": document}], "workDoneToken": "mine"}
+    id = await client.ask("workspace/executeCommand", params)
+    assert (await client.until("$/progress", kind="begin"))["token"] == "mine"
+    await client.cancel(id)
+    assert (await client.answer(id))["error"]["code"] == -32800
+    assert (await client.until("$/progress", kind="end"))["token"] == "mine"
+    assert project.alive() == []
+
+
+async def test_code_actions_test_show_and_say_what_changed(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "def f():\n    return 1\n")
+    here = {"textDocument": {"uri": document}, "range": lines(1, 1), "context": {"diagnostics": []}}
+    actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+    assert list(actions) == [
+        "Test the mutants of this line",
+        "Test the mutants of f",
+        "Test the mutants of this file",
+        "Test the mutants of what changed since HEAD",
+    ]
+    await client.request("workspace/executeCommand", actions["Test the mutants of this line"]["command"])
+    assert await client.tested() == "1 mutant: 1 survived"
+    fixes = await client.request(
+        "textDocument/codeAction", {**here, "context": {"diagnostics": [], "only": ["quickfix"]}}
+    )
+    assert [action["title"] for action in fixes] == ['Show "1" -> "2"', 'Ignore "1" -> "2"']
+    diff = await client.request("workspace/executeCommand", fixes[0]["command"])
+    assert "-    return 1\n+    return 2\n" in diff
+    with pytest.raises(Refused, match="no comment by which scripted ignores a mutant") as refused:
+        await client.request("workspace/executeCommand", fixes[1]["command"])
+    assert refused.value.code == -32803
+
+
+async def test_a_client_that_pulls_is_not_pushed_to(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    pulls = {"workspace": {"diagnostics": {"refreshSupport": True}}, "textDocument": {"diagnostic": {}}}
+    document = await opened(client, project, "a = 1\n", capabilities=CAPABILITIES | pulls)
+    project.write("b.py", "b = 1\n")
+    await client.execute("msp-bridge.testProject", uri=document)
+    await client.until("workspace/diagnostic/refresh")
+    pulled = await client.request("textDocument/diagnostic", {"textDocument": {"uri": document}})
+    assert (pulled["kind"], len(pulled["items"])) == ("full", 1)
+    assert (await client.until("textDocument/publishDiagnostics"))["uri"] == uri(project, "b.py")
+    assert all(message["params"]["uri"] != document for message in client.heard if "publish" in message["method"])
+
+
+async def test_what_is_wrong_is_said(client: LspClient, project: ScriptedProject) -> None:
+    document = await opened(client, project, "a = 1\n")
+    project.script(testing={"raises": ["ToolError", "the tool is broken"]})
+    await client.execute("msp-bridge.test", uri=document)
+    said = await client.until("window/showMessage")
+    assert (said["type"], said["message"]) == (1, "msp-bridge: the tool is broken")
+    with pytest.raises(Refused, match="no folder") as refused:
+        await client.execute("msp-bridge.test", uri="untitled:1")
+    assert refused.value.code == -32803
+
+
+async def test_a_folder_elsewhere_is_only_for_the_client_that_started_the_server(
+    project: ScriptedProject, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "scripted.json").write_text('{"mutations": [{"mutator": "m", "find": "1", "replacement": "2"}]}')
+    (other / "a.py").write_text("a = 1\n")
+    async with over_memory(project) as client:  # as over a socket
+        with pytest.raises(Refused, match="lies outside of"):
+            await client.begin(other.as_uri())
+    async with on_stdio(project, *OPTIONS) as (plain, server):
+        client = LspClient(plain.wire)
+        await client.begin(None, workspaceFolders=[{"uri": other.as_uri(), "name": "other"}])
+        await client.execute("msp-bridge.test", uri=(other / "a.py").as_uri())
+        assert await client.tested() == "1 mutant: 1 killed"
+        await client.tell(
+            "workspace/didChangeWorkspaceFolders",
+            {
+                "event": {
+                    "added": [{"uri": uri(project, ""), "name": "p"}],
+                    "removed": [{"uri": other.as_uri(), "name": "other"}],
+                }
+            },
+        )
+        with pytest.raises(Refused, match="no folder"):
+            await client.execute("msp-bridge.test", uri=(other / "a.py").as_uri())
+        await client.wire.aclose()
+        assert await server.exited() == 0, server.said
+
+
+async def test_several_clients_have_texts_of_their_own(project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    async with launched(project.root, "serve", "socket", "--port", "0", *OPTIONS) as server:
+        clients = [LspClient((await server.connect()).wire) for _ in range(2)]
+        for client in clients:
+            document = await opened(client, project, "a = 1\n")
+        await clients[0].change(document, "# a\na = 1\n")
+        for client in clients:
+            await client.execute("msp-bridge.test", uri=document)
+        assert [[found[0] for found in await client.diagnostics()] for client in clients] == [[1], [0]]
+        for client in clients:
+            await client.wire.aclose()
+
+
+def test_the_types_are_no_dependency_of_users() -> None:
+    """They take half a second to import."""
+    for file in Path(msp_bridge.__file__).parent.rglob("*.py"):
+        assert not any(
+            isinstance(node, ast.Import | ast.ImportFrom) and "lsprotocol" in ast.unparse(node)
+            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        ), file

@@ -1,0 +1,110 @@
+"""An LSP client for the tests: lsprotocol's types judge every message of the server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import converters, types
+
+from support.msp_client import Client, Wire
+
+CONVERTER = converters.get_converter()
+REQUESTS = {  # of the server: what the client answers
+    "window/workDoneProgress/create": None,
+    "workspace/codeLens/refresh": None,
+    "workspace/diagnostic/refresh": None,
+    "workspace/applyEdit": {"applied": True},
+}
+CAPABILITIES = {
+    "workspace": {"applyEdit": True, "codeLens": {"refreshSupport": True}},
+    "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},
+    "window": {"workDoneProgress": True},
+}
+
+
+def _kind(message: dict[str, Any]) -> str | None:
+    value = message.get("params", {}).get("value", {})
+    return value.get("kind") if isinstance(value, dict) else None
+
+
+class LspClient(Client):
+    """Answers the server's requests at once, and keeps them and its notifications in `heard`."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire)
+        self.heard: list[dict[str, Any]] = []
+        self._asked: dict[Any, str] = {}
+
+    async def begin(self, root: str | None = None, capabilities: Any = None, **more: Any) -> Any:
+        """The handshake; the result of `initialize`."""
+        params = {"processId": None, "rootUri": root, "capabilities": capabilities or CAPABILITIES} | more
+        answer = await self.request("initialize", params)
+        await self.tell("initialized", {})
+        return answer
+
+    async def tell(self, method: str, params: Any = None) -> None:
+        """Send a notification."""
+        await self.send({"method": method} | ({} if params is None else {"params": params}))
+
+    async def open(self, uri: str, text: str) -> None:
+        """Returns when the server has read the document's file, too."""
+        await self.tell(
+            "textDocument/didOpen",
+            {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}},
+        )
+        await self.request(
+            "textDocument/hover", {"textDocument": {"uri": uri}, "position": {"line": 0, "character": 0}}
+        )
+
+    async def change(self, uri: str, text: str, range: Any = None) -> None:
+        change = {"text": text} if range is None else {"text": text, "range": range}
+        document = {"uri": uri, "version": 2}
+        await self.tell("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+
+    async def save(self, uri: str) -> None:
+        await self.tell("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    async def execute(self, command: str, **argument: Any) -> Any:
+        return await self.request("workspace/executeCommand", {"command": command, "arguments": [argument]})
+
+    async def ask(self, method: str, params: Any = None) -> int:
+        id = await super().ask(method, params)
+        self._asked[id] = method
+        return id
+
+    async def until(self, method: str, *, kind: str | None = None) -> Any:
+        """The params of the next such message of the server that nobody has taken; `kind` is of a progress."""
+        while True:
+            for at, message in enumerate(self.heard):
+                if message["method"] == method and kind in (None, _kind(message)):
+                    return self.heard.pop(at).get("params")
+            await self._take(await self.receive())
+
+    async def diagnostics(self) -> list[tuple[int, int, int, str]]:
+        """The next that are published: line, column, severity, message of each."""
+        published = await self.until("textDocument/publishDiagnostics")
+        return [
+            (found["range"]["start"]["line"], found["range"]["start"]["character"], found["severity"], found["message"])
+            for found in published["diagnostics"]
+        ]
+
+    async def tested(self) -> str:
+        """What the next progress ends with."""
+        ended: str = (await self.until("$/progress", kind="end"))["value"]["message"]
+        return ended
+
+    async def answer(self, id: Any) -> dict[str, Any]:
+        while id not in self._answers:
+            await self._take(await self.receive())
+        return self._answers.pop(id)
+
+    async def _take(self, message: dict[str, Any]) -> None:
+        if "method" not in message:
+            if "result" in message and (method := self._asked.get(message["id"])):
+                CONVERTER.structure(message, types.METHOD_TO_TYPES[method][1])
+            super()._keep(message)
+            return
+        CONVERTER.structure(message, types.METHOD_TO_TYPES[message["method"]][0])
+        self.heard.append(message)
+        if "id" in message:
+            await self.send({"id": message["id"], "result": REQUESTS[message["method"]]})
