@@ -35,8 +35,8 @@ class Dialect(abc.ABC):
     """Serves one client: translates what it asks into calls of its session, and what comes of them into messages.
 
     A dialect owns no process, no file and no state of a tool. What it does for a message ends with the method that the
-    message called, and a cancel of that ends it; what has to last longer is given to `_start`. It raises RpcError for
-    what is wrong on the wire; BridgeError passes through, and becomes the error `failed`.
+    message called, and a cancel of that ends it; what has to last longer goes to `_in_background`. It raises RpcError
+    for what is wrong on the wire; BridgeError passes through, and becomes the error `failed`.
     """
 
     title: ClassVar[str]  # the protocol's name, in messages
@@ -62,14 +62,14 @@ class Dialect(abc.ABC):
         finally:
             await cancel_all(self._background)
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Have `work` done while the connection lasts, for a method that ends before. It reports its own failures."""
         task = asyncio.create_task(work, name=name)
         self._background.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._log_failure)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _log_failure(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)
         if not task.cancelled() and (failure := task.exception()) is not None:
             gone = isinstance(failure, ConnectionError)

@@ -18,6 +18,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from msp_bridge.cli.editor_files import joined_patterns
+from msp_bridge.cli.editors import TEXTS
 from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 
@@ -327,7 +328,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert parse(after) == {**parse(text), **NEW}
 
 
-@pytest.mark.parametrize("editor", ["neovim", "vim", "emacs", "helix"])
+@pytest.mark.parametrize("editor", list(TEXTS))
 def test_what_is_printed_names_this_bridge(project: Path, elsewhere: Path, editor: str) -> None:
     done = editors(project, elsewhere, editor)
     assert done.returncode == 0, done.stderr

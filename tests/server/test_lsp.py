@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from support.lsp_client import CAPABILITIES, LspClient
 from support.memory_stream import MemoryStream
-from support.msp_client import LONG, Refused, framed
+from support.msp_client import LONG, ReaderWriter, Refused, framed
 from support.servers import ScriptedProject, launched, on_stdio
 
 import msp_bridge
@@ -383,3 +384,40 @@ def test_the_types_are_no_dependency_of_users() -> None:
             isinstance(node, ast.Import | ast.ImportFrom) and "lsprotocol" in ast.unparse(node)
             for node in ast.walk(ast.parse(file.read_text("utf-8")))
         ), file
+
+
+async def test_a_real_mutmut_tests_a_function_and_ignores_a_mutant_by_an_edit(tmp_path: Path) -> None:
+    files = {
+        "pyproject.toml": '[tool.mutmut]\nsource_paths = ["calc"]\n',
+        "calc/__init__.py": "",
+        "calc/core.py": "def add(a, b):\n    return a + b\n",
+        "tests/test_core.py": "from calc.core import add\n\n\ndef test_add():\n    add(1, 2)\n",
+    }
+    root = tmp_path / "project"
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    options = ("--dialect", "lsp", "--adapter", "mutmut", "--python", sys.executable)
+    async with launched(root, "serve", "stdio", *options) as server:
+        assert server.process.stdout is not None
+        assert server.process.stdin is not None
+        client = LspClient(ReaderWriter(server.process.stdout, server.process.stdin))
+        await client.begin(root.as_uri())
+        document = (root / "calc/core.py").as_uri()
+        await client.open(document, files["calc/core.py"])
+        await client.execute("msp-bridge.test", uri=document, range=lines(1, 2))
+        assert await client.tested() == "1 mutant: 1 survived"
+        assert await client.diagnostics() == [(1, 13, WARNING, 'Survived: "+" -> "-"; 1 test ran through it')]
+        here = {
+            "textDocument": {"uri": document},
+            "range": lines(1, 1),
+            "context": {"diagnostics": [], "only": ["quickfix"]},
+        }
+        actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+        await client.request("workspace/executeCommand", actions['Ignore "+" -> "-"']["command"])
+        (change,) = (await client.until("workspace/applyEdit"))["edit"]["changes"][document]
+        assert "pragma: no mutate" in change["newText"]
+        assert (root / "calc/core.py").read_text() == files["calc/core.py"]
+        await client.request("shutdown")
+        await client.tell("exit")
+        assert await server.exited() == 0, server.said

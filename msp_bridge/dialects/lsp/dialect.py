@@ -47,9 +47,9 @@ class Lsp(Dialect):
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
         self._converter = StrictConverter()
-        self._editor = Editor(client, self._start, {})
+        self._editor = Editor(client, self._in_background, {})
         self._folders = Folders()
-        self._runs = Runs(self._editor, self._folders, self._start)
+        self._runs = Runs(self._editor, self._folders, self._in_background)
         self._on_save = ON_SAVE[0]
         self._saves: dict[str, asyncio.Task[Any]] = {}  # by URI: what tests the document's last save
         self._initialized = self._shut_down = False
@@ -92,8 +92,8 @@ class Lsp(Dialect):
 
     async def _initialize(self, params: Any) -> Any:
         given = self._read(params, lsp.InitializeParams)
-        self._editor = Editor(self._client, self._start, given.capabilities)
-        self._runs = Runs(self._editor, self._folders, self._start)
+        self._editor = Editor(self._client, self._in_background, given.capabilities)
+        self._runs = Runs(self._editor, self._folders, self._in_background)
         self._configure(given.initialization_options)
         if given.workspace_folders:
             uris = [folder.uri for folder in given.workspace_folders]
@@ -261,7 +261,7 @@ class Lsp(Dialect):
         if given.work_done_token is not None:
             await self._runs.test(place[0], selection, what, given.work_done_token)
         else:
-            self._start(self._test_saying_errors(place[0], selection, what), given.command)
+            self._in_background(self._test_saying_errors(place[0], selection, what), given.command)
         return None
 
     async def _selected(
