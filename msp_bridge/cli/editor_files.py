@@ -22,6 +22,8 @@ def write_plugin(editor: str, text: str) -> list[str]:
 
     Raises ConfigurationError.
     """
+    if editor not in WRITERS:  # their settings are the user's own, in a format that takes no second entry blindly
+        raise ConfigurationError(f"--write can't do that for {editor}", "print it, and put it where its comment says")
     return WRITERS[editor](text)
 
 
@@ -42,6 +44,10 @@ def _endings(match: re.Match[str]) -> list[str]:
 
 def _neovim(text: str) -> list[str]:
     return [_own(_configuration("nvim") / "plugin/msp-bridge.lua", text)]
+
+
+def _neovim_lsp(text: str) -> list[str]:
+    return [_own(_configuration("nvim") / "plugin/msp-bridge-lsp.lua", text)]
 
 
 def _vim(text: str) -> list[str]:
@@ -77,7 +83,13 @@ def _helix(text: str) -> list[str]:
     raise _left_alone(file, reason, "helix")
 
 
-WRITERS: dict[str, Callable[[str], list[str]]] = {"neovim": _neovim, "vim": _vim, "emacs": _emacs, "helix": _helix}
+WRITERS: dict[str, Callable[[str], list[str]]] = {
+    "neovim-lsp": _neovim_lsp,
+    "neovim": _neovim,
+    "vim": _vim,
+    "emacs": _emacs,
+    "helix": _helix,
+}
 
 
 def _holds(table: Mapping[str, object], part: Mapping[str, object]) -> bool:

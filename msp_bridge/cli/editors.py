@@ -69,8 +69,7 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
 
     \b
         msp-bridge editors vscode --write
-        msp-bridge editors neovim --write
-        msp-bridge editors neovim-lsp > ~/.config/nvim/plugin/msp-bridge-lsp.lua
+        msp-bridge editors neovim-lsp --write
         msp-bridge editors emacs > ~/.emacs.d/msp-bridge.el
 
     With --write it goes to the editor's own place: VS Code's settings of this project, the plugins or the configuration

@@ -80,10 +80,7 @@ def test_the_editors_are_listed(project: Path, elsewhere: Path) -> None:
     done = editors(project, elsewhere)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:] if not line.startswith("    ")] == [
         "vscode",
-        "neovim",
-        "vim",
-        "emacs",
-        "helix",
+        *TEXTS,
     ]
 
 
