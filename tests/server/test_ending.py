@@ -42,7 +42,7 @@ async def test_a_cancel_is_answered_when_the_tool_is_gone(start: Started, projec
         project.script(warm="stubborn")
         assert await client.request("mutationTest") == {"files": {}}
         assert len(client.take_results()) == 1
-        assert len(project.pids("stubborn")) == 1
+        assert len(project.ready("stubborn")) == 1
         server.process.terminate()
         assert await server.exited() == 0
         assert project.alive() == []
@@ -108,7 +108,7 @@ async def test_a_client_that_leaves_ends_its_own_tools_and_no_others(how: str, p
         else:
             await leaving.wire.aclose()
         await until(lambda: project.alive() == ["hang"])
-        assert project.pids("hang") == [first]
+        assert project.running("hang") == [first]
         project.script()
         assert await client.request("mutationTest") == {"files": {}}
         assert project.alive() == ["hang"]

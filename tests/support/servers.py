@@ -74,18 +74,23 @@ class ScriptedProject:
         """Returns when the tool has logged `line`."""
         await until(lambda: line in self.log)
 
-    def pids(self, name: str) -> list[int]:
-        """Of the programs of scripted_tools.py called `name` that have run so far."""
+    def ready(self, name: str) -> list[int]:
+        """The pids, in their own PID namespaces, of the programs of scripted_tools.py called `name` that have run so far."""
         return [int(file.name.rpartition("-")[2]) for file in self.events.glob(f"{name}-*")]
 
     async def started(self, name: str) -> int:
         """The pid of the program `name`, when it is ready."""
-        await until(lambda: bool(self.pids(name)))
-        return self.pids(name)[0]
+        await until(lambda: bool(self.running(name)))
+        return self.running(name)[0]
+
+    def running(self, name: str) -> list[int]:
+        """The pids of the programs `name` that run now."""
+        own = set(self.ready(name))
+        return [process.pid for process in _with_argument(str(self.events)) if _own_pid(process.pid) in own]
 
     def alive(self) -> list[str]:
         """The names of this project's tools that run now."""
-        return sorted(name for name in ("hang", "stubborn", "daemon", "flood") for pid in self.pids(name) if _runs(pid))
+        return sorted(name for name in ("hang", "stubborn", "daemon", "flood") for _ in self.running(name))
 
 
 @contextlib.asynccontextmanager
@@ -232,8 +237,17 @@ async def _listen(process: asyncio.subprocess.Process, said: list[str]) -> None:
             said.append(line.decode().rstrip("\n"))
 
 
-def _runs(pid: int) -> bool:
+def _with_argument(argument: str) -> list[psutil.Process]:
+    """The processes that were started with `argument`, in whatever PID namespace; no zombies: they have lost theirs."""
+    return [process for process in psutil.process_iter(["cmdline"]) if argument in (process.info["cmdline"] or ())]
+
+
+def _own_pid(pid: int) -> int | None:
+    """What the process `pid` takes for its pid; None when it is gone."""
+    if sys.platform != "linux":
+        return pid
     try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
