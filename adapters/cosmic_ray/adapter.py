@@ -34,7 +34,7 @@ from .runner import CommandRunner
 log = logging.getLogger(__name__)
 
 PRAGMA = "# pragma: no mutate"
-BASELINE_PATIENCE = 5.0  # times `timeout` for the run of all tests that measures what each of them runs
+BASELINE_TIMEOUT_FACTOR = 5.0  # times `timeout` for the run of all tests that measures what each of them runs
 BASELINE_START_S = 30.0  # and for the start of pytest
 
 
@@ -212,7 +212,7 @@ def _plan(command: TestCommand, arguments: Sequence[str], modules: Sequence[str]
         limit=(command.timeout, 1.0),
         remedy=f"select other tests by `test-command` in {command.file}",
         exit_kills=True,
-        baseline_timeout_s=command.timeout * BASELINE_PATIENCE + BASELINE_START_S,
+        baseline_timeout_s=command.timeout * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
     )
 
 

@@ -52,13 +52,13 @@ class CommandRun:
         *,
         observed: bool,
         bytecode: bool = False,
-        patience: float = 1,
+        timeout_factor: float = 1,
     ) -> CommandRun:
-        """Run the tests with other contents for some files. `patience` multiplies the time that they may take.
+        """Run the tests with other contents for some files. `timeout_factor` multiplies the time that they may take.
 
         Raises `ProcessEnded` when the program ends, `ToolError` when a file can't be written.
         """
-        report, limit = sandbox.parent / "report.jsonl", command.timeout * patience
+        report, limit = sandbox.parent / "report.jsonl", command.timeout * timeout_factor
         question = {
             "argv": command.argv(sandbox),
             "timeout": limit,

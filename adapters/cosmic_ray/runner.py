@@ -61,7 +61,7 @@ SANDBOX = "command"  # not the engine's: beside those lies a pytest.ini, which w
 MADE_BY_MUTMUT = frozenset({"mutants"})  # many a project has both; deeper down it may be somebody's package
 CANARY = b'raise RuntimeError("msp-bridge: this module is broken on purpose")\n'
 REMEMBERED = 16  # versions of the project
-BASELINE_PATIENCE = 3.0  # times `timeout` for tests that start without bytecode
+BASELINE_TIMEOUT_FACTOR = 3.0  # times `timeout` for tests that start without bytecode
 
 
 @define(eq=False)
@@ -116,12 +116,14 @@ class Workplace:
             await self.warm.refresh()
             self.bed.refreshed_for = request
 
-    async def run(self, files: Files, *, observed: bool, bytecode: bool = False, patience: float = 1) -> CommandRun:
+    async def run(
+        self, files: Files, *, observed: bool, bytecode: bool = False, timeout_factor: float = 1
+    ) -> CommandRun:
         """See `CommandRun.of`."""
         process = await self.warm.process.get(self._start, self.command.python)
         request, self.bed.refreshed_for = self.bed.refreshed_for, None
         run = await CommandRun.of(
-            process, self.path, self.command, files, observed=observed, bytecode=bytecode, patience=patience
+            process, self.path, self.command, files, observed=observed, bytecode=bytecode, timeout_factor=timeout_factor
         )
         if run.outcome != "timeout" and not run.was_killed:
             self.bed.refreshed_for = request
@@ -246,9 +248,9 @@ class Baseline:
         return run
 
     async def _unmutated(self, place: Workplace, *, observed: bool) -> CommandRun:
-        run = await place.run({}, observed=observed, bytecode=True, patience=BASELINE_PATIENCE)
+        run = await place.run({}, observed=observed, bytecode=True, timeout_factor=BASELINE_TIMEOUT_FACTOR)
         if run.was_killed:  # by some other process: that says nothing of the tests
-            run = await place.run({}, observed=observed, bytecode=True, patience=BASELINE_PATIENCE)
+            run = await place.run({}, observed=observed, bytecode=True, timeout_factor=BASELINE_TIMEOUT_FACTOR)
         return run
 
     def _error(self, run: CommandRun, command: TestCommand, *, elsewhere: bool) -> ToolError:
@@ -273,9 +275,9 @@ class Baseline:
     async def _expect_canary(self, place: Workplace) -> None:
         present = [module for module in place.modules if (place.path / module).is_file()]
         broken: Files = dict.fromkeys(present, (None, CANARY))
-        run = await place.run(broken, observed=self.observed, patience=BASELINE_PATIENCE)
+        run = await place.run(broken, observed=self.observed, timeout_factor=BASELINE_TIMEOUT_FACTOR)
         if run.was_killed:
-            run = await place.run(broken, observed=self.observed, patience=BASELINE_PATIENCE)
+            run = await place.run(broken, observed=self.observed, timeout_factor=BASELINE_TIMEOUT_FACTOR)
         if run.outcome == "passed":
             raise ToolError(
                 f"the tests pass in {place.path} although every module of `module-path` is broken there: they import "

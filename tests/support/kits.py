@@ -54,7 +54,7 @@ class Kit:
     literal: Callable[[object], str] = ascii  # a list of names in the tests' language
     statuses: Mapping[str, str] = field(factory=dict)  # where the tool's own answer to a harm isn't `Killed`
     configuration: str = ""  # the file that sets the tool up
-    patience: tuple[str, ...] = ()  # constants that say how many seconds a tool may take to answer for the first time
+    timeouts: tuple[str, ...] = ()  # constants that say how many seconds a tool may take to answer for the first time
     limit: tuple[str, str] = ("", "")  # what of the configuration says how long all tests may take, and less
     links: Mapping[str, Path] = field(factory=dict)  # what is installed, and where it is
     limit_constant: str = ""  # where the configuration doesn't say
@@ -138,7 +138,7 @@ MUTMUT = Kit(
     },
     configuration="pyproject.toml",
     limit_constant="msp_bridge.python_engine.host.BASELINE_TIMEOUT_S",
-    patience=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
+    timeouts=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
     **PYTHON,
 )
 COSMIC_RAY = Kit(
@@ -157,7 +157,7 @@ COSMIC_RAY = Kit(
     limit=("timeout = 4", "timeout = 1"),
     timeless="the tests have not ended within 8 s, without any mutant",
     limit_constant="msp_bridge.adapters.cosmic_ray.adapter.BASELINE_START_S",
-    patience=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
+    timeouts=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
     **PYTHON,
 )
 JAVASCRIPT_HARMS = {
@@ -219,7 +219,7 @@ STRYKER_JS = Kit(
     statuses={"hang": "Timeout", "stop": "Timeout", "leave": "RuntimeError", "kill_self": "RuntimeError"},
     configuration="stryker.config.json",
     timeless=r"the tests took too long \(see dryRunTimeoutMinutes\)",
-    patience=("msp_bridge.adapters.stryker_js.installation.NODE_TIMEOUT_S",),
+    timeouts=("msp_bridge.adapters.stryker_js.installation.NODE_TIMEOUT_S",),
     limit=('"timeoutMS"', '"dryRunTimeoutMinutes": 0.02, "timeoutMS"'),
     links={"node_modules": Path(__file__).parents[1] / "npm/core9/node_modules"},
     literal=json.dumps,

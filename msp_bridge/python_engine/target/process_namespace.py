@@ -40,7 +40,7 @@ from typing import NoReturn
 
 from . import descendants, kernel
 
-PATIENCE_S = 5.0  # for the maker, and for the end of a namespace
+MAKER_TIMEOUT_S = 5.0  # for the maker, and for the end of a namespace
 REASON_LIMIT = 1000  # bytes of an answer
 
 
@@ -73,7 +73,7 @@ class ProcessNamespace:
     def end(self) -> None:
         """Kill all that is in it, and wait until it is gone; the job was reaped before."""
         self.kill()
-        select.select([self.pidfd], [], [], PATIENCE_S)
+        select.select([self.pidfd], [], [], MAKER_TIMEOUT_S)
         self.close()
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class NamespaceMaker:
         if self.pid == 0:
             _make_for(theirs)
         theirs.close()
-        self._socket.settimeout(PATIENCE_S)
+        self._socket.settimeout(MAKER_TIMEOUT_S)
         try:
             trial = self.take()
             job = trial.fork()
