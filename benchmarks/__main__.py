@@ -22,6 +22,7 @@ BENCHMARKS = {
     "again": "One mutant again, on a warm server",
     "engine": "The Python engine, as an editor meets it",
     "whole": "A whole run",
+    "incremental": "A whole run that reuses verdicts",
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
     "stryker_net": "Stryker.NET, alone and through the bridge",
