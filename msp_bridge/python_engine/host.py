@@ -205,7 +205,8 @@ class Host:
             static=answer["static"],
             status_reason=answer.get("reason"),
             tests_completed=answer.get("tests"),
-            reusable=not self.failing,  # else nobody would hear of them in the next run
+            # Else nobody would hear of these tests in the next run.
+            reusable=not self.failing and not answer.get("unsteady"),
         )
 
     def _log(self, answer: Answer) -> None:
