@@ -34,7 +34,7 @@ class Baseline:
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
-    spawning: int  # tests that start Python processes: what those run, nobody sees
+    subprocess_tests: int  # tests that start Python processes: what those run, nobody sees
     collecting: float  # seconds
     alone: frozenset[int] = frozenset()  # tests that have been run alone, and passed
     order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
@@ -53,18 +53,18 @@ class Baseline:
             facts={path: FileFacts.of(facts) for path, facts in collected.get("files", {}).items()},
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
-            spawning=int(report.get("spawning", "0x0"), 16),
+            subprocess_tests=int(report["subprocess_tests"], 16),
             collecting=collected["seconds"],
         )
 
     def with_isolated_runs(self, reports: Mapping[int, Message | None]) -> Baseline:
         """With what each test runs when it runs alone; None: it fails then."""
         lines = {path: dict(found) for path, found in self.lines.items()}
-        spawning, late = self.spawning, set(self.late)
+        subprocess_tests, late = self.subprocess_tests, set(self.late)
         for report in reports.values():
             if report is None:
                 continue
-            spawning |= int(report["spawning"], 16)
+            subprocess_tests |= int(report["subprocess_tests"], 16)
             late.update(report["late"])
             for path, found in masks(report["lines"]).items():
                 known = lines.setdefault(path, {})
@@ -74,7 +74,7 @@ class Baseline:
         return replace(
             self,
             lines=lines,
-            spawning=spawning,
+            subprocess_tests=subprocess_tests,
             late=frozenset(late),
             alone=(self.alone | reports.keys()) - dependent,
             order_dependent=self.order_dependent | dependent,
@@ -107,7 +107,7 @@ class Baseline:
             facts={**self.facts, path: facts},
             late=self.late | again.late,
             failing={**failing, **again.failing},
-            spawning=self.spawning & ~tests | again.spawning & tests,
+            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             alone=self.alone - done,
             order_dependent=self.order_dependent - done,
         )
@@ -155,7 +155,7 @@ class Baseline:
         """`covering`, and after it the tests that may run the lines in another process."""
         covering = self.covering(path, lines)
         known = set(covering)
-        return covering + [test for test in self._sorted(self.spawning) if test not in known]
+        return covering + [test for test in self._sorted(self.subprocess_tests) if test not in known]
 
     def seconds(self, tests: Iterable[int]) -> float:
         """How long `tests` take."""

@@ -85,7 +85,7 @@ class Measurement:
                 "durations": dict(enumerate(baseline.durations)),
                 "lines": lines,
                 "failing": baseline.failing,
-                "spawning": hex(baseline.spawning),
+                "subprocess_tests": hex(baseline.subprocess_tests),
                 "late": sorted(baseline.late),
             },
             "alone": sorted(baseline.alone),

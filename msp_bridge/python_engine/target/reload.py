@@ -45,7 +45,7 @@ def reloaded(
     ):
         return None
     edited = {line for pair in changed for line in _lines(pair.old)}
-    tests = baseline.spawning
+    tests = baseline.subprocess_tests
     for line in edited:
         tests |= baseline.lines.get(path, {}).get(line, 0)
     server.channel.send({"do": "reload", "segment": segment.as_list()})

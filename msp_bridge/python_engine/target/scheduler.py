@@ -141,7 +141,7 @@ class MutantScheduler:
         if self._live is None:
             return "every mutant is tested in a fresh process"
         if facts is None:
-            unseen = path not in self.baseline.late and not self.baseline.spawning
+            unseen = path not in self.baseline.late and not self.baseline.subprocess_tests
             return None if unseen else "its file is imported by the tests themselves"
         if change.not_live is not None:
             return change.not_live

@@ -138,13 +138,13 @@ class Live(Session):
         durations: dict[int, float] = {}
         lines: dict[tuple[str, int], int] = {}
         failing: dict[int, str] = {}
-        spawning = 0
+        subprocess_tests = 0
         for test, duration in self.run(range(len(self.items)) if tests is None else tests):
             durations[test] = duration
             hits, started = self.reach.of(self.items[test])
             signal.alarm(stuck)
             bit = 1 << test
-            spawning |= bit if started else 0
+            subprocess_tests |= bit if started else 0
             for line in hits:
                 lines[line] = lines.get(line, 0) | bit
             if self.failure is not None:
@@ -158,7 +158,7 @@ class Live(Session):
             "durations": durations,
             "lines": by_path,
             "failing": failing,
-            "spawning": hex(spawning),
+            "subprocess_tests": hex(subprocess_tests),
             "late": sorted(names[filename] for filename in late),
         }
 
