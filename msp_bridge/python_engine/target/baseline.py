@@ -53,7 +53,7 @@ class Baseline:
             facts={path: FileFacts.of(facts) for path, facts in collected.get("files", {}).items()},
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
-            subprocess_tests=int(report["subprocess_tests"], 16),
+            subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
             collecting=collected["seconds"],
         )
 

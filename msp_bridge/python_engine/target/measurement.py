@@ -25,6 +25,7 @@ from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
+FORMAT = 1  # of the file: another one whenever what it says changes
 PROGRESS_S = 0.5
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
@@ -225,6 +226,7 @@ def _run(
 def _key(plan: Plan) -> list[Any]:
     site = sysconfig.get_path("purelib")
     return [
+        FORMAT,
         plan.content,
         plan.environment,
         list(plan.arguments),
