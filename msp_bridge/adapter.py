@@ -7,14 +7,21 @@ entry-point group `msp_bridge.adapters`. Those that ship with the bridge use not
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
 from msp_bridge.edits import Edit
-from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, log_failing_tests
+from msp_bridge.errors import (
+    BaselineError,
+    BridgeError,
+    ConfigurationError,
+    ToolError,
+    log_failing_tests,
+    suggestion,
+)
 from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
 
 __all__ = [
@@ -61,6 +68,16 @@ class Project:
     def jobs(self) -> int:
         """How many mutants to test at once. Read it when you start some: projects that run side by side share it."""
         return self._jobs if isinstance(self._jobs, int) else self._jobs()
+
+    def check_settings(self, table: str, known: Collection[str], place: str = "") -> None:
+        """Raises ConfigurationError for a key of `settings`, the adapter's `table`, that is none of `known`.
+
+        An adapter without any setting names the `place` where its tool is configured instead.
+        """
+        for key in self.settings:
+            if key not in known:
+                remedy = suggestion(key, known) if known else f"write it in {place}, or remove it"
+                raise ConfigurationError(f"the table {table!r} has no setting {key!r}", remedy)
 
 
 @frozen

@@ -5,8 +5,9 @@ What a peer sends wrongly is a `jsonrpc` error; any other exception is a fault o
 
 from __future__ import annotations
 
+import difflib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Self
 
 SEE_DOCTOR = "`msp-bridge doctor` says what is missing"  # a remedy; `doctor` itself leaves it out
@@ -73,6 +74,12 @@ class BaselineError(ToolError):
     ) -> None:
         super().__init__(problem, remedy)
         self.failing, self.first_failure = tuple(failing), first_failure
+
+
+def suggestion(wrong: str, known: Collection[str]) -> str:
+    """The remedy for a name that is none of `known`: the nearest of them, or else all, in their order."""
+    close = difflib.get_close_matches(wrong, known, 1)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
 
 
 def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:

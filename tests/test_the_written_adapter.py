@@ -79,7 +79,7 @@ async def test_its_failures_are_clear(
 ) -> None:
     assert mutate.detect(Project(root=tmp_path, cache=tmp_path / "cache")) is None
     assert mutate.detect(Project(root=project.root, cache=project.cache, config_file=Path("other.toml"))) is None
-    with pytest.raises(ConfigurationError, match="mutate has no settings in the bridge, remove: speed"):
+    with pytest.raises(ConfigurationError, match=r"has no setting 'speed': write it in mutate\.toml, or remove it"):
         mutate.detect(Project(root=project.root, cache=project.cache, settings={"speed": 1}))
     adapter = mutate.detect(project)
     assert adapter is not None

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 from msp_bridge import reading
 from msp_bridge.adapter import (
     BridgeError,
-    ConfigurationError,
     Edit,
     Finding,
     Mutant,
@@ -61,12 +60,7 @@ class CargoMutants:
             return None
         if not is_installed() and not (project.root / ".cargo" / CONFIGURATION).is_file():
             return None
-        if project.settings:
-            unknown = ", ".join(sorted(project.settings))
-            raise ConfigurationError(
-                "cargo-mutants has no settings in the bridge's configuration",
-                f"move {unknown} to .cargo/{CONFIGURATION}",
-            )
+        project.check_settings(cls.name, (), f".cargo/{CONFIGURATION}")
         return cls(project)
 
     @classmethod

@@ -196,6 +196,7 @@ class CosmicRay:
         if file is None:
             problem = f"there is no cosmic-ray.toml in {self._project.root}"
             raise ConfigurationError(problem, "`msp-bridge doctor` proposes one")
+        self._project.check_settings(self.name, (), f"[cosmic-ray] of {file.name}")
         configuration = Configuration.read(file)
         before = None if self._seen is None else self._seen.distributor
         if configuration.distributor not in ("local", before):

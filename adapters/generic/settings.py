@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge.adapter import ConfigurationError, Status
+from msp_bridge.errors import suggestion
 
 PLACEHOLDER = re.compile(r"\{([a-z]+)(?::([^{}]*))?\}")
 LISTS = ("files", "ranges", "ids")
@@ -125,9 +125,7 @@ class Tool:
             )
         for key in table:
             if key not in KEYS:
-                close = difflib.get_close_matches(key, KEYS, 1)
-                remedy = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(KEYS)}"
-                raise ConfigurationError(f"{name}: unknown key {key!r}", remedy)
+                raise ConfigurationError(f"{name}: unknown key {key!r}", suggestion(key, KEYS))
         tool = cls(
             name,
             _globs(table, name),

@@ -38,10 +38,8 @@ def place_of_options(root: Path, config_file: str | None) -> str:
 
 def config_file_of(project: Project) -> str | None:
     """The file that the user named for mutmut, absolute. Raises ConfigurationError for what mutmut couldn't read."""
-    if project.settings:
-        unknown = ", ".join(sorted(project.settings))
-        raise ConfigurationError(f"mutmut has no settings of its own in the bridge's configuration, remove: {unknown}")
     file = project.config_file
+    project.check_settings("mutmut", (), place_of_options(project.root, None if file is None else file.name))
     if file is None:
         return None
     absolute = project.root / file

@@ -122,9 +122,7 @@ class Settings:
     @classmethod
     def of(cls, project: Project) -> Self:
         """Raises ConfigurationError for keys and values that mean nothing here."""
-        for key in project.settings:
-            if key not in SETTINGS:
-                raise ConfigurationError(f"the table {TABLE!r} has no setting {key!r}", f"use {' or '.join(SETTINGS)}")
+        project.check_settings(TABLE, SETTINGS)
         return cls(_node_setting(project), _warm_setting(project))
 
 

@@ -50,7 +50,7 @@ class Plan:
     @classmethod
     def make(cls, project: Project) -> Self:
         """Raises `ConfigurationError` and `ToolError`."""
-        check_settings(project.settings)
+        check_settings(project)
         bases = bases_of(project)
         if not bases:
             raise ConfigurationError(f"Stryker.NET is not set up in {project.root}", "`msp-bridge doctor` says how")

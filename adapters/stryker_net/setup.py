@@ -18,7 +18,7 @@ from msp_bridge.adapter import ConfigurationError, Project, ToolError
 
 from .assumptions import CONFIG_KEY, DEFAULT_EXTRA_S, GLOBAL_TOOLS, INSTALL, PACKAGE, UNWANTED_KEYS
 
-SETTINGS = {"command", "engine"}
+SETTINGS = ("command", "engine")
 ENGINES = ("auto", "tool")
 COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # which Stryker.NET's JSON may have
 RUNNER = re.compile(r"\btest-runner[\"']?[\s:=]+[\"']?mtp\b", re.IGNORECASE)  # in JSON, in YAML, and on a command line
@@ -128,14 +128,13 @@ def global_tool() -> Path | None:
     return None if found is None else Path(os.path.abspath(found))
 
 
-def check_settings(settings: Mapping[str, Any]) -> None:
+def check_settings(project: Project) -> None:
     """Raises `ConfigurationError` for a setting that there isn't, or a value that it can't have."""
-    unknown = sorted(set(settings) - SETTINGS)
-    if unknown:
-        raise ConfigurationError(f"stryker-net has no setting {unknown[0]!r}", "there are `command` and `engine`")
-    _configured(settings)
-    if settings.get("engine", "auto") not in ENGINES:
-        raise ConfigurationError(f"`engine` of stryker-net is {settings['engine']!r}", 'set it to "auto" or "tool"')
+    project.check_settings("stryker-net", SETTINGS)
+    _configured(project.settings)
+    engine = project.settings.get("engine", "auto")
+    if engine not in ENGINES:
+        raise ConfigurationError(f"`engine` of stryker-net is {engine!r}", 'set it to "auto" or "tool"')
 
 
 def _configured(settings: Mapping[str, Any]) -> tuple[str, ...]:

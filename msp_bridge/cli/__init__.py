@@ -7,7 +7,6 @@ characters in it, and standard output takes every text, whatever its encoding.
 
 from __future__ import annotations
 
-import difflib
 import enum
 import errno
 import importlib
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from msp_bridge import __version__
-from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, SeveralErrors, ToolError
+from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, SeveralErrors, ToolError, suggestion
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -84,9 +83,7 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click's, but a typing error gets a suggestion."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            close = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(COMMANDS)}"
-            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
+            raise click.UsageError(f"there is no command {args[0]!r}; {suggestion(args[0], COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

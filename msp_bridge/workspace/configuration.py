@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -13,7 +12,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.errors import ConfigurationError, suggestion
 from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.workspace.tree import Boundary
 
@@ -233,7 +232,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     own = {"adapter", "python", "jobs", "threshold", "incremental", "environment", "folders"}
     for key in table:
         if key not in own and key not in adapters:
-            raise ConfigurationError(f"{where}: unknown key {key!r}", _suggestion(key, [*own, *adapters]))
+            raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*own, *adapters])))
     python = _string(table, "python", where)
     return Configuration(
         adapters=_adapters(table, where, adapters),
@@ -281,7 +280,7 @@ def check_adapters(names: tuple[str, ...], where: str, known: Collection[str]) -
     """`names`, if there is an adapter of each. Raises ConfigurationError."""
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"{where}: there is no adapter {name!r}", _suggestion(name, known))
+            raise ConfigurationError(f"{where}: there is no adapter {name!r}", suggestion(name, sorted(known)))
     return names
 
 
@@ -325,11 +324,6 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ConfigurationError(f"{where}: {key} must be a table, not {value!r}")
     return value
-
-
-def _suggestion(wrong: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(wrong, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(known))}"
 
 
 def _prefix_of_tables(root: Path, named: str | None) -> str:

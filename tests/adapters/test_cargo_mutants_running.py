@@ -12,7 +12,7 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
 
-from msp_bridge.adapter import BaselineError, ConfigurationError, Finding, Project, Status, ToolError
+from msp_bridge.adapter import BaselineError, Finding, Project, Status, ToolError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -242,11 +242,6 @@ def test_without_the_tool_only_its_configuration_makes_it_detected(
     (root / ".cargo").mkdir()
     (root / ".cargo" / "mutants.toml").touch()
     assert CargoMutants.detect(project(root)) is not None
-
-
-def test_settings_are_refused(root: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"move jobs to \.cargo/mutants\.toml"):
-        CargoMutants.detect(project(root, settings={"jobs": 2}))
 
 
 async def test_a_request_lists_the_mutants_once(root: Path) -> None:

@@ -119,7 +119,6 @@ async def test_without_an_interpreter_the_error_says_how_to_name_one(tmp_path):
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        ({"settings": {"workers": 3}}, "remove: workers"),
         ({"config_file": Path("stryker.conf.json")}, "mutmut reads pyproject.toml or setup.cfg within the project"),
         ({"config_file": Path("../pyproject.toml")}, "mutmut reads pyproject.toml or setup.cfg within the project"),
         ({"config_file": Path("setup.cfg")}, "there is no mutmut configuration"),

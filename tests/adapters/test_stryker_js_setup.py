@@ -126,7 +126,6 @@ async def test_the_named_configuration_file_is_the_one_that_counts(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"nodes": "x"}, "the table 'stryker-js' has no setting 'nodes': use node or warm"),
         ({"warm": "long"}, "`warm` of 'stryker-js' must be a number of seconds, not 'long'"),
         ({"warm": -1}, "must be a number of seconds, not -1"),
         ({"node": 22}, "must be the path of a program, not 22"),

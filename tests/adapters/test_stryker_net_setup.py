@@ -142,9 +142,6 @@ async def test_the_command_can_be_set(dotnet: Scripted, tmp_path: Path) -> None:
     command = f"{SDK / 'dotnet'} stryker"
     async with adapter_on(root, settings={"command": command}) as adapter:
         assert await discovered(adapter)
-    async with adapter_on(root, settings={"comand": command}) as adapter:
-        with pytest.raises(ConfigurationError, match="there are `command` and `engine`"):
-            await discovered(adapter)
 
 
 @pytest.mark.parametrize(
