@@ -45,7 +45,8 @@ def load(entry: EntryPoint) -> type[Adapter]:
 class MountedAdapter:
     """An adapter whose project is the workspace's root, or a folder in it. All paths here are the workspace's.
 
-    A mutant keeps its handle on the way out and back in: only its path differs.
+    A mutant keeps its handle on the way out and back in: only its path differs. Names of tests get the folder before
+    them, for two projects may have tests of one name.
     """
 
     adapter: Adapter
@@ -95,7 +96,15 @@ class MountedAdapter:
         async with contextlib.aclosing(self.adapter.test(list(outer))) as results:
             async for result in results:
                 known = outer.get(result.mutant)
-                yield evolve(result, mutant=known or evolve(result.mutant, path=self.folder + result.mutant.path))
+                yield evolve(
+                    result,
+                    mutant=known or evolve(result.mutant, path=self.folder + result.mutant.path),
+                    covered_by=self._named(result.covered_by),
+                    killed_by=self._named(result.killed_by),
+                )
+
+    def _named(self, tests: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if tests is None else tuple(f"{self.folder}: {test}" for test in tests)
 
     def _inner(self, scope: Scope) -> Scope:
         if scope.paths is None or scope.covers(self.folder):

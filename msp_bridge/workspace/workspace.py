@@ -208,7 +208,7 @@ class Workspace:
         except Exception as error:
             if alone:
                 raise
-            reason, failure = str(_as_bridge_error(error)), error
+            reason, failure = str(_named(error, part)), error
         for mutant in self._known(part.tool, selection) if due is None else due:
             yield _untested(mutant, reason)
         if failure is not None:
@@ -281,7 +281,8 @@ class ProjectErrors:
     def merged(self, sources: Mapping[Part, AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """What the parts' sources yield, each until it fails. The failure of the only one is raised at once."""
         if len(self.parts) == 1:  # the usual case, and merging takes its time for each result
-            return next(iter(sources.values()))
+            ((part, source),) = sources.items()
+            return _naming(part, source) if part.tool.folder else source
         return merge_streams([self._collecting(part, source) for part, source in sources.items()])
 
     def raise_collected(self) -> None:
@@ -323,6 +324,22 @@ def _as_bridge_error(error: Exception) -> BridgeError:
     if isinstance(error, BridgeError):
         return error
     return BridgeError(f"{error!r}, a fault of the adapter", "please report it, with the log")
+
+
+def _named(error: Exception, part: Part) -> BridgeError:
+    """With the name of the project, where it is one of several."""
+    known = _as_bridge_error(error)
+    return known.labelled(part.tool.label) if part.tool.folder else known
+
+
+async def _naming(part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """What `source` yields; its errors name the project."""
+    try:
+        async with contextlib.aclosing(source):
+            async for item in source:
+                yield item
+    except BridgeError as error:
+        raise _named(error, part) from error
 
 
 def _narrowed(part: Part, mutants: Iterable[Mutant]) -> Part:

@@ -153,7 +153,7 @@ def test_failures_of_discovery_are_shown_also_when_no_test_runs(three: Path) -> 
     script(three / "mail", discovery={"raises": ["ToolError", "y"]})
     done = bridge(three, "run")
     assert done.returncode == 3
-    lines = "msp-bridge: scripted in api/: x\nmsp-bridge: scripted in mail/: y\nmsp-bridge: y\n"
+    lines = "msp-bridge: scripted in api/: x\nmsp-bridge: scripted in mail/: y\nmsp-bridge: scripted in web/: y\n"
     assert done.stderr == lines
 
 

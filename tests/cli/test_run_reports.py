@@ -220,7 +220,9 @@ def test_a_project_that_fails_keeps_no_other_from_its_report(project: Path, phas
         for path, file in read(project / "report.json")["files"].items()
     }
     assert statuses.pop("one/a.py") == {("Killed", None), ("Survived", None)}
-    assert statuses == ({} if phase == "discovery" else {"two/a.py": {("Ignored", "not tested: broken")}})
+    assert statuses == (
+        {} if phase == "discovery" else {"two/a.py": {("Ignored", "not tested: scripted in two/: broken")}}
+    )
 
 
 async def test_an_interrupted_run_lets_its_live_page_go(project: Path, tmp_path: Path) -> None:

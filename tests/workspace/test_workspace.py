@@ -25,6 +25,22 @@ class TestRouting:
             assert await paths(workspace) == ["a.py", "services/api/a.py", "web/a.py"]
             assert await statuses(workspace) == ["a.py Killed", "services/api/a.py Killed", "web/a.py Killed"]
 
+    async def test_the_names_of_tests_say_which_project_has_them(self, tree: Tree) -> None:
+        tests = {"covered_by": ["test_a", "test_b"], "killed_by": ["test_a"]}
+        for folder in ("", "web/"):
+            tree.project(folder, {**DIGIT, "details": tests})
+            tree.write(f"{folder}a.py", "1")
+        async with tree.open() as workspace:
+            async with contextlib.aclosing(workspace.test(Selection())) as results:
+                found = {
+                    result.mutant.path: [*(result.covered_by or ()), *(result.killed_by or ())]
+                    async for result in results
+                }
+        assert found == {
+            "a.py": ["test_a", "test_b", "test_a"],
+            "web/a.py": ["web/: test_a", "web/: test_b", "web/: test_a"],
+        }
+
     async def test_the_nearest_project_that_claims_a_file_has_it(self, tree: Tree) -> None:
         tree.project("", {**DIGIT, "mutator": "root"}, files="*")
         tree.project("web/", {**DIGIT, "mutator": "web"}, files="*.js")
@@ -123,7 +139,7 @@ class TestFaults:
     async def test_a_request_that_names_it_gets_the_error(self, broken: Tree) -> None:
         async with broken.open() as workspace:
             for target in ("web/a.py", "web/"):
-                with pytest.raises(BridgeError, match="no such thing") as caught:
+                with pytest.raises(BridgeError, match=r"^scripted in web/: no such thing") as caught:
                     await statuses(workspace, target)
                 assert not isinstance(caught.value, PartlyFailed)
 
@@ -142,7 +158,7 @@ class TestFaults:
                     await anext(results)
         assert {(result.mutant.path, result.status.value, result.status_reason) for result in two} == {
             ("api/a.py", "Killed", None),
-            ("web/a.py", "Ignored", "not tested: its tests fail: fix them first"),
+            ("web/a.py", "Ignored", "not tested: scripted in web/: its tests fail: fix them first"),
         }
 
     @pytest.mark.parametrize(
@@ -174,7 +190,7 @@ class TestFaults:
         assert str(caught.value) == f"scripted in web/: {reason}"
         assert {(result.mutant.id, result.status.value, result.status_reason) for result in two} == {
             (ids["api/a.py"], "Killed", None),
-            (ids["web/a.py"], "Ignored", f"not tested: {reason}"),
+            (ids["web/a.py"], "Ignored", f"not tested: scripted in web/: {reason}"),
         }
 
     async def test_a_request_to_the_others_is_not_affected(self, broken: Tree) -> None:
