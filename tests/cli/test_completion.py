@@ -46,13 +46,14 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["d"], ["discover", "doctor"]),
-        (["editors", "n"], ["neovim"]),
+        (["editors", "vs"], ["vscode"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["serve", ""], ["stdio", "socket", "mcp", "mtp"]),
         (["run", "--log-level", "w"], ["warning"]),
         (["run", "--thr"], ["--threshold"]),
         (["serve", "stdio", "--adapter", "cosm"], ["cosmic-ray"]),
         (["discover", "--adapter", "mut"], ["mutmut"]),
+        (["serve", "stdio", "--dialect", "l"], ["lsp"]),
     ],
 )
 def test_bash_completes(environment: dict[str, str], words: list[str], offered: list[str]) -> None:
@@ -78,8 +79,8 @@ def test_commands_are_offered_without_importing_them(environment: dict[str, str]
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes(environment: dict[str, str]) -> None:
-    offered = run(environment, "fish", "-c", 'msp-bridge completion fish | source; complete -C "msp-bridge editors n"')
-    assert offered == ["neovim"]
+    offered = run(environment, "fish", "-c", 'msp-bridge completion fish | source; complete -C "msp-bridge editors vs"')
+    assert offered == ["vscode"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
