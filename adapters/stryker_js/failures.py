@@ -12,7 +12,6 @@ from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, T
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
 UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
-BAD_LINK = re.compile(r"(?:EISDIR|ELOOP|ENOENT): [^\n]*copyfile '(?P<path>[^'\n]+)'")
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "
 LOGGED = re.compile(rf"^{STAMP}(?:ERROR|FATAL) \S+ (?P<text>.*(?:\n(?!{STAMP}|Content-Length:).*)*)", re.MULTILINE)
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,9 +39,6 @@ def failure(message: str, baseline: BaselineFailure, log: str) -> BridgeError:
     said = message.strip() or logged or "it gave no reason"
     if missing := MISSING.search(said):
         return _missing_plugin(missing["kind"], missing["name"], log)
-    if link := BAD_LINK.search(said):
-        problem = f"StrykerJS can't copy {link['path']}, a link to a directory or to nowhere"
-        return ConfigurationError(problem, "add it to `ignorePatterns` in StrykerJS's configuration")
     if "ENOSPC" in said:
         remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
         return ToolError("StrykerJS has no room on the disk", remedy)

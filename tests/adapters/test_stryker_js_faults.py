@@ -233,16 +233,35 @@ async def test_garbage_between_messages_is_skipped(tmp_path: Path) -> None:
         assert [json.dumps(mutant.path) for mutant in await discovered(adapter)] == ['"lib/price.js"']
 
 
-async def test_a_link_that_strykerjs_cannot_copy_is_named_and_one_that_leads_nowhere_has_no_mutants(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@BOTH
+async def test_links_to_directories_and_to_nowhere_are_what_they_are_where_the_tests_run(
+    modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    root = copied("js_mocha", tmp_path)
+    root = copied("js_mocha", tmp_path, modules)
     (root / "lib/circle.js").symlink_to("circle.js")
+    (root / "data").mkdir()
+    (root / "data/rates.json").write_text("[]")
+    (root / "linked").mkdir()
+    (root / "linked/data").symlink_to(root / "data")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/more.json").write_text("[]")
+    (root / "outside").symlink_to(tmp_path / "outside")
+    spec = root / "test/linked.spec.js"
+    spec.write_text(
+        "import { lstatSync, readFileSync } from 'node:fs';\n"
+        "it('reads through links', () => {\n"
+        "  readFileSync('linked/data/rates.json');\n"
+        "  readFileSync('outside/more.json');\n"
+        "  if (!lstatSync('linked/data').isSymbolicLink()) throw new Error('it is no link');\n"
+        "});\n"
+    )
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         assert "lib/circle.js has no mutants, for StrykerJS can't instrument it: ELOOP" in caplog.text
-        with pytest.raises(ConfigurationError, match=r"can't copy .*circle\.js, a link .*: add it to `ignorePatterns`"):
-            await results_of(adapter, mutants[:1])
+        assert len(await results_of(adapter, mutants[:1])) == 1
+        configure(root, ignorePatterns=["linked"])
+        with pytest.raises(BaselineError, match="no such file or directory, open 'linked/data"):
+            await results_of(adapter, (await discovered(adapter))[:1])
 
 
 async def test_a_copy_that_is_deleted_under_a_warm_server_is_made_anew(tmp_path: Path) -> None:

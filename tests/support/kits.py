@@ -61,8 +61,6 @@ class Kit:
     timeless: str = "the tests (take|have not ended within) 3.* s,? without any mutant"  # the message for `endless`
     nameless: str = ""  # the message for a project in a directory whose name is no UTF-8 text, if it can't be tested
     unnameable: tuple[str, ...] = ()  # what a source's name can't have, for the tool
-    linkless: str = ""  # the message for links that the tool can't copy, as a pattern
-    unlinked: Mapping[str, str] = field(factory=dict)  # files that then say what to leave out
 
     def lay_out(self, root: Path, *harms: str) -> Path:
         """The project at `root`, with a function and a test for each of `harms`."""
@@ -225,11 +223,6 @@ STRYKER_JS = Kit(
     literal=json.dumps,
     nameless="is no UTF-8 text: rename the directory",
     unnameable=("\udcff", "\\"),  # the second is a separator to StrykerJS
-    linkless=r"can't copy \S+, a link to a directory or to nowhere: add it to `ignorePatterns`",
-    unlinked={
-        "stryker.config.json": STRYKER_CONFIG[:-1]
-        + ', "ignorePatterns": ["loop", "here", "out", "lib/self", "lib/root", "lib/never.js"]}'
-    },
 )
 KITS = [MUTMUT, COSMIC_RAY, STRYKER_JS]
 PYTHON_KITS = [MUTMUT, COSMIC_RAY]  # whose tool is a package of the project's interpreter

@@ -255,6 +255,12 @@ export async function observe(core, internal, wanted, testRunner) {
       return limited(resolve.apply(this, input), this.mutatePatterns, wanted());
     },
   );
+  await wrap('sandbox/sandbox.js', 'Sandbox', 'fillSandbox', (fillSandbox) =>
+    async function (...input) {
+      await fillSandbox.apply(this, input);
+      for (const link of links) makeLink(link, path.join(this.workingDirectory, relative(link)));
+    },
+  );
   await wrap(instrumenterOf(core), 'Instrumenter', 'instrument', (instrument) =>
     function (files, options) {
       return instrumented((some) => instrument.call(this, some, options), files);
@@ -303,14 +309,38 @@ export async function observe(core, internal, wanted, testRunner) {
   await spareChecker(internal);
 }
 
-// `descriptions` without the mutation of files that the request doesn't name, or that can't be read (a link in circles).
+// Links to directories, and to nowhere. StrykerJS takes them for files, which it then can't copy into its sandbox: there
+// they are made again, as they are. https://github.com/stryker-mutator/stryker-js/blob/master/packages/core/src/fs/project-reader.ts
+let links = [];
+
+function isLinkToNoFile(file) {
+  return fs.lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink() && !leadsToFile(file);
+}
+
+function leadsToFile(link) {
+  try {
+    return fs.statSync(link).isFile();
+  } catch {
+    return false; // to nowhere, or in circles
+  }
+}
+
+function makeLink(link, place) {
+  fs.mkdirSync(path.dirname(place), { recursive: true });
+  fs.symlinkSync(fs.readlinkSync(link), place);
+}
+
+// `descriptions` without those links, and without the mutation of files that the request doesn't name, or that can't be
+// read (a link in circles).
 function limited(descriptions, patterns, { files, only }) {
+  links = Object.keys(descriptions).filter(isLinkToNoFile);
+  const linked = new Set(links);
   const matched = Object.keys(descriptions).filter((file) => descriptions[file].mutate);
   if (!only) send('patterns', { patterns: patterns ?? [], matched: matched.map(relative) });
   const named = files && new Set(files.map((file) => path.resolve(file)));
   const wanted = new Set(matched.filter((file) => (!named || named.has(path.resolve(file))) && isReadable(file)));
   const limit = ([file, description]) => [file, wanted.has(file) ? description : { ...description, mutate: false }];
-  return Object.fromEntries(Object.entries(descriptions).map(limit));
+  return Object.fromEntries(Object.entries(descriptions).filter(([file]) => !linked.has(file)).map(limit));
 }
 
 function isReadable(file) {
