@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import gc
+import subprocess
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -252,6 +254,14 @@ def test_a_file_begins_by_saying_what_it_knows(file: Path) -> None:
 def test_only_the_sweep_and_its_witnesses_look_at_processes() -> None:
     users = {name_of(file) for file in FILES if "psutil" in set(words(file))}
     assert {user for user in users if user.split(".")[0] not in ("processes", "testing")} == set()
+
+
+def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> None:
+    code = "import sys, msp_bridge.cli.serve, msp_bridge.dialects.msp; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    heavy = {"incremental", "mcp", "processes", "python_engine", "reports.standard", "toolkit"}
+    assert not {f"msp_bridge.{name}" for name in heavy} & {*loaded}
+    assert not {"mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
 
 
 def test_the_architecture_names_every_package() -> None:

@@ -38,14 +38,13 @@ import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, evolve, field
 
 from msp_bridge.concurrency import merge_streams
 from msp_bridge.edits import Edit
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
-from msp_bridge.incremental import Incremental, Store
 from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.cache import cache_of
@@ -55,6 +54,9 @@ from msp_bridge.workspace.projects import Part, ProjectMap
 from msp_bridge.workspace.scheduler import RequestScheduler, Turn
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.tree import Boundary
+
+if TYPE_CHECKING:
+    from msp_bridge.incremental import Incremental
 
 log = logging.getLogger(__name__)
 
@@ -315,6 +317,8 @@ def _incremental(projects: ProjectMap) -> Incremental | None:
     configuration, root = projects.configuration, projects.root
     if not configuration.incremental:
         return None
+    from msp_bridge.incremental import Incremental, Store  # here, for an editor waits for the rest
+
     store = Store(configuration.store or cache_of(root) / STORE)
     named = None if projects.named is None else root / projects.named
     return Incremental(root, store, named, configuration.environment)
