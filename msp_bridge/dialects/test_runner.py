@@ -44,7 +44,6 @@ from msp_bridge.session import Session
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 OPERATION_IN_PROGRESS = -32001  # section 8.2
-LAST_STATUSES_S = 5.0  # for a client to read what became of a cancelled operation: nobody waits longer for it
 SOLUTION = "solution"
 
 
@@ -111,16 +110,17 @@ class Tree:
 
     def add(self, file: File, mutant: Mutant) -> None:
         """A mutant of a file."""
-        self.files[file.id] = file
+        file = self.files.setdefault(file.id, file)  # another operation may have found it meanwhile
         self.projects.add(file.project)
         file.mutants[mutant.id] = evolve(mutant, handle=None)  # the adapter's, who gives a new one at each discovery
         self._of_mutant[mutant.id] = file
 
     def remove(self, mutant: str) -> None:
-        """It no longer exists."""
-        file = self._of_mutant.pop(mutant)
-        del file.mutants[mutant]
-        file.results.pop(mutant, None)
+        """It no longer exists, as another operation may have noticed before."""
+        file = self._of_mutant.pop(mutant, None)
+        if file is not None:
+            del file.mutants[mutant]
+            file.results.pop(mutant, None)
 
     def file_of(self, mutant: str) -> File | None:
         """The file of a mutant that is there."""
@@ -244,15 +244,16 @@ class JsonRpcTestRunner(Dialect):
         telling: list[asyncio.Task[None]] = []
 
         def cancel() -> None:
-            telling.append(asyncio.create_task(self._last(self._tell(operation.id, Status.CANCELLING))))
+            telling.append(asyncio.create_task(self._tell(operation.id, Status.CANCELLING)))
             task.cancel()
 
         try:
             await wait_shielded(task, cancel)
             task.result()
         except asyncio.CancelledError:
-            await asyncio.gather(*telling)
-            await self._last(self._ended(operation, Status.CANCELLED))
+            with contextlib.suppress(ConnectionError):  # it is closing
+                await asyncio.gather(*telling)
+                await self._ended(operation, Status.CANCELLED)
             raise
         except Exception:
             await self._ended(operation, Status.FAILED)
@@ -327,7 +328,7 @@ class JsonRpcTestRunner(Dialect):
             line, column = mutant.location.start.line, mutant.location.start.column
             name = f"{mutant.mutator} ({line}:{column})"
             await self._register(mutant.id, file.id, "test", name, self._session.root / path, line)
-        return file
+        return self._tree.files.get(file.id, file)
 
     async def _register(
         self, id: str, parent: str | None, kind: str, name: str, path: Path | None, line: int | None = None
@@ -378,12 +379,6 @@ class JsonRpcTestRunner(Dialect):
 
     async def _tell(self, node: str, status: Status | None) -> None:
         await self._client.notify("updateStatus", {"id": node, "status": status and status.value})
-
-    async def _last(self, telling: Coroutine[Any, Any, None]) -> None:
-        """For a cancelled operation, which may not wait for ever for a client that reads nothing."""
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(LAST_STATUSES_S):
-                await telling
 
 
 def _whole(files: Iterable[File]) -> Selection:

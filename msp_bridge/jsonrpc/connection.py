@@ -28,9 +28,10 @@ A request is *open* from its message until its answer is written: first in `_run
   the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends, for otherwise
   the reader would never see the end of the input again. The same holds while MAX_OPEN notifications are not done with.
 
-When the peer sends no more (`_end`), what runs is cancelled, and answers that it doesn't read within LAST_ANSWERS_S
-are dropped. When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and
-`serve` returns when the methods have cleaned up: no answer is waited for.
+When the peer sends no more (`_end`), what runs is cancelled, and what it doesn't read within LAST_ANSWERS_S is dropped.
+When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and `serve`
+returns when the methods have cleaned up: no answer is waited for. In both cases the connection is *closing*: methods
+that clean up send nothing more, for `notify` and `request` fail at once. So no end hangs on a peer that doesn't read.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ log = logging.getLogger(__name__)
 MAX_OPEN = 256  # requests of one peer: an editor has a handful, and each costs two tasks
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers
 REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read that
-LAST_ANSWERS_S = 1.0  # for a peer that has closed its side to read the answers that are still due
+LAST_ANSWERS_S = 1.0  # for a peer that has closed its side to read what is still due
 
 
 @frozen
@@ -115,6 +116,7 @@ class Connection:
     Cancelling: `$/cancelRequest` cancels the method; the answer leaves when the method has cleaned up.
     Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended.
     Back-pressure: `notify` and `request` wait until the peer reads; so do answers, of which there is a limited number.
+    A connection that is closing refuses both.
     Errors: a method raises RpcError to answer with it; any other error is logged, and answered by -32603 without text.
     """
 
@@ -125,11 +127,12 @@ class Connection:
         self._running: dict[Id, tuple[_Request, asyncio.Task[bytes]]] = {}
         self._notified: dict[asyncio.Task[bytes], _Request] = {}  # notifications that are not done with
         self._cancelled: set[Id] = set()
-        self._sending: set[asyncio.Timeout] = set()
+        self._sending: set[asyncio.Timeout] = set()  # answers that are being written
+        self._sending_ours: set[asyncio.Timeout] = set()  # notifications and requests
         self._unread = 0  # bytes of the answers in `_sending`
         self._outgoing = OutgoingRequests()
         self._reading: asyncio.Task[None] | None = None
-        self._peer_left = False
+        self._closing = False
 
     async def serve(self, service: Service) -> None:
         """Until the peer goes away, sends what can't be cut into messages, or `end` is called."""
@@ -137,18 +140,20 @@ class Connection:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._reading = tasks.create_task(self._read(tasks), name="reading")
-                await asyncio.wait([self._reading])
+                try:
+                    await asyncio.wait([self._reading])
+                finally:
+                    self._close()
                 self._end()
         finally:
-            self._peer_left = True
             await self._messages.aclose()
 
     async def notify(self, method: str, params: Any) -> None:
-        """Send a notification; raises ConnectionError when the peer is gone."""
+        """Send a notification; raises ConnectionError when the peer is gone, or the connection is closing."""
         await self._send_ours(notification(method, params))
 
     async def request(self, method: str, params: Any) -> Any:
-        """The peer's result; raises RpcError when it answers with an error, ConnectionError when it is gone."""
+        """The peer's result; raises RpcError when it answers with an error, ConnectionError as `notify`."""
         with self._outgoing.expected() as (id, answer):
             await self._send_ours(request(id, method, params))
             return await answer
@@ -256,7 +261,7 @@ class Connection:
                 raise
             failure = _fault(request.call, error)  # the method awaited something that another had cancelled
         except Exception as error:
-            if self._peer_left and isinstance(error, ConnectionError):
+            if self._closing and isinstance(error, ConnectionError):
                 log.info("%s ends: %s", request.call.method, error or "the peer is gone")
                 failure = self._was_cancelled(request.call, ": the connection broke")
             else:
@@ -286,7 +291,7 @@ class Connection:
         cancelled = running.cancelled()
         answer = error_response(id, self._was_cancelled(request.call)) if cancelled else running.result()
         try:
-            await self._send(answer, LAST_ANSWERS_S if self._peer_left else None)
+            await self._send(answer, LAST_ANSWERS_S if self._closing else None)
         except TimeoutError:
             log.info("the answer to %s was not read", request.call.method)
 
@@ -302,17 +307,22 @@ class Connection:
         method = self._method(request)
         return method is not None and method.sequential
 
-    def _end(self) -> None:
-        """The peer sends no more: what it had running is cancelled, and what it doesn't read soon is dropped."""
-        self._peer_left = True
+    def _close(self) -> None:
+        """Nothing waits for the peer for long from here on."""
+        self._closing = True
         self._outgoing.fail(ConnectionError("the peer is gone"))
+        soon = asyncio.get_running_loop().time() + LAST_ANSWERS_S
+        for sending in self._sending | self._sending_ours:
+            if not sending.expired():
+                sending.reschedule(soon)
+
+    def _end(self) -> None:
+        """The peer sends no more: what it had running is cancelled."""
         for id in self._running:
             self._cancel(id)
         for running, notified in self._notified.items():
             if not self._is_sequential(notified):
                 running.cancel()
-        for sending in self._sending:
-            sending.reschedule(asyncio.get_running_loop().time() + LAST_ANSWERS_S)
 
     async def _reject(self, id: Id | None, error: RpcError) -> None:
         """Answer without a method. Raises TimeoutError when the peer doesn't read it."""
@@ -322,25 +332,33 @@ class Connection:
         return RpcError(self._service.cancelled, f"{call.method} was cancelled{reason}")
 
     async def _send_ours(self, message: bytes) -> None:
+        if self._closing:
+            raise ConnectionError("the connection is closing")
         try:
-            await self._messages.send(message)
+            await self._send_timed(message, None, self._sending_ours)
+        except TimeoutError:
+            raise ConnectionError("the peer has closed its side, and doesn't read") from None
         except ConnectionError:
-            self._peer_left = True
+            self._closing = True
             raise
 
     async def _send(self, answer: bytes, timeout_s: float | None) -> None:
-        """Returns when the peer has taken it, or is gone. Raises TimeoutError; `_end` may shorten the time."""
+        """Returns when the peer has taken it, or is gone. Raises TimeoutError; `_close` may shorten the time."""
         self._unread += len(answer)
-        sending = asyncio.timeout(timeout_s)
         try:
-            async with sending:
-                self._sending.add(sending)
-                await self._messages.send(answer)
+            await self._send_timed(answer, timeout_s, self._sending)
         except ConnectionError as error:
             log.info("an answer was not sent: %s", error or "the peer is gone")
         finally:
-            self._sending.discard(sending)
             self._unread -= len(answer)
+
+    async def _send_timed(self, message: bytes, timeout_s: float | None, sending: set[asyncio.Timeout]) -> None:
+        async with asyncio.timeout(timeout_s) as timeout:
+            sending.add(timeout)
+            try:
+                await self._messages.send(message)
+            finally:
+                sending.discard(timeout)
 
 
 def _fault(call: Call, error: BaseException) -> RpcError:

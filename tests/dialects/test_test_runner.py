@@ -11,6 +11,9 @@ from support.dialects import Talker, TestRunner, refused
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject
 
+from msp_bridge.dialects.test_runner import File, Tree
+from msp_bridge.model import Location, Mutant, Position
+
 DONE = {"success": True}
 ALL_OF_A_RUN = [None, "Queued", "Running"]
 
@@ -169,10 +172,31 @@ async def test_what_is_no_node_is_refused(method: str, params: Any, client: Talk
     assert (code, message.startswith("params")) == (-32602, True)
 
 
-async def test_a_cancel_amid_statuses_that_nobody_reads_is_answered(
-    project: ScriptedProject, client: Talker, monkeypatch: pytest.MonkeyPatch
+async def test_overlapping_operations_may_both_miss_a_mutant_that_is_gone(
+    project: ScriptedProject, client: Talker
 ) -> None:
-    monkeypatch.setattr("msp_bridge.dialects.test_runner.LAST_STATUSES_S", 0.1)
+    project.write("a.py", "1 7")
+    project.script(DIGIT, {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"})
+    await TestRunner().greet(client)
+    project.write("a.py", " 1 7")
+    runs = [await client.ask("testrunner/run", {"id": id}) for id in ("file:a.py", "solution")]
+    await project.logged("waiting for gate")
+    project.open("gate")
+    assert [await client.result(run) for run in runs] == [DONE, DONE]
+
+
+def test_a_file_that_two_operations_find_has_the_mutants_of_both() -> None:
+    tree = Tree()
+    location = Location(Position(1, 1), Position(1, 2))
+    mutants = [Mutant("a.py", "digit", location, replacement) for replacement in "23"]
+    for mutant in mutants:
+        tree.add(File("a.py", "project:scripted"), mutant)
+    assert tree.mutants("file:a.py") == [mutant.id for mutant in mutants]
+    tree.remove(mutants[0].id)
+    assert tree.mutants("solution") == [mutants[1].id]
+
+
+async def test_a_cancel_amid_statuses_that_nobody_reads_is_answered(project: ScriptedProject, client: Talker) -> None:
     project.write("many.py", "1\n" * 3000)
     await TestRunner().greet(client)
     id = await client.ask("testrunner/run", {"id": "solution"})

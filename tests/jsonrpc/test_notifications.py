@@ -144,6 +144,48 @@ async def test_a_request_of_ours_fails_when_the_peer_leaves() -> None:
             await both.connection.request("ask", None)
 
 
+@pytest.mark.parametrize("by_signal", [False, True])
+async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(by_signal: bool) -> None:
+    began, refused = asyncio.Event(), asyncio.Event()
+
+    async def job(params: Any) -> Any:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with pytest.raises(ConnectionError):
+                await both.connection.notify("late", "nobody reads it")
+            refused.set()
+
+    async with connected({"job": job}, room=1) as both:
+        await both.client.ask("job")
+        await began.wait()
+        if by_signal:
+            both.serving.cancel()
+        else:
+            await both.theirs.aclose()
+        await both.served()
+        assert refused.is_set()
+
+
+async def test_the_end_does_not_wait_for_a_peer_to_read_a_notification(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LAST_ANSWERS_S", 0.05)
+    began, dropped = asyncio.Event(), asyncio.Event()
+
+    async def job(params: Any) -> Any:
+        began.set()
+        with pytest.raises(ConnectionError):
+            await both.connection.notify("early", "nobody reads it")
+        dropped.set()
+
+    async with connected({"job": Method(job, sequential=True)}, room=1) as both:
+        await both.client.ask("job")
+        await began.wait()
+        await both.theirs.aclose()
+        await both.served()
+        assert dropped.is_set()
+
+
 async def test_the_server_can_end_the_connection() -> None:
     text = Text()
     async with connected({"slow": text.slow}) as both:
