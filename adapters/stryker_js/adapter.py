@@ -28,7 +28,7 @@ from msp_bridge.source import SourceText
 from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of, threshold
 from .discovery import Discovery
 from .failures import missing_runner_remedy
-from .installation import INSTALL, Toolchain, package_manager, setup_commands
+from .installation import Toolchain, install_command, package_manager, setup_commands
 from .mutants import Handle, TestPlan, result_of
 from .sandbox import ProjectSandbox
 from .sessions import Session, SessionPool
@@ -138,7 +138,7 @@ class StrykerJs:
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
-        manager = package_manager(self._project.root)
+        manager, install = package_manager(self._project.root), install_command(self._project.root)
         try:
             tools = await self._toolchain()
         except BridgeError as error:
@@ -148,7 +148,7 @@ class StrykerJs:
         way = "served" if installation.serves else "by its command line; from 9.3 on it stays warm between requests"
         yield Finding(True, "stryker-js", f"{installation.version} in {installation.directory}, {way}")
         yield Finding(True, "node", f"{node.version} ({node.program})")
-        yield Finding(True, "packages", f"installed with {manager} (`{INSTALL[manager]} <package>`)")
+        yield Finding(True, "packages", f"installed with {manager} (`{install} <package>`)")
         yield self._configuration_finding()
         try:
             async with self._sessions.lease(tools) as session:
@@ -159,7 +159,7 @@ class StrykerJs:
             return
         if listing.missing_runner is not None:
             problem = f"StrykerJS finds no plugin for the test runner {listing.missing_runner!r}"
-            remedy = missing_runner_remedy(listing.missing_runner, INSTALL[manager])
+            remedy = missing_runner_remedy(listing.missing_runner, install)
             yield Finding(False, "test runner", problem, remedy)
         ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")

@@ -33,12 +33,15 @@ class BaselineFailure:
         return bool(self.error or self.failing)
 
 
-def failure(message: str, baseline: BaselineFailure, log: str) -> BridgeError:
-    """The error for StrykerJS's `message`; `log` is what it has logged in the run."""
+def failure(message: str, baseline: BaselineFailure, log: str, install: str) -> BridgeError:
+    """The error for StrykerJS's `message`; `log` is what it has logged in the run.
+
+    `install` is the command by which the project installs packages.
+    """
     logged = logged_errors(log)
     said = message.strip() or logged or "it gave no reason"
     if missing := MISSING.search(said):
-        return _missing_plugin(missing["kind"], missing["name"], log)
+        return _missing_plugin(missing["kind"], missing["name"], log, install)
     if "ENOSPC" in said:
         remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
         return ToolError("StrykerJS has no room on the disk", remedy)
@@ -69,13 +72,13 @@ def missing_runner_remedy(name: str, install: str) -> str:
     return f'{install} {package}, and write "plugins": ["{package}"] in StrykerJS\'s configuration'
 
 
-def _missing_plugin(kind: str, name: str, log: str) -> ConfigurationError:
+def _missing_plugin(kind: str, name: str, log: str, install: str) -> ConfigurationError:
     if unloadable := UNLOADABLE.search(COLOURS.sub("", log)):
         problem = f"{unloadable['plugin']} can't be loaded ({unloadable['why'].strip()})"
         return ConfigurationError(problem, "install versions of it and of what it needs that fit each other")
     problem = f"StrykerJS finds no {kind} plugin for {name!r}"
     if kind == "TestRunner":
-        return ConfigurationError(problem, f"{missing_runner_remedy(name, 'install')}, or correct `testRunner` there")
+        return ConfigurationError(problem, f"{missing_runner_remedy(name, install)}, or correct `testRunner` there")
     return ConfigurationError(problem, f"install it, or {CORRECT_CONFIGURATION}")
 
 

@@ -224,8 +224,22 @@ def package_manager(root: Path) -> str:
 
 
 def install_command(root: Path, *packages: str) -> str:
-    """What the user runs to install `packages`."""
-    return " ".join([INSTALL[package_manager(root)], *packages])
+    """What the user runs in `root` to install `packages`. At the root of a workspace pnpm and Yarn 1 want that said."""
+    manager = package_manager(root)
+    command = INSTALL[manager]
+    if manager == "pnpm" and (root / "pnpm-workspace.yaml").is_file():
+        command += " -w"
+    elif manager == "yarn" and "workspaces" in read_json(root / "package.json") and _is_yarn_1(root):
+        command += " -W"
+    return " ".join([command, *packages])
+
+
+def _is_yarn_1(root: Path) -> bool:
+    """Whether that wrote the lock file; later ones refuse its option."""
+    try:
+        return "yarn lockfile v1" in reading.text(root / "yarn.lock", errors="replace")
+    except OSError:
+        return False
 
 
 def setup_commands(root: Path) -> str:

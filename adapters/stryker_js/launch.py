@@ -24,7 +24,7 @@ from msp_bridge.processes import ProcessTree
 
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors
-from .installation import Toolchain, upwards
+from .installation import Toolchain, install_command, upwards
 from .mutants import Listing, Raw, Tested, TestPlan, key_of
 from .sandbox import PathMap
 
@@ -187,7 +187,8 @@ class Observer:
             if self._baseline.is_known or logged_errors(self._news):
                 break
             await asyncio.sleep(LOG_INTERVAL_S)
-        return failure(self._paths.to_user(message), self._baseline, self._paths.to_user(self._news))
+        install = install_command(self._paths.root)
+        return failure(self._paths.to_user(message), self._baseline, self._paths.to_user(self._news), install)
 
     @property
     def _log(self) -> str:

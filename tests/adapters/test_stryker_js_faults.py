@@ -339,12 +339,13 @@ async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
 
 async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
+    (root / "pnpm-lock.yaml").write_text("")
     configure(root, testRunner="jest")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         with pytest.raises(
             ConfigurationError,
-            match=r"no TestRunner plugin for 'jest': install @stryker-mutator/jest-runner, and write",
+            match=r"no TestRunner plugin for 'jest': pnpm add -D @stryker-mutator/jest-runner, and write",
         ):
             await results_of(adapter, mutants[:1])
 
@@ -352,6 +353,6 @@ async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
 def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason() -> None:
     logged = '12:00:00 (7) WARN PluginLoader Error during loading "@stryker-mutator/mocha-runner" plugin:\n  no such export\n'
     error = failure(
-        'Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', BaselineFailure(), logged
+        'Cannot find TestRunner plugin "mocha". No TestRunner plugins were loaded.', BaselineFailure(), logged, "npm i"
     )
     assert str(error).startswith("@stryker-mutator/mocha-runner can't be loaded (no such export): install versions")

@@ -198,6 +198,26 @@ def test_what_is_absent_comes_with_the_commands_that_set_it_up(tmp_path: Path) -
     assert finding.remedy == "yarn add -D @stryker-mutator/core && yarn stryker init"
 
 
+@pytest.mark.parametrize(
+    ("files", "command"),
+    [
+        ({"pnpm-lock.yaml": ""}, "pnpm add -D"),
+        ({"pnpm-lock.yaml": "", "pnpm-workspace.yaml": "packages: []"}, "pnpm add -D -w"),
+        ({"yarn.lock": "# yarn lockfile v1\n", "package.json": '{"workspaces": ["a"]}'}, "yarn add -D -W"),
+        ({"yarn.lock": "__metadata:\n", "package.json": '{"workspaces": ["a"]}'}, "yarn add -D"),
+        ({"package-lock.json": "", "package.json": '{"workspaces": ["packages/*"]}'}, "npm install --save-dev"),
+    ],
+)
+def test_the_root_of_a_workspace_is_named_where_the_package_manager_wants_that(
+    tmp_path: Path, files: dict[str, str], command: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    remedy = StrykerJs.absent(project_at(tmp_path)).remedy
+    assert remedy is not None
+    assert remedy.startswith(f"{command} @stryker-mutator/core && ")
+
+
 async def test_the_doctor_shows_what_was_found(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
