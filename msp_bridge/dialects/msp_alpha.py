@@ -84,8 +84,7 @@ class MspAlpha(Dialect):
     async def _initialize(self, params: Any) -> Any:
         wanted = self._wire.params(params, InitializeParams)
         _check_version(wanted.client_info.version)
-        configuration = None if wanted.config_uri is None else path_of(wanted.config_uri, "params.configUri")
-        self._session = await self._session.configured(configuration)
+        self._session = await self._session.configured(_configuration(wanted.config_uri))
         self._handshake.done = True
         partial = {"partialResults": True}
         capabilities = {"instrumentationProvider": partial, "mutationTestProvider": partial}
@@ -127,6 +126,14 @@ class MspAlpha(Dialect):
 
     def _tested(self, result: Result) -> Any:
         return {"fileName": result.mutant.path, **self._wire.tested(result)}
+
+
+def _configuration(uri: str | None) -> str | None:
+    path = None if uri is None else path_of(uri)
+    if uri is not None and path is None:
+        text = f"params.configUri: must be a file URI such as file:///a/b, not {uri[:80]!r}"
+        raise RpcError(ErrorCode.INVALID_PARAMS, text)
+    return path
 
 
 def _check_version(version: str) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
-
-from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+import os
+from urllib.parse import unquote, urlsplit
 
 
-def path_of(uri: str, where: str) -> str:
-    """The path that a file URI names (RFC 8089). Raises RpcError -32602 for any other URI, found at `where`."""
+def path_of(uri: str) -> str | None:
+    """The absolute path that a file URI names (RFC 8089); None for any other, and for what no file can be called."""
     try:
         parts = urlsplit(uri)
     except ValueError:
-        parts = urlsplit("")
+        return None
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
-        raise RpcError(ErrorCode.INVALID_PARAMS, f"{where}: must be a file URI such as file:///a/b, not {uri[:80]!r}")
-    return url2pathname(parts.path)
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    if os.name == "nt":  # untested
+        path = path.removeprefix("/")
+    return path if "\0" not in path else None

@@ -169,7 +169,8 @@ class Connection:
                 await self._receive(body, tasks)
                 await asyncio.sleep(0)  # one chunk may hold a thousand messages: other peers have their turn
         except TimeoutError:
-            log.error("closing the connection: the client has not read its answers for %g s", REJECTION_TIMEOUT_S)
+            problem = "the client has not read its answers, or its notifications are not done with,"
+            log.error("closing the connection: %s for %g s", problem, REJECTION_TIMEOUT_S)
         except FramingError as error:
             log.error("closing the connection: %s", error)
             text = f"{error}; closing the connection"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
 from msp_bridge.dialects.lsp.findings import Findings, symbols
-from msp_bridge.dialects.lsp.folders import path_of
+from msp_bridge.dialects.uris import path_of
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText
 
@@ -100,7 +100,15 @@ def test_functions_are_found_in_what_can_be_parsed() -> None:
 
 @pytest.mark.parametrize(
     ("uri", "path"),
-    [("file:///a%20b/%C3%A9.py", "/a b/é.py"), ("untitled:1", None), ("file:///a%00b", None), ("", None)],
+    [
+        ("file:///a%20b/%C3%A9.py", "/a b/é.py"),
+        ("file://localhost/a.py", "/a.py"),
+        ("file://elsewhere/a.py", None),
+        ("file://[/a.py", None),
+        ("file:///a%00b", None),
+        ("untitled:1", None),
+        ("", None),
+    ],
 )
 def test_only_files_have_paths(uri: str, path: str | None) -> None:
     assert path_of(uri) == path

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from attrs import define, field
 
 from msp_bridge.dialects.lsp.documents import Document
 from msp_bridge.dialects.lsp.findings import Findings
+from msp_bridge.dialects.uris import path_of
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, relative_path
-
-log = logging.getLogger(__name__)
 
 
 @define(eq=False)
@@ -95,14 +91,3 @@ class Folders:
 def uri_of(path: Path) -> str:
     """The file's URI."""
     return path.as_uri()
-
-
-def path_of(uri: str) -> str | None:
-    """The path of a file's URI; None for a document that is no file."""
-    parts = urlsplit(uri)
-    if parts.scheme != "file":
-        return None
-    path = unquote(parts.path, errors="surrogateescape")
-    if os.name == "nt":  # untested
-        path = path.removeprefix("/")
-    return path if "\0" not in path else None
