@@ -20,7 +20,7 @@ from msp_bridge.testing import Oracle, Verdict, pytest_command
 
 CORPUS = Path(__file__).parent.parent / "corpus"
 KINDS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
-COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames")
+COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames", "xdist")
 MOST = 12  # mutants of a project that are judged again
 MOST_OF_COSMIC_RAY = 6  # of its many
 ATTEMPTS = 5  # at a run without a mutant, of a suite that fails by chance
