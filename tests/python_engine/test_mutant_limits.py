@@ -65,7 +65,7 @@ FILES = {
 async def test_a_mutant_that_uses_up_what_it_gets_is_killed_and_harms_no_other(tmp_path: Path) -> None:
     async with Trial.of(FILES, tmp_path) as trial:
         results = list((await trial.test()).values())
-        endless = [result for result in results if result.mutant.replacement in ("count += 1", "count = 1")]
+        endless = [result for result in results if result.mutant.replacement in ("+=", "=")]
         assert len(endless) == 6
         assert {result.status for result in endless} <= {Status.KILLED, Status.TIMEOUT}
         assert Status.RUNTIME_ERROR not in {result.status for result in results}
