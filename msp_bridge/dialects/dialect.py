@@ -60,7 +60,8 @@ class Dialect(abc.ABC):
         try:
             await self._client.serve(evolve(service, methods=methods, notifications=notifications))
         finally:
-            await cancel_all(self._background)
+            while self._background:  # what ends may begin something
+                await cancel_all(tuple(self._background))
 
     def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Have `work` done while the connection lasts, for a method that ends before. It reports its own failures."""

@@ -75,12 +75,12 @@ class RunParams:
 
 @define
 class Request:
-    """One that is being answered: what it is about, and what the client has been told for it."""
+    """One that is being answered: what it is about, and what the client has been sent for it."""
 
     run_id: str
     selection: Selection
-    missing: dict[str, Node]  # the nodes that the client sent, by uid, without those of which it has been told
-    files: set[str] = field(factory=set)  # whose nodes it has been told of
+    missing: dict[str, Node]  # the nodes that the client sent, by uid, without those that it has been sent
+    files: set[str] = field(factory=set)  # whose nodes it has been sent
 
 
 class Mtp(Dialect):
@@ -92,7 +92,7 @@ class Mtp(Dialect):
         super().__init__(session, client)
         self._wire = Wire()
         self._handshake = Handshake(SERVER_NOT_INITIALIZED)
-        self._known: dict[str, KnownMutant] = {}  # what the client has been told of, by uid
+        self._known: dict[str, KnownMutant] = {}  # what the client has been sent, by uid
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -155,7 +155,7 @@ class Mtp(Dialect):
 
     @contextlib.asynccontextmanager
     async def _answering(self, params: RunParams) -> AsyncIterator[Request]:
-        """Afterwards the client has been told of every node that it sent, and that nothing more comes."""
+        """Afterwards the client has been sent every node that it named, and the end."""
         self._running += 1
         self._idle.clear()
         try:
@@ -175,7 +175,7 @@ class Mtp(Dialect):
                 self._idle.set()
 
     async def _selection(self, nodes: Sequence[Node]) -> Selection:
-        """The mutants of `nodes`. Those of which this connection has heard nothing are looked for in their files."""
+        """The mutants of `nodes`. Those that this connection does not know are looked for in their files."""
         for at, node in enumerate(nodes):
             if not isinstance(node.get("uid"), str):
                 raise RpcError(ErrorCode.INVALID_PARAMS, f"params: test node {at} has no uid, which must be a string")
@@ -191,7 +191,7 @@ class Mtp(Dialect):
         return Selection(mutants=tuple(found.values()))
 
     async def _update(self, request: Request, path: str, nodes: Sequence[Node]) -> None:
-        """Tell of mutants of the file `path`; of the file first, for it is their parent."""
+        """Send mutants of the file `path`; the file first, for it is their parent."""
         if not nodes:
             return
         changes: list[Any] = []

@@ -16,7 +16,7 @@ different nodes may overlap, while a node has one status. So:
   own node always gets it, as the RFC wants one before the answer.
 - The final status of a node with children says what is known of all mutants below it, of earlier operations too.
 
-What this client has been told of lies in `Tree`: which nodes there are, and what became of each mutant. It is no cache
+What this client has been sent lies in `Tree`: which nodes there are, and what became of each mutant. It is no cache
 of a tool's state. It is needed since the client sends ids back, and nothing else.
 """
 
@@ -101,7 +101,7 @@ class File:
 
 
 class Tree:
-    """What the client has been told of."""
+    """What the client has been sent."""
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}  # by the ids of their nodes
@@ -222,8 +222,8 @@ class JsonRpcTestRunner(Dialect):
         if file is None:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"params.id: there is no mutant {id[:100]!r}")
         mutant, result = file.mutants[id], file.results.get(id)
-        told = self._wire.discovered(mutant) if result is None else self._wire.tested(result)
-        return {**told, "diff": await self._diff(mutant)}
+        sent = self._wire.discovered(mutant) if result is None else self._wire.tested(result)
+        return {**sent, "diff": await self._diff(mutant)}
 
     async def _diff(self, mutant: Mutant) -> str | None:
         try:
@@ -234,7 +234,7 @@ class JsonRpcTestRunner(Dialect):
     async def _carried_out(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:
         """Do the work of an operation. Afterwards every node that it touches has its status.
 
-        The work is a task of its own: the client is told of a cancel at once, and not when the tools have ended.
+        The work is a task of its own: a cancel is answered at once, and not when the tools have ended.
         """
         if operation.id in self._operations:
             work.close()

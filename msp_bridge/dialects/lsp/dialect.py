@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ class Lsp(Dialect):
         self._folders = Folders()
         self._runs = Runs(self._editor, self._folders, self._in_background)
         self._on_save = ON_SAVE[0]
-        self._saves: dict[str, asyncio.Task[Any]] = {}  # by URI: what tests the document's last save
+        self._saves: dict[str, asyncio.Task[None]] = {}  # by URI: what tests the document's last save
         self._initialized = self._shut_down = False
 
     @property
@@ -180,17 +181,22 @@ class Lsp(Dialect):
         selection = Selection(targets=tuple(Target(path, lines, partly=True) for lines in changed))
         if (before := self._saves.get(uri)) is not None:
             before.cancel()
-        task = asyncio.current_task()
-        assert task is not None
+        # Not here: however many documents are saved at once, the reader has to see what comes behind them.
+        task = self._in_background(
+            self._test_saved(folder, document, text, selection), f"test of what is saved of {path}"
+        )
         self._saves[uri] = task
-        try:
-            async with self._saying_errors():
-                if await folder.session.tools([path]):
-                    await self._runs.test(folder, selection, f"what is saved of {path}")
-                document.tested = text
-        finally:
-            if self._saves.get(uri) is task:
-                del self._saves[uri]
+        task.add_done_callback(functools.partial(self._forget_save, uri))
+
+    async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
+        async with self._saying_errors():
+            if await folder.session.tools([document.path]):
+                await self._runs.test(folder, selection, f"what is saved of {document.path}")
+            document.tested = text
+
+    def _forget_save(self, uri: str, task: asyncio.Task[None]) -> None:
+        if self._saves.get(uri) is task:
+            del self._saves[uri]
 
     async def _did_close(self, params: Any) -> None:
         uri = self._read(params, lsp.DocumentParams).text_document.uri

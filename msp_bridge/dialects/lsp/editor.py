@@ -33,8 +33,8 @@ class Editor:
         offered = self._capability("general", "positionEncodings")
         encodings = [name for name in offered if name in ENCODINGS] if isinstance(offered, list) else []
         self.units = Units(encodings[0]) if encodings else Units()
-        # A client that pulls, and can be told to, is not pushed to: it would show what it gets by both ways twice.
-        # (An empty object says that it can.)
+        # A client that pulls, and refreshes on request (an empty object says that it can), is not pushed to: it would
+        # show what it gets by both ways twice.
         self.pulls = self._capability("textDocument", "diagnostic") is not None and self._can_refresh("diagnostics")
         self.takes_actions = self._capability("textDocument", "codeAction", "codeActionLiteralSupport") is not None
         self.applies_edits = bool(self._capability("workspace", "applyEdit"))
@@ -55,7 +55,7 @@ class Editor:
             await self.say(f"the edit was not made: {reason or 'the editor refused it'}", WARNING)
 
     def refresh(self, what: str) -> None:
-        """Have the client ask anew for its code lenses (LENSES) or diagnostics (PULL), if it can be told to."""
+        """Have the client ask anew for its code lenses (LENSES) or diagnostics (PULL), if it refreshes on request."""
         if not self._can_refresh("codeLens" if what == LENSES else "diagnostics"):
             return
         if what in self._refreshing:

@@ -17,7 +17,7 @@ which lines are the same.
 
 What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten.
 
-Findings are shown by `publishDiagnostics`. A client that pulls diagnostics of open documents is told to do so.
+Findings are shown by `publishDiagnostics`. A client that pulls diagnostics of open documents gets a refresh request.
 """
 
 from __future__ import annotations
