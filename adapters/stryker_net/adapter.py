@@ -25,6 +25,7 @@ from .assumptions import (
 )
 from .plan import Plan, bases_of, floats, has_solution
 from .preparation import Preparation
+from .setup import Configuration
 from .testing import Testing
 from .vstest import sdk_version
 
@@ -66,6 +67,12 @@ class StrykerNet:
         """C# files, but not what builds generate."""
         *directories, name = path.split("/")
         return name.endswith(SOURCES) and OUTPUT_DIRS.isdisjoint(directories)
+
+    def threshold(self) -> float | None:
+        """See `HasThreshold.threshold`; None where several runs of the tool have one each."""
+        bases = bases_of(self._project)
+        file = bases[0].config if len(bases) == 1 else None
+        return None if file is None else Configuration.read(file).threshold
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""

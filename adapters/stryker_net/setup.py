@@ -73,6 +73,13 @@ class Configuration:
         return int(found[1]) / 1000 if found else DEFAULT_EXTRA_S
 
     @property
+    def threshold(self) -> float | None:
+        """`thresholds.break`; that of YAML is unknown."""
+        thresholds = (self.table or {}).get("thresholds")
+        value = thresholds.get("break") if isinstance(thresholds, dict) else None
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    @property
     def excluded(self) -> tuple[str, ...]:
         """The patterns of `mutate` that leave files out; those of YAML are unknown."""
         patterns = (self.table or {}).get("mutate")

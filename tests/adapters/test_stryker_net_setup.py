@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
@@ -275,3 +277,14 @@ def test_a_configuration_that_leads_outside_is_no_home_of_its_own(
     )
     assert not is_at_home(root / "test/T", nested=True)
     assert is_at_home(root)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "expected"),
+    [({"thresholds": {"high": 80, "break": 72}}, 72), ({"thresholds": {"high": 80}}, None), ({}, None)],
+)
+def test_the_threshold_is_that_of_the_configuration(
+    dotnet: Scripted, tmp_path: Path, configuration: dict[str, Any], expected: float | None
+) -> None:
+    (tmp_path / "stryker-config.json").write_text(json.dumps({"stryker-config": configuration}))
+    assert StrykerNet(Project(root=tmp_path, cache=tmp_path / "cache")).threshold() == expected
