@@ -196,7 +196,7 @@ class JsonRpcTestRunner(Dialect):
     async def _start(self, params: Any) -> Any:
         self._wire.params(params, StartParams)
         operation = Operation(SOLUTION, self._tree.parents(SOLUTION))
-        return await self._carried_out(operation, self._discovered(operation, Selection(), Status.IDLE))
+        return await self._perform(operation, self._discovered(operation, Selection(), Status.IDLE))
 
     async def _invalidate(self, params: Any) -> Any:
         id = self._wire.params(params, NodeParams).id
@@ -205,12 +205,12 @@ class JsonRpcTestRunner(Dialect):
         operation = Operation(id, self._tree.parents_below(id), {id: None} if is_mutant else {})
         in_one_file = is_mutant or id in self._tree.files
         selection = _whole(files) if in_one_file else Selection()  # what is new in a project may be anywhere
-        return await self._carried_out(operation, self._discovered(operation, selection, Status.PASSED))
+        return await self._perform(operation, self._discovered(operation, selection, Status.PASSED))
 
     async def _run(self, params: Any) -> Any:
         id = self._wire.params(params, NodeParams).id
         operation = Operation(id, self._tree.parents(id), dict.fromkeys(self._tree.mutants(id)))
-        return await self._carried_out(operation, self._tested(operation))
+        return await self._perform(operation, self._tested(operation))
 
     async def _debug(self, params: Any) -> Any:
         text = "a mutant can't be debugged: debug the tests that testrunner/details names, with its diff applied"
@@ -231,7 +231,7 @@ class JsonRpcTestRunner(Dialect):
         except (OSError, ValueError):  # the file has changed, or is gone
             return None
 
-    async def _carried_out(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:
+    async def _perform(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:
         """Do the work of an operation. Afterwards every node that it touches has its status.
 
         The work is a task of its own: a cancel is answered at once, and not when the tools have ended.

@@ -6,6 +6,7 @@ most. The whole is in the resource `REPORT`.
 
 from __future__ import annotations
 
+import abc
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -27,12 +28,12 @@ Score = Annotated[float | None, Field(description="Percent of the mutants that t
 Counts = Annotated[dict[str, int], Field(description="How many mutants have which status.")]
 
 
-class Answer(BaseModel):
+class Answer(BaseModel, abc.ABC):
     """One answer, with its text."""
 
+    @abc.abstractmethod
     def text(self) -> str:
         """For clients that show no structured content."""
-        raise NotImplementedError
 
 
 class MutantAnswer(BaseModel):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -12,15 +11,11 @@ from typing import Any
 
 import pytest
 from support.lsp_client import CAPABILITIES, LspClient
-from support.memory_stream import MemoryStream
-from support.msp_client import LONG, ReaderWriter, Refused, framed
-from support.servers import ScriptedProject, launched, on_stdio
+from support.msp_client import ReaderWriter, Refused, framed
+from support.servers import ScriptedProject, launched, memory_of, on_stdio
 
 import msp_bridge
 from msp_bridge.dialects.lsp.dialect import Lsp
-from msp_bridge.server import serve_client
-from msp_bridge.workspace.configuration import Configuration
-from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
 SURVIVES = {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"}
@@ -29,16 +24,8 @@ WARNING, INFORMATION = 2, 3
 
 @contextlib.asynccontextmanager
 async def over_memory(project: ScriptedProject) -> AsyncIterator[LspClient]:
-    ours, theirs = MemoryStream.pair()
-    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
-    serving = asyncio.create_task(serve_client(ours, workspaces, Lsp))
-    try:
-        yield LspClient(theirs)
-    finally:
-        await theirs.vanish()
-        async with asyncio.timeout(LONG):
-            await serving
-            await workspaces.aclose()
+    async with memory_of(project, Lsp) as stream:
+        yield LspClient(stream)
 
 
 @contextlib.asynccontextmanager

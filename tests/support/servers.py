@@ -16,6 +16,7 @@ from typing import Any, Self
 import psutil
 from attrs import field, frozen
 
+from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
 from msp_bridge.testing import Running
@@ -154,11 +155,18 @@ async def launched(cwd: Path, *arguments: str, **streams: Any) -> AsyncIterator[
 @contextlib.asynccontextmanager
 async def over_memory(project: ScriptedProject) -> AsyncGenerator[Client, None]:
     """A client of a server in this process."""
+    async with memory_of(project, Msp) as stream:
+        yield Client(stream)
+
+
+@contextlib.asynccontextmanager
+async def memory_of(project: ScriptedProject, dialect: type[Dialect]) -> AsyncGenerator[MemoryStream, None]:
+    """The client's end of a server in this process."""
     ours, theirs = MemoryStream.pair()
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
-    serving = asyncio.create_task(serve_client(ours, workspaces, Msp))
+    serving = asyncio.create_task(serve_client(ours, workspaces, dialect))
     try:
-        yield Client(theirs)
+        yield theirs
     finally:
         await theirs.vanish()
         async with asyncio.timeout(LONG):
