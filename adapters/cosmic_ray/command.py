@@ -30,7 +30,7 @@ class TestCommand:
     timeout: float  # s
     root: Path
     python: Path
-    import_paths: tuple[str, ...]  # relative to the root, "." for itself
+    imports: tuple[str, ...]  # relative to the root, "." for itself
     engine: bool  # whether the Python engine works with `python`
     file: Path  # the configuration that has the command
 
@@ -44,7 +44,7 @@ class TestCommand:
             timeout=configuration.timeout,
             root=root,
             python=python,
-            import_paths=tuple(dict.fromkeys(paths)),
+            imports=tuple(dict.fromkeys(paths)),
             engine=greeting["engine"],
             file=configuration.file,
         )
@@ -85,7 +85,7 @@ class TestCommand:
     def environment(self, sandbox: Path, report: Path, *, observed: bool, bytecode: bool) -> dict[str, str | None]:
         """Changes to our environment; `observed`: with the pytest plugin, `bytecode`: may be written."""
         theirs = [self._placed(entry, sandbox) for entry in _entries("PYTHONPATH")]
-        ours = [str((sandbox / path).resolve()) for path in self.import_paths if (sandbox / path).is_dir()]
+        ours = [str((sandbox / path).resolve()) for path in self.imports if (sandbox / path).is_dir()]
         changes: dict[str, str | None] = {
             "PATH": self._path,
             "PYTHONDONTWRITEBYTECODE": None if bytecode else "1",

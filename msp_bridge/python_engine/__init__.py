@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
-from msp_bridge.python_engine.program import ask_for_mutants, python_environment, start_program
+from msp_bridge.python_engine.host import TestPlan
+from msp_bridge.python_engine.program import ask_for_mutants, python_environment, python_surroundings, start_program
 from msp_bridge.python_engine.source import PythonEdit, PythonSource
-from msp_bridge.python_engine.surroundings import python_surroundings
-from msp_bridge.python_engine.test_plan import TestPlan
 
 __all__ = [
     "PythonEdit",

@@ -1,4 +1,4 @@
-"""Starting our programs under the project's interpreter: the host, and those of the tools' adapters."""
+"""Our programs under the project's interpreter: how they are started, and what one of them finds around a project."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from msp_bridge.adapter import Project, Surroundings
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
@@ -64,3 +66,18 @@ def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:
         "PYTEST_CURRENT_TEST": None,
         "PYTEST_VERSION": None,
     }
+
+
+async def python_surroundings(project: Project, python: Path, values: Mapping[str, Any] | None = None) -> Surroundings:
+    """Interpreter, installed packages, and where else modules are imported from; and `values`. Raises ToolError."""
+    process = await start_program(
+        python,
+        "surroundings",
+        {"root": str(project.root)},
+        name=str(python),
+        cwd=project.root,
+        env=python_environment(python, project.cache),
+    )
+    found = process.greeting
+    await process.close()
+    return Surroundings({**found["values"], **(values or {})}, tuple(map(Path, found["trees"])))

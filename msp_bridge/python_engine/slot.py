@@ -16,9 +16,8 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.phases import COLLECTING, report_phase
-from msp_bridge.python_engine.host import Host, Interrupted
+from msp_bridge.python_engine.host import Host, Interrupted, TestPlan
 from msp_bridge.python_engine.program import python_environment
-from msp_bridge.python_engine.test_plan import TestPlan
 from msp_bridge.toolkit import ProcessEnded, Sandbox, SandboxPool, WarmSandbox, identity, unwritable
 from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 

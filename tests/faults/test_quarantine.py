@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from msp_bridge.python_engine.quarantine import Quarantine
+from msp_bridge.python_engine.turns import Quarantine
 
 STEPS = 20  # of the event loop, in which whoever may go on does
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msp_bridge.python_engine.target.import_trace import ImportTrace, monitoring
+from msp_bridge.python_engine.target.imports import ImportTrace, monitoring
 from msp_bridge.python_engine.target.line_coverage import Lines, Monitoring, Probes
 from msp_bridge.python_engine.target.live_code import LiveFunctions, key
 

@@ -1,10 +1,17 @@
-"""Channel: JSON lines over a pair of descriptors, either to the bridge or between the processes of this folder."""
+"""What the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
+
+`Channel` carries the lines, `Plan` is the first of them to a host. How far a run without a mutant has come is said more
+cheaply: by a number in shared memory (`note_test`).
+"""
 
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 CHUNK = 1 << 16
@@ -59,3 +66,62 @@ class Channel:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(self.writer, rest) :]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """For one version of the project. `sources` are the files that may be mutated, relative to the root, with `/`."""
+
+    place: str  # the directory in which the tests run
+    arguments: tuple[str, ...]  # of pytest
+    sources: tuple[str, ...]
+    limit: tuple[float, float]  # s, factor: a run of tests that take t seconds may take (t + s) * factor
+    content: str  # names the content of the project
+    environment: str  # names all else that a measurement depends on
+    always_fresh: bool = False
+    debug: bool = False
+    exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
+
+    @classmethod
+    def of(cls, message: dict[str, Any], place: str) -> Plan:
+        """From the bridge's message."""
+        return cls(
+            place,
+            tuple(message["arguments"]),
+            tuple(message["sources"]),
+            (message["limit"][0], message["limit"][1]),
+            message["content"],
+            message["environment"],
+            message["always_fresh"],
+            message["debug"],
+            message["exit_kills"],
+        )
+
+    @property
+    def filenames(self) -> list[str]:
+        """The sources as their modules have them in `__file__`."""
+        return [os.path.join(self.place, path) for path in self.sources]
+
+    def limit_for(self, seconds: float) -> float:
+        """How long tests that take `seconds` without a mutant may take, in seconds."""
+        return (seconds + self.limit[0]) * self.limit[1]
+
+
+FORMAT = struct.Struct("q")
+_shared = mmap.mmap(-1, FORMAT.size)  # made when the host imports this, before it forks
+
+
+def reset() -> None:
+    """A run begins."""
+    FORMAT.pack_into(_shared, 0, 0)
+
+
+def note_test() -> None:
+    """One more test has been run. Mutants' runs count too: nobody looks then."""
+    FORMAT.pack_into(_shared, 0, tests_run() + 1)
+
+
+def tests_run() -> int:
+    """Since `reset`."""
+    count: int = FORMAT.unpack_from(_shared, 0)[0]
+    return count

@@ -1,4 +1,4 @@
-"""What runs without a mutant have shown of the tests that kill mutants.
+"""What runs without a mutant show of single tests: controls of those that kill mutants, and isolated runs of each.
 
 Theory of operation
 -------------------
@@ -13,11 +13,18 @@ States of a test: unknown; *steady*, when its controls passed; *fails alone*, wh
 measured alone (it may need other tests before it): a fresh process then runs it in its place; *unsteady*, when it has
 passed alone, and fails now. An unsteady test stays one, also for the next process: each of its kills is confirmed,
 while nothing else runs, and the user is told its name.
+
+*Isolated runs*: each test alone, in a process that has run no other. What one test computes and keeps, later tests use
+without running the code: a mutant there would survive if only the first were a candidate. Only survivors need to know,
+so these runs are made when the first mutant survives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
+
+from .channel import Message
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
@@ -69,3 +76,38 @@ class Controls:
 
 def _is_power_of_four(number: int) -> bool:
     return number & (number - 1) == 0 and number.bit_length() % 2 == 1
+
+
+class IsolatedRuns:
+    """One job for each test, at most `jobs` at once. Their ids are negative."""
+
+    def __init__(self, tests: list[int], jobs: int, start: Callable[[int, int], None]) -> None:
+        self._left, self._jobs, self._start = tests, jobs, start
+        self._running: set[int] = set()
+        self.reports: dict[int, Message | None] = {}  # None: the test doesn't pass alone
+
+    @property
+    def done(self) -> bool:
+        """Whether every test has been run."""
+        return not self._left and not self._running
+
+    def advance(self) -> None:
+        """Start what may run now."""
+        while self._left and len(self._running) < self._jobs:
+            test = self._left.pop()
+            self._running.add(test)
+            self._start(-1 - test, test)
+
+    def pause(self) -> list[int]:
+        """No mutant waits for them any more: the ids of the jobs to stop."""
+        return [-1 - test for test in self._running]
+
+    def receive(self, answer: Message) -> None:
+        """A job has ended."""
+        test = -1 - answer["id"]
+        self._running.discard(test)
+        if answer["kill_reason"] == "stopped":
+            self._left.append(test)
+            return
+        report: dict[str, Any] | None = answer["report"]
+        self.reports[test] = report if report is not None and not report["failing"] else None

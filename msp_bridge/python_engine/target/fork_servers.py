@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import descendants, import_paths
-from .channel import Channel, Message
-from .faults import Unprepared, last_error, why_not_collected
+from . import descendants, imports
+from .channel import Channel, Message, Plan
+from .endings import Unprepared, last_error, why_not_collected
 from .fork_server import ForkServer, ServerProcess
-from .import_trace import ImportTrace
-from .plan import Plan
+from .imports import ImportTrace
 from .world import World
 
 FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
@@ -100,7 +99,7 @@ class ForkServers:
 
 
 def _serve(kind: str, channel: Channel, plan: Plan, root: str, world: World) -> None:
-    import_paths.enter(root, world.place)
+    imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready"})
         job = ForkServer(channel, world).serve()

@@ -18,12 +18,11 @@ from pathlib import Path
 
 from . import descendants
 from .baseline import Baseline
-from .channel import READY, Channel, Message
-from .faults import Unprepared, gist
+from .channel import READY, Channel, Message, Plan
+from .endings import Unprepared, gist
 from .fork_servers import ForkServers
 from .live_code import SourceFile
 from .measurement import Measurement
-from .plan import Plan
 from .reload import reloaded
 from .scheduler import MutantScheduler
 from .world import World

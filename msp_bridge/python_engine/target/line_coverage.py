@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 Two questions, each with a cheap answer of its own.
 
-*What ran at import?* (`import_trace`) From before pytest is imported until the tests have been collected, every call
+*What ran at import?* (`imports`) From before pytest is imported until the tests have been collected, every call
 of a function in one of the project's files is noted.
 
 *Which lines does a test run?* (`Monitoring`, `Probes`) Only functions that were alive at the fork are of interest:
@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from .import_trace import TOOL, monitoring
+from .imports import TOOL, monitoring
 from .live_code import LiveFunctions, nested
 
 FORKS = {"os.fork", "os.forkpty", "os.system", "os.posix_spawn"}

@@ -13,14 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import progress
+from . import channel
 from .baseline import Baseline, bits
-from .channel import Message
-from .faults import Unprepared, gist, why_not_collected
+from .channel import Message, Plan
+from .endings import Unprepared, gist, why_not_collected
 from .fork_server import ServerProcess
 from .fork_servers import ForkServers
-from .load import Load
-from .plan import Plan
+from .job_queue import Load
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
@@ -215,10 +214,10 @@ def _run(
     server: ServerProcess, job: Message, parts: Collection[str], say: Callable[[int], None] | None = None
 ) -> tuple[Message | None, Any]:
     """The report of one job, and the exit code of its process. `say` gets the number of tests that have been run."""
-    progress.reset()
+    channel.reset()
     server.channel.send({"id": 0, "do": "run", "limit": None, "parts": sorted(parts), **job})
     while say is not None and not select.select([server.channel.reader], [], [], PROGRESS_S)[0]:
-        say(progress.tests_run())
+        say(channel.tests_run())
     answer = next(server.channel.messages(), None)
     return (None, "?") if answer is None else (answer["report"], answer["exit"])
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from . import progress
-from .faults import CUT
+from . import channel
+from .endings import CUT
 
 LONGEST = 4000  # characters of a message
 
@@ -63,7 +63,7 @@ class Session:
             following = self.items[tests[place + 1]] if place + 1 < len(tests) else None
             start = time.perf_counter()
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            progress.note_test()
+            channel.note_test()
             yield test, time.perf_counter() - start
 
     def tear_down(self) -> None:

@@ -33,14 +33,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from .baseline import Baseline
-from .channel import Message
-from .controls import Controls
+from .channel import Message, Plan
+from .controls import Controls, IsolatedRuns
+from .endings import verdict_of
 from .fork_server import ServerProcess
-from .isolated_runs import IsolatedRuns
 from .job_queue import JobQueue
 from .live_code import Change
-from .plan import Plan
-from .verdict import verdict_of
 from .world import LOST
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes

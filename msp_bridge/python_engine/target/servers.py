@@ -20,13 +20,11 @@ import _pytest.assertion.rewrite
 import pytest
 
 from .bytecode import read_beside_plugins
-from .channel import Channel, Message
+from .channel import Channel, Message, Plan
 from .fork_server import ForkServer, Job
-from .import_paths import loaded_elsewhere
-from .import_trace import ImportTrace
+from .imports import ImportTrace, loaded_elsewhere
 from .line_coverage import Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
-from .plan import Plan
 from .pytest_session import Failure, Session, arguments
 from .world import World
 

@@ -30,15 +30,18 @@ def mutants_of(path, text, first, last):
         start = place(text, match.start())
         rest = text[match.end() :].split("\n")[0]
         if first <= start["line"] <= last:
-            yield {
-                "id": f"{path}@{match.start()}",
-                "mutatorName": "Operator",
-                "description": f"{match[0].strip()} becomes {OPERATORS[match[0]].strip()}",
-                "replacement": OPERATORS[match[0]],
-                "location": {"start": start, "end": place(text, match.end())},
-                "status": "Ignored" if "# leave" in rest else "Pending",
-                "coveredBy": ["1"],
-            }, match.span()
+            yield (
+                {
+                    "id": f"{path}@{match.start()}",
+                    "mutatorName": "Operator",
+                    "description": f"{match[0].strip()} becomes {OPERATORS[match[0]].strip()}",
+                    "replacement": OPERATORS[match[0]],
+                    "location": {"start": start, "end": place(text, match.end())},
+                    "status": "Ignored" if "# leave" in rest else "Pending",
+                    "coveredBy": ["1"],
+                },
+                match.span(),
+            )
 
 
 def test(path, text, span, mutant):

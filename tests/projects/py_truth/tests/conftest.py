@@ -1,5 +1,4 @@
 import pytest
-
 from truth.shared import expensive
 
 

@@ -2,7 +2,6 @@ import subprocess
 import sys
 
 import pytest
-
 from truth import ids, state
 from truth.at_import import SECRET, SQUARES, secret
 from truth.interrupting import stop

@@ -1,0 +1,124 @@
+"""How the project is imported: from the sandbox, whatever the environment says of the user's tree; and what that runs.
+
+`ImportTrace` notes which functions of the project are called, and which of its files are read as text, before the fork:
+from Python 3.12 by `sys.monitoring` (PY_START, disabled for each code object after its first call), before that by
+`sys.settrace` without local trace functions. It begins before pytest is imported: pytest may import the project itself.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from .live_code import Key, key
+
+
+def enter(root: str, sandbox: str) -> None:
+    """Let the sandbox, which is the current directory, take the place of `root` in `sys.path`."""
+    here = os.getcwd()
+    if root != here:
+        sys.path[:] = [_turned(path, root, sandbox) for path in sys.path]
+        _turn_editable_installs(root, sandbox)
+    parts = [part for part in ("", "src", "source") if os.path.isdir(os.path.join(here, part))]
+    ours = [os.path.join(here, part) if part else here for part in parts]
+    sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) not in map(os.path.realpath, ours)]
+    for path in ours:
+        sys.path.insert(0, path)
+    if root != here:  # for the processes that tests start
+        theirs = [_turned(path, root, sandbox) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+        os.environ["PYTHONPATH"] = os.pathsep.join([*reversed(ours), *theirs])
+    sys.argv = ["pytest"]
+    sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes
+
+
+def loaded_elsewhere(sources: Sequence[str], place: str) -> tuple[str, str] | None:
+    """A source that the tests import from another place, such as an installed copy: the source, and the place.
+
+    Only dotted names count: a module at the top level may share its name with any other.
+    """
+    for path in sources:
+        parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+        for name in (".".join(parts), ".".join(parts[1:])):
+            file = getattr(sys.modules.get(name), "__file__", None) if "." in name else None
+            if file is not None and not os.path.realpath(file).startswith(place + os.sep):
+                return path, file
+    return None
+
+
+def _turn_editable_installs(root: str, sandbox: str) -> None:
+    """setuptools' finders map the packages of an editable install to their directories."""
+    for name, module in list(sys.modules.items()):
+        mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
+        if isinstance(mapping, dict):
+            mapping.update({package: _turned(path, root, sandbox) for package, path in mapping.items()})
+
+
+def _turned(path: str, root: str, sandbox: str) -> str:
+    """A path of the user's tree, such as one of an editable install, as that of the sandbox."""
+    real = os.path.realpath(path)
+    if real != root and not real.startswith(root + os.sep):
+        return path
+    turned = os.path.join(sandbox, os.path.relpath(real, root)) if real != root else sandbox
+    return turned if os.path.isdir(turned) else path
+
+
+monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
+TOOL = 4  # of sys.monitoring: none of those that it reserves for debuggers, coverage, profilers and optimizers
+
+
+class ImportTrace:
+    """Notes the functions of the project that are called in this process while it is on."""
+
+    def __init__(self, filenames: frozenset[str]) -> None:
+        self._filenames = filenames
+        self._called: set[tuple[str, Key]] = set()
+        self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
+        self.lost = False  # somebody else has put a trace function in its place
+        self._update: Any = linecache.updatecache
+
+    def start(self) -> None:
+        """Begin, in all threads."""
+        linecache.updatecache = self._updatecache
+        if monitoring is not None:
+            monitoring.use_tool_id(TOOL, "msp-bridge")
+            monitoring.register_callback(TOOL, monitoring.events.PY_START, self._start)
+            monitoring.set_events(TOOL, monitoring.events.PY_START)
+        else:
+            threading.settrace(self._call)
+            sys.settrace(self._call)
+
+    def stop(self) -> None:
+        """End."""
+        linecache.updatecache = self._update
+        if monitoring is not None:
+            monitoring.set_events(TOOL, 0)
+            monitoring.register_callback(TOOL, monitoring.events.PY_START, None)
+            monitoring.free_tool_id(TOOL)
+        else:
+            self.lost = sys.gettrace() != self._call
+            threading.settrace(None)
+            sys.settrace(None)
+
+    def called(self, filename: str) -> list[Key]:
+        """The functions of the file that were called."""
+        return sorted(found for name, found in self._called if name == filename)
+
+    def _updatecache(self, filename: str, module_globals: Any = None) -> Any:
+        if filename in self._filenames:
+            self.read.add(filename)
+        return self._update(filename, module_globals)
+
+    def _start(self, code: types.CodeType, _offset: int) -> object:
+        if code.co_filename in self._filenames:
+            self._called.add((code.co_filename, key(code)))
+        return monitoring.DISABLE
+
+    def _call(self, frame: types.FrameType, _event: str, _argument: object) -> None:
+        code = frame.f_code
+        if code.co_filename in self._filenames:
+            self._called.add((code.co_filename, key(code)))
