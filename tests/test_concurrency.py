@@ -1,4 +1,4 @@
-"""ended: cleaning up is waited for, however often the one who waits is cancelled."""
+"""Cleaning up is waited for, however often the one who waits is cancelled; a lock is shared, or held alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from msp_bridge.concurrency import cancel_all, in_thread, wait_shielded
+from msp_bridge.concurrency import SharedLock, cancel_all, in_thread, wait_shielded
 
 
 async def fail() -> None:
@@ -76,3 +76,29 @@ async def test_what_a_thread_does_is_finished_also_when_it_is_cancelled() -> Non
         await task
     assert done == ["it"]
     assert await in_thread(work, "again") == "again"
+
+
+async def test_who_wants_the_lock_alone_goes_before_those_that_share_it() -> None:
+    lock, order = SharedLock(), list[str]()
+
+    async def alone() -> None:
+        async with lock.alone():
+            order.append("alone")
+
+    async def shared() -> None:
+        async with lock.shared():
+            order.append("shared")
+
+    async with lock.shared():
+        async with lock.shared():
+            order.append("two")
+        tasks = [asyncio.create_task(alone())]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(shared()))
+        cancelled = asyncio.create_task(alone())
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        assert order == ["two"]
+    await asyncio.gather(*tasks)
+    assert order == ["two", "alone", "shared"]

@@ -11,24 +11,15 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.edits import above_line, in_comment
 from msp_bridge.source import SourceText
 
-from .assumptions import (
-    BUILT,
-    CONFIG_NAMES,
-    ENVIRONMENT,
-    HAS_PAGE,
-    INSTALL,
-    OUTPUT,
-    PROJECTS,
-    SOLUTIONS,
-    SOURCES,
-    VERIFIED,
-)
-from .plan import Plan, bases_of, floats, has_solution
+from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, Plan, bases_of, floats, has_solution
 from .preparation import Preparation
-from .setup import Configuration
+from .sandbox import ENVIRONMENT
+from .setup import CONFIG_NAMES, INSTALL, VERIFIED, Configuration
 from .testing import Testing
+from .tool import HAS_PAGE
 from .vstest import sdk_version
 
+SOURCES = (".cs",)  # the mutators for F# were never finished
 OUTPUT_DIRS = {*BUILT, OUTPUT}
 
 

@@ -14,10 +14,13 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.concurrency import cancel_all, wait_shielded
 from msp_bridge.processes import ProcessTree
 
-from .assumptions import CONTROL_VARIABLE, MUTANT_VARIABLE
-
 log = logging.getLogger(__name__)
 
+# The switch in mutated assemblies: MUTANT_VARIABLE, which CONTROL_VARIABLE names, has the id of the active mutant. It
+# is read once, when the first mutant is met. Older assemblies don't hold the name of CONTROL_VARIABLE
+# [Stryker.Core/InjectedHelpers/MutantControl.cs].
+CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
+MUTANT_VARIABLE = "ACTIVE_MUTATION"
 CONNECT_TIMEOUT_S = 60.0
 SHOWN = 600  # characters of a program's last words in a message
 USE_THE_TOOL = 'set `engine = "tool"`'

@@ -15,9 +15,13 @@ from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 from msp_bridge.toolkit import walk
 
-from .assumptions import BUILT, CONFIG_NAMES, MANIFESTS, OUTPUT, PACKAGE, PROJECTS, SOLUTIONS
-from .setup import Configuration, Installation, check_settings, could_be_ours, global_tool
+from .setup import CONFIG_NAMES, PACKAGE, Configuration, Installation, check_settings, could_be_ours, global_tool
 
+SOLUTIONS = ("*.sln", "*.slnx")
+PROJECTS = ("*.csproj", "*.fsproj")
+MANIFESTS = (".config/dotnet-tools.json", "dotnet-tools.json")  # looked for upwards, until one says `isRoot`
+BUILT = ("bin", "obj")  # what builds write, in the directory of each project
+OUTPUT = "StrykerOutput"  # where the tool writes reports if it isn't told
 DEPTH = 4  # directories below the root in which test projects have their configuration: src/tests/Unit/Shop.Tests
 LOOKS = 2000  # directories in which we look for them, nearest first
 REFERENCE = re.compile(r"<ProjectReference\b[^>]*\bInclude\s*=\s*[\"']([^\"']+)[\"']", re.IGNORECASE)

@@ -16,7 +16,7 @@ has each mutant with its final status, if it needs no test, and with the ids of 
 assemblies stay in the copy's `bin`.
 
 Invariants:
-- `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `gate` shared, whoever
+- `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `lock` shared, whoever
   builds holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
   prepared.
 - What is kept on disk (`TestBed.keep`) is valid only while the project, what lies above it, the installation and the
@@ -36,27 +36,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from threading import Event
 from typing import Any
 
 from msp_bridge import reading
 from msp_bridge.adapter import Project, ToolError
-from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.pool import Process
 
 from . import tool
-from .assumptions import ANY_CHARACTER, DEFAULT_EXTRA_S, HAS_PAGE, LIST_ALL, SPECIAL, arguments
-from .gate import Gate
 from .hosts import Hosts
 from .mtp import TestPrograms
 from .plan import Base, Plan, needs_platform
 from .prepared import Baseline, Part, Prepared, measure, parse_kept
 from .report import Entry, Report
 from .sandbox import TestBed
+from .setup import DEFAULT_EXTRA_S
+from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import VsTest
 
 log = logging.getLogger(__name__)
@@ -76,7 +75,7 @@ class Preparation:
         self._prepared: Prepared | None = None
         self._turn = asyncio.Lock()
         self._measuring: set[asyncio.Task[None]] = set()
-        self.gate = Gate()
+        self.lock = SharedLock()
 
     async def current(self) -> Prepared:
         """The state for the project as it is now. Raises `ToolError` and `ConfigurationError`."""
@@ -87,7 +86,7 @@ class Preparation:
             if known is not None and known.plan.key == plan.key and await in_thread(bed.is_current):
                 return known
             await cancel_all(self._measuring)
-            async with self.gate.alone():
+            async with self.lock.alone():
                 self._prepared = None
                 kept = await _refreshed(bed, plan)
                 loaded = await self._load(plan, bed, kept) if kept else None
@@ -101,7 +100,7 @@ class Preparation:
     async def shared(self) -> AsyncIterator[Prepared]:
         """The state, which stays as it is meanwhile. It is brought back when a preparation that has failed took it."""
         while True:
-            async with self.gate.shared():
+            async with self.lock.shared():
                 if self._prepared is not None:
                     yield self._prepared
                     return
@@ -111,14 +110,14 @@ class Preparation:
     async def alone(self) -> AsyncIterator[Prepared]:
         """`shared`, with nobody else."""
         while True:
-            async with self.gate.alone():
+            async with self.lock.alone():
                 if self._prepared is not None:
                     yield self._prepared
                     return
             await self.current()
 
     async def baseline(self, prepared: Prepared, part: Part) -> Baseline:
-        """Measured once. Whoever calls it holds the gate. Raises `ToolError`."""
+        """Measured once. Whoever calls it holds the lock. Raises `ToolError`."""
         async with part.turn:
             if part.baseline is None:
                 report_phase(BASELINE)
@@ -127,11 +126,11 @@ class Preparation:
             return part.baseline
 
     async def run_tool(self, prepared: Prepared, part: Part, paths: Sequence[str]) -> list[Entry]:
-        """What the tool itself finds out about the mutants of the files `paths`. The caller has the gate alone."""
+        """What the tool itself finds out about the mutants of the files `paths`. The caller holds the lock alone."""
         bed = await self._claim()
         await _refreshed(bed, prepared.plan)
         await in_thread(bed.make_ready)
-        patterns = [f"**/{bed.path.name}/{_escaped(path)}" for path in paths]
+        patterns = [f"**/{bed.path.name}/{glob_of(path)}" for path in paths]
         content = await self._run(prepared.plan, bed, part.base, patterns)
         digests = {path: reading.digest(bed.path / path) for path in paths}
         return Report.of(content, bed.path).entries(digests)
@@ -188,7 +187,7 @@ class Preparation:
         configuration = plan.configuration(base)
         excluded = configuration.excluded if configuration and patterns else ()
         config = await in_thread(plan.config, base, bed.home)
-        words = arguments(output, [*patterns, *excluded], self._project.jobs, config, page=page)
+        words = tool.arguments(output, [*patterns, *excluded], self._project.jobs, config, page=page)
         try:
             return await tool.run(
                 [*plan.installation.command, *words],
@@ -256,7 +255,7 @@ class Preparation:
             task.add_done_callback(self._measuring.discard)
 
     async def _measure(self, prepared: Prepared, part: Part) -> None:
-        async with self.gate.shared():
+        async with self.lock.shared():
             if self._prepared is prepared:
                 with contextlib.suppress(ToolError):  # raised again to whoever needs it
                     await self.baseline(prepared, part)
@@ -266,8 +265,3 @@ async def _refreshed(bed: TestBed, plan: Plan) -> str | None:
     """See `TestBed.refresh`. A cancel stops it between two files."""
     stop = Event()
     return await in_thread(bed.refresh, plan.key, stop, on_cancel=stop.set)
-
-
-def _escaped(path: str) -> str:
-    """The file's name as a glob."""
-    return re.sub(SPECIAL, ANY_CHARACTER, path)

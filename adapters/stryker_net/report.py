@@ -1,4 +1,9 @@
-"""Report: the mutants and results in a report of Stryker.NET, and the way from its positions to the protocol's."""
+"""Report: the mutants and results in a report of Stryker.NET, and the way from its positions to the protocol's.
+
+It is the mutation-testing-report-schema, version 2 [Stryker.Core/Reporters/Json]: absolute paths as keys; counters as
+ids, which are unique in a solution; coveredBy and killedBy with ids of tests, whose names are in `testFiles`; lines and
+columns are Roslyn's + 1. The ids of tests are VSTest's or the testing platform's own, the same in every run.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +20,12 @@ from attrs import field, frozen
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
 from msp_bridge.source import BOM, SourceText, utf16_length
 
-from .assumptions import BLOCK_COVERED, FILTERED, LINE_ENDS
-
 log = logging.getLogger(__name__)
 
-BREAK = re.compile(LINE_ENDS)
+BREAK = re.compile("\r\n|[\r\n\u0085\u2028\u2029]")  # Roslyn's ends of lines; the protocol's lines end at `\n` only
+# Why a mutant is Ignored [Stryker.Core/MutantFilters]: all but the second are the user's wish.
+FILTERED = "Removed by mutate filter"
+BLOCK_COVERED = "Removed by block already covered filter"
 
 
 @frozen

@@ -19,20 +19,34 @@ from attrs import define, field
 from msp_bridge import reading
 from msp_bridge.toolkit import Sandbox
 
-from .assumptions import (
-    ARTIFACTS,
-    ARTIFACTS_OUTPUT,
-    BACKUP,
-    BUILT,
-    CONTROL_VARIABLE,
-    ENVIRONMENT,
-    GLOBAL_TOOLS,
-    MANIFESTS,
-    OPENERS,
-    OUTPUT,
-    TEMPORARY,
-)
-from .plan import projects_in
+from .hosts import CONTROL_VARIABLE
+from .plan import BUILT, MANIFESTS, OUTPUT, projects_in
+from .setup import GLOBAL_TOOLS
+from .tool import OPENERS
+
+# Every mutant is compiled into one assembly, behind a switch. This goes into the `bin` of each test project; the
+# original is moved aside first, unless it was already. It is put back at the end of a run, but not after a kill
+# [Stryker.Core/ProjectComponents/TestProjects/TestProjectsInfo.cs].
+BACKUP = ".stryker-unchanged"
+ARTIFACTS_OUTPUT, ARTIFACTS = "UseArtifactsOutput", "artifacts"  # in Directory.Build.props: all builds go there
+
+# No build server outlives the run or is shared with the user's builds, and nothing asks git, for a private copy has no
+# repository: MSBuild takes properties from the environment.
+ENVIRONMENT = {
+    "DOTNET_NOLOGO": "1",
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
+    "DOTNET_CLI_UI_LANGUAGE": "en",
+    "DOTNET_CLI_USE_MSBUILD_SERVER": "0",
+    "DOTNET_TieredPGO": "0",  # a tenth faster: nothing here runs long enough to be worth its measurements
+    "MSBUILDDISABLENODEREUSE": "1",
+    "UseSharedCompilation": "false",
+    "EnableSourceControlManagerQueries": "false",
+    "EnableSourceLink": "false",
+    "NBGV_GitEngine": "Disabled",  # Nerdbank.GitVersioning
+    "DisableGitVersionTask": "true",  # GitVersion.MsBuild
+    "NO_COLOR": "1",
+}
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # each run leaves 32 MB there: an unzipped VSTest
 
 # What MSBuild, NuGet and the SDK look for in all directories above, and what stands in its place where there is none:
 # or else they would find what lies above the cache.

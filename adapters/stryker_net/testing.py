@@ -18,7 +18,6 @@ from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, Result, Status
 from msp_bridge.toolkit import JobScheduler
 
-from .assumptions import TIME_FACTOR
 from .hosts import Case, HostsUnavailable, Outcome
 from .preparation import Preparation
 from .prepared import BASELINE_TIMEOUT_S, Prepared
@@ -26,6 +25,7 @@ from .report import Entry
 
 log = logging.getLogger(__name__)
 
+TIME_FACTOR = 1.5  # the tool's: a time-out is this much of the time of the tests, and `additional-timeout`
 ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
 
 

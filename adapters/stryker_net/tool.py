@@ -1,4 +1,8 @@
-"""Tool: one run of Stryker.NET in a private copy, and what its end means."""
+"""Tool: one run of Stryker.NET in a private copy, and what its end means.
+
+What is known of the tool was verified with 5.0.0 and 5.1.0 on the .NET SDK 10.0.401, Linux. Paths in brackets, here and
+in the other modules, are files of https://github.com/stryker-mutator/stryker-net, below `src/`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,24 +20,44 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.processes import ProcessTree
 
-from .assumptions import (
-    BELOW_THRESHOLD,
-    BUILD_ERROR,
-    ESCAPED,
-    INSTALL,
-    LOGGED,
-    PAGE_END,
-    REPORT_MARK,
-    REPORTS,
-    RESTORE,
-    RESTORING,
-    SAYS_ABSENT,
-    SAYS_RESTORE,
-    SAYS_UNSTABLE,
-    SAYS_WHY_BELOW,
-    SUCCESS,
-    WIDTH,
-)
+from .setup import INSTALL
+
+RESTORE = "dotnet tool restore"
+# 0 also when there was nothing to test, and after some failed compilations [Stryker.Options/ExitCodes.cs].
+SUCCESS, BELOW_THRESHOLD = 0, 2
+REPORTS = "reports"  # below `-O`; the names of the files may be configured (`report-file-name`)
+
+# `-m GLOB` replaces `mutate` of the configuration [Stryker.Options/Options/Inputs/MutateInput.cs]. A glob is matched
+# against the absolute path of the file, and against that relative to the mutated project
+# [MutantFilters/FilePatternMutantFilter.cs]. `{start..end}` behind it are offsets into the source.
+LIST_ALL = "**/*{0..1}"  # takes no mutant, and yet each file: all mutants are listed as Ignored
+SPECIAL, ANY_CHARACTER = r"[*?\[\]{}!]", "?"  # of a glob
+
+# With `-r html --open-report:html` the page is written before the first mutant is tested, with all mutants in it. Those
+# that need no test have their final status already [Stryker.Core/Reporters/Html]. On Linux .NET opens it with a program
+# on PATH. On macOS it calls /usr/bin/open, on Windows the shell: there nothing keeps a browser from opening.
+HAS_PAGE = sys.platform == "linux"
+OPENERS = (
+    "xdg-open",
+    "gnome-open",
+    "kfmclient",
+    "powershell.exe",
+)  # [dotnet/runtime Process.Linux.cs; WebBrowserOpener]
+REPORT_MARK = "app.report = "  # before the report, JSON in which `<` may stand as ESCAPED
+ESCAPED = '<" + "'
+PAGE_END = "</html>"
+
+# Its output: lines of a log, `[12:34:56 ERR] …`, as they are. Then, when it can't work, SAYS_WHY_BELOW and the reasons,
+# folded at WIDTH columns: at spaces, but in words that are longer than that, too [Stryker.CLI/Program.cs].
+WIDTH = 80
+LOGGED = r"^\[\d\d:\d\d:\d\d (\w{3})\] "
+SAYS_WHY_BELOW = r"see the logs\s+below:"
+SAYS_UNSTABLE = "unexpected test case"  # a test that the discovery of tests had not found
+# What `dotnet` says when a local tool isn't there [dotnet/sdk].
+SAYS_ABSENT = ("Could not execute because the specified command or file was not found", "No executable found matching")
+# A line of MSBuild: place, code, text, project [the canonical error format].
+BUILD_ERROR = r"^\s*(?P<place>[^\n]*?\S) ?: error (?P<code>[A-Z]+\d+): (?P<text>[^\n]*?)(?: \[[^\n\[\]]*\])?\r?$"
+RESTORING = "NU"  # codes of NuGet
 
 LOOK_S = 0.05  # between two looks for the page
 TAIL = 256 * 1024  # bytes of its output that are remembered
@@ -40,6 +65,23 @@ SHOWN = 600  # characters of them in an error
 ERRORS = 3  # of the compiler that are shown
 BY_HAND = "run `dotnet stryker` by hand to see all that it prints"
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
+
+
+def arguments(output: Path, patterns: Sequence[str], jobs: int, config: Path | None, *, page: bool) -> list[str]:
+    """What follows the command: `page` asks for the page with all mutants instead of the report."""
+    return [
+        *(word for pattern in patterns for word in ("-m", pattern)),
+        *(("-r", "html", "--open-report:html") if page else ("-r", "json")),
+        *("-O", str(output)),
+        *("-c", str(jobs)),
+        *(["-f", str(config)] if config is not None else []),
+        "--skip-version-check",
+    ]
+
+
+def glob_of(path: str) -> str:
+    """The glob for `-m` that names the file `path`."""
+    return re.sub(SPECIAL, ANY_CHARACTER, path)
 
 
 async def run(
@@ -102,7 +144,7 @@ async def _end_of(tree: ProcessTree, tail: bytearray) -> int:
 def failure(printed: str, code: int, root: Path) -> ToolError:
     """What `printed`, the output of a run without a report, and the exit code `code` mean."""
     printed = CONTROLS.sub("", printed.replace("\r\n", "\n")).replace(f"{root}{os.sep}", "")
-    if any(words in printed for words in SAYS_RESTORE):
+    if RESTORE in printed:
         return ToolError("the local tools of this project are not restored", f"run `{RESTORE}` in it")
     if any(words in printed for words in SAYS_ABSENT):
         return ToolError("`dotnet stryker` is not to be found", INSTALL)

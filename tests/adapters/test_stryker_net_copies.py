@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.stryker_net.gate import Gate
 from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Mutant
@@ -228,29 +227,3 @@ async def test_runs_leave_no_temporary_files(dotnet: Scripted, root: Path) -> No
         temporary = root.parent / "cache/prepared-0/tmp"
         assert {run["temporary"] for run in dotnet.runs} == {str(temporary)}
         assert list(temporary.iterdir()) == []
-
-
-async def test_who_wants_the_gate_alone_goes_before_those_that_share_it() -> None:
-    gate, order = Gate(), list[str]()
-
-    async def alone() -> None:
-        async with gate.alone():
-            order.append("alone")
-
-    async def shared() -> None:
-        async with gate.shared():
-            order.append("shared")
-
-    async with gate.shared():
-        async with gate.shared():
-            order.append("two")
-        tasks = [asyncio.create_task(alone())]
-        await asyncio.sleep(0)
-        tasks.append(asyncio.create_task(shared()))
-        cancelled = asyncio.create_task(alone())
-        await asyncio.sleep(0)
-        cancelled.cancel()
-        await asyncio.wait([cancelled])
-        assert order == ["two"]
-    await asyncio.gather(*tasks)
-    assert order == ["two", "alone", "shared"]
