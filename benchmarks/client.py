@@ -16,7 +16,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge.jsonrpc.framing import FrameDecoder, frame
-from msp_bridge.jsonrpc.json_text import dump, parse
+from msp_bridge.jsonrpc.messages import dump, parse
 
 CHUNK = 256 * 1024
 WORDS = 2000  # characters of a server's stderr that an error shows

@@ -2,7 +2,7 @@
 
 `docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
 entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
-`counts`, `edits`, `errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source` and `toolkit`.
+`errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source`, `text` and `toolkit`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
-from msp_bridge.edits import Edit
 from msp_bridge.errors import (
     BaselineError,
     BridgeError,
@@ -23,6 +22,7 @@ from msp_bridge.errors import (
     suggestion,
 )
 from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
+from msp_bridge.source import Edit
 
 __all__ = [
     "Adapter",

@@ -1,4 +1,7 @@
-"""Reading: the files of a project, each of which may be anything: a pipe that keeps its reader waiting, too."""
+"""Reading a project's files, each of which may be anything: a pipe that keeps its reader waiting, too.
+
+Also which directories of its tree hold nothing of its sources: version control, environments, caches.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,12 @@ import stat
 import tomllib
 from pathlib import Path
 from typing import Any
+
+VERSION_CONTROL = {".git", ".hg", ".svn", ".bzr", ".jj"}
+ENVIRONMENTS = {".venv", "venv", "node_modules", ".tox", ".nox", "__pypackages__", ".eggs"}
+CACHES = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".stryker-tmp", ".mutmut-cache"}
+IGNORED_DIRS = frozenset(VERSION_CONTROL | ENVIRONMENTS | CACHES)  # names of directories
+CACHE_MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a directory with one of these is a venv or a cache
 
 
 def content(file: str | Path) -> bytes:

@@ -11,10 +11,9 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from msp_bridge.concurrency import batches
-from msp_bridge.edits import Edit
 from msp_bridge.errors import PartlyFailed
 from msp_bridge.model import Location, Mutant, Position, Result
-from msp_bridge.source import SourceText
+from msp_bridge.source import Edit, SourceText
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.selection import Selection, Target
 

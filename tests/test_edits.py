@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.edits import Edit, above_line, edit_diff, in_comment, mutant_diff, unified_diff
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.source import SourceText
+from msp_bridge.source import Edit, SourceText, above_line, edit_diff, in_comment, mutant_diff, unified_diff
 
 TEN = "".join(f"line {number}\n" for number in range(1, 11))
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\r\n", "\n", "é😀\n", "\x0c\u2028\n"]), max_size=30).map("".join)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from test_model import mutants
 
 from msp_bridge.dialects.msp import Wire
-from msp_bridge.jsonrpc.json_text import dump, parse
+from msp_bridge.jsonrpc.messages import dump, parse
 from msp_bridge.model import Mutant
 from msp_bridge.workspace.selection import Selection
 

@@ -21,8 +21,7 @@ from msp_bridge.adapter import (
     ToolError,
 )
 from msp_bridge.concurrency import in_thread
-from msp_bridge.edits import above_line, in_comment
-from msp_bridge.source import SourceText
+from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.toolkit import walk
 
 from .cargo import INSTALL, Command, cargo, compiler, is_installed

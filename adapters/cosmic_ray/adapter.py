@@ -21,10 +21,10 @@ from msp_bridge.adapter import (
     ToolError,
 )
 from msp_bridge.concurrency import in_thread, run_shielded
-from msp_bridge.counts import counted
-from msp_bridge.edits import in_comment
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, python_surroundings
+from msp_bridge.source import in_comment
+from msp_bridge.text import counted
 
 from .command import TestCommand
 from .configuration import Configuration, find, proposal

@@ -16,8 +16,8 @@ from attrs import evolve, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status, Surroundings
 from msp_bridge.concurrency import in_thread
-from msp_bridge.counts import counted
 from msp_bridge.python_engine import python_surroundings
+from msp_bridge.text import counted
 
 from .run import Place, Places, Run
 from .settings import Tool, tools_of

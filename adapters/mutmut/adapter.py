@@ -1,22 +1,35 @@
-"""Mutmut: the adapter, which finds out what is installed when it is first used."""
+"""Mutmut: the adapter, which finds out what is installed when it is first used; and what `msp-bridge doctor` shows."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import ClassVar, Self
 
-from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
 from msp_bridge.python_engine import PythonEngine, python_surroundings
+from msp_bridge.text import counted
 from msp_bridge.toolkit.install import python_install
 
-from .diagnosis import diagnose
-from .discovery import Discovery
-from .installation import REQUIREMENTS, Installation, is_installed
-from .settings import NAMES, config_file_of, is_configured, place_of_options
+from .discovery import Discovery, NoSources
+from .installation import (
+    NAMES,
+    REQUIREMENTS,
+    Installation,
+    config_file_of,
+    holds_configuration,
+    is_configured,
+    is_installed,
+    place_of_options,
+)
+
+UNUSED = {
+    "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",
+    "type_check_command": "mutants are tested without a type checker",
+}
 
 
 class Mutmut:
@@ -129,3 +142,39 @@ def _has_mutmut(project: Project) -> bool:
 def _holds_python(root: Path) -> bool:
     named = any((root / name).is_file() for name in (*NAMES, "setup.py"))
     return named or any(True for pattern in ("*.py", "*/*.py") for _ in root.glob(pattern))
+
+
+async def diagnose(
+    project: Project, discover: Callable[[], Awaitable[Discovery]], engine: PythonEngine
+) -> AsyncGenerator[Finding, None]:
+    """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
+    try:
+        installation = await Installation.look(project.python, project.root)
+    except BridgeError as error:
+        yield Finding(False, "interpreter", error.problem, error.remedy)
+        return
+    yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
+    if installation.fault is not None:
+        yield Finding(False, "mutmut", *installation.fault)
+        return
+    yield Finding(True, "mutmut", f"mutmut {installation.mutmut} with pytest {installation.pytest}")
+    try:
+        discovery = await discover()
+        found, plan = await discovery.files(), await discovery.plan()
+    except NoSources as error:
+        yield Finding(False, "sources", error.problem, error.remedy)
+        return
+    except BridgeError as error:
+        yield Finding(False, "configuration", error.problem, error.remedy)
+        return
+    place = place_of_options(project.root, config_file_of(project))
+    named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
+    yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
+    files = found["files"]
+    text = f"{counted(len(files), 'file')} in {', '.join(found['source_paths'])}"
+    yield Finding(bool(files), "sources", text, None if files else f"set source_paths in {place}")
+    for option in found["unused"]:
+        yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
+    async with aclosing(engine.diagnose(plan)) as findings:
+        async for finding in findings:
+            yield finding

@@ -11,7 +11,6 @@ from attrs import frozen
 
 from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.edits import in_comment
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
     PythonEdit,
@@ -21,11 +20,11 @@ from msp_bridge.python_engine import (
     python_environment,
     start_program,
 )
+from msp_bridge.source import in_comment
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
-from .installation import PROGRAMS
-from .settings import place_of_options
+from .installation import PROGRAMS, place_of_options
 
 log = logging.getLogger(__name__)
 

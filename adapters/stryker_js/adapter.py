@@ -21,9 +21,8 @@ from msp_bridge.adapter import (
     ToolError,
 )
 from msp_bridge.concurrency import in_thread
-from msp_bridge.counts import counted, counted_mutants
-from msp_bridge.edits import above_line, in_comment
-from msp_bridge.source import SourceText
+from msp_bridge.source import SourceText, above_line, in_comment
+from msp_bridge.text import counted, counted_mutants
 
 from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of, threshold
 from .discovery import Discovery

@@ -8,8 +8,7 @@ from typing import ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import in_thread
-from msp_bridge.edits import above_line, in_comment
-from msp_bridge.source import SourceText
+from msp_bridge.source import SourceText, above_line, in_comment
 
 from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, Plan, bases_of, floats, has_solution
 from .preparation import Preparation

@@ -15,7 +15,7 @@ from attrs import field, frozen
 
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.jsonrpc.json_text import NotJson, dump, parse
+from msp_bridge.jsonrpc.messages import NotJson, dump, parse
 
 AUTHENTICATE = "authenticate"  # the method whose params hold the token
 MIN_LENGTH = 16  # characters; 32 hexadecimal digits are recommended, and can't be guessed

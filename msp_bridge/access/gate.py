@@ -12,8 +12,18 @@ from typing import Any
 
 from msp_bridge.access.credentials import AUTHENTICATE, Token
 from msp_bridge.jsonrpc.framing import FramingError, Limits, frame
-from msp_bridge.jsonrpc.json_text import NotJson, parse
-from msp_bridge.jsonrpc.messages import Call, ErrorCode, Id, RpcError, call_of, error_response, id_of, response
+from msp_bridge.jsonrpc.messages import (
+    Call,
+    ErrorCode,
+    Id,
+    NotJson,
+    RpcError,
+    call_of,
+    error_response,
+    id_of,
+    parse,
+    response,
+)
 from msp_bridge.jsonrpc.streams import MessageStream, SocketStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 

@@ -188,7 +188,7 @@ def _text(raw: io.FileIO, like: io.TextIOWrapper) -> io.TextIOWrapper:
 
 def show(errors: Sequence[BridgeError]) -> None:
     """A line on stderr for each error; of a red baseline also the failing tests and the first failure."""
-    from msp_bridge.reports.text import one_line
+    from msp_bridge.text import one_line
 
     for error in errors:
         if isinstance(error, StdoutFailed) and error.hung_up:
@@ -200,7 +200,7 @@ def show(errors: Sequence[BridgeError]) -> None:
 
 def show_failing_tests(names: Sequence[str], first_failure: str) -> None:
     """On stderr: the names of the tests that fail without any mutant, and what the first of them prints."""
-    from msp_bridge.reports.text import one_line, visible
+    from msp_bridge.text import one_line, visible
 
     for name in names[:MAX_NAMED]:
         click.echo(f"    {one_line(name)}", err=True)

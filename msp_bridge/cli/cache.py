@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.reports.text import one_line
+from msp_bridge.text import one_line
 from msp_bridge.workspace.cache import cache_home
 
 

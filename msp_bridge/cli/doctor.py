@@ -15,7 +15,7 @@ from rich.text import Text
 
 from msp_bridge.adapter import Finding
 from msp_bridge.cli.options import Options, bridge_options
-from msp_bridge.reports.text import visible
+from msp_bridge.text import visible
 from msp_bridge.workspace.diagnosis import diagnose
 
 

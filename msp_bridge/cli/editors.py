@@ -16,11 +16,10 @@ from attrs import evolve
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from msp_bridge.cli.editor_files import joined_patterns, write_plugin
+from msp_bridge.cli.editor_files import joined_patterns, merged, parse, write_plugin
 from msp_bridge.cli.options import Options, bridge_options
-from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.ignored import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.workspace import Workspace

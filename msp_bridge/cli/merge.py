@@ -12,7 +12,7 @@ from rich.console import Console
 from msp_bridge.cli import Exit, show
 from msp_bridge.cli.outputs import Outputs, output_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
-from msp_bridge.jsonrpc.json_text import NotJson, parse
+from msp_bridge.jsonrpc.messages import NotJson, parse
 from msp_bridge.model import Status
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
 from msp_bridge.reports.results import Score

@@ -13,7 +13,7 @@ import click
 from attrs import frozen
 
 from msp_bridge.errors import CommandLineError, ConfigurationError
-from msp_bridge.reports.text import visible
+from msp_bridge.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
 from msp_bridge.workspace.interpreter import interpreter_of

@@ -20,8 +20,8 @@ from attrs import evolve, field, frozen
 from msp_bridge.cli import StdoutFailed
 from msp_bridge.cli.options import Options, with_options
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.jsonrpc.json_text import dump
-from msp_bridge.reports import forges, html, junit
+from msp_bridge.jsonrpc.messages import dump
+from msp_bridge.reports import ci, html
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report
 from msp_bridge.toolkit.install import own_install
@@ -29,7 +29,7 @@ from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import load_configuration
 
 if TYPE_CHECKING:
-    from msp_bridge.reports.live import LivePage
+    from msp_bridge.reports.html import LivePage
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 STDOUT = Path("-")
@@ -53,10 +53,10 @@ FORMS: Mapping[str, Form] = {  # by option
     "json": Form(
         lambda report, _: dump(report), "Write a report in the standard format (mutation-testing-report-schema)."
     ),
-    "junit": Form(lambda report, _: junit.document(report), "Write JUnit XML, where a missed mutant is a failed test."),
-    "sarif": Form(forges.sarif, "Write SARIF, for GitHub's code scanning and others."),
+    "junit": Form(lambda report, _: ci.junit(report), "Write JUnit XML, where a missed mutant is a failed test."),
+    "sarif": Form(ci.sarif, "Write SARIF, for GitHub's code scanning and others."),
     "gitlab": Form(
-        forges.code_quality, "Write a Code Quality report, for GitLab's merge requests.", repository="CI_PROJECT_DIR"
+        ci.code_quality, "Write a Code Quality report, for GitLab's merge requests.", repository="CI_PROJECT_DIR"
     ),
 }
 OPTIONS: list[click.Parameter] = [
@@ -120,11 +120,11 @@ class Outputs:
                     file.write_bytes(data)
         if self.github:
             with _collected(errors, Path("the annotations")):
-                for line in forges.warnings(report, _prefix(project, os.environ.get("GITHUB_WORKSPACE"))):
+                for line in ci.warnings(report, _prefix(project, os.environ.get("GITHUB_WORKSPACE"))):
                     click.echo(line)
             if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
                 with _collected(errors, Path(summary)), open(summary, "ab") as opened:  # other steps write there too
-                    opened.write(forges.summary(report).encode("utf-8", "backslashreplace"))
+                    opened.write(ci.summary(report).encode("utf-8", "backslashreplace"))
         return errors
 
     def reached(self, score: Score) -> bool:
@@ -162,7 +162,7 @@ def check_live() -> None:
 
 def _live_class() -> type[LivePage]:
     try:
-        from msp_bridge.reports.live import LivePage
+        from msp_bridge.reports.html import LivePage
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"--live needs a web server, and {error.name} is not installed", own_install("msp-bridge[live]")

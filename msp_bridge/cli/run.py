@@ -18,13 +18,13 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.options import FailingTests, Options, bridge_options, outside
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
-from msp_bridge.counts import counted, counted_mutants
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
 from msp_bridge.reports.terminal import TerminalReport, discovery_status, mutant_table, phases_shown
+from msp_bridge.text import counted, counted_mutants
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace

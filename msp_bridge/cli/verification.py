@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.cli.options import Options
-from msp_bridge.counts import counted
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.reports.terminal import is_terminal
 from msp_bridge.testing.oracle import Oracle, Verification, pytest_command
+from msp_bridge.text import counted
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.workspace import Workspace

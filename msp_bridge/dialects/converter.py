@@ -41,7 +41,7 @@ class StrictConverter:
         self._converter.register_structure_hook_factory(_is_list, self._list)
         self._converter.register_structure_hook_factory(_is_dict, self._dict)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
-        # orjson would take an Enum as it is, but not everything that is dumped goes through orjson (`rpc.json_text`)
+        # orjson would take an Enum as it is, but not everything that is dumped goes through orjson (`jsonrpc.messages`)
         self._converter.register_unstructure_hook(enum.Enum, attrgetter("value"))
         self._converter.register_unstructure_hook_factory(attrs.has, self._unstructure_class)
 

@@ -35,12 +35,12 @@ from attrs import define, evolve, field, frozen
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Wire
-from msp_bridge.edits import mutant_diff
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.model import Status as Outcome
 from msp_bridge.session import Session
+from msp_bridge.source import mutant_diff
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 OPERATION_IN_PROGRESS = -32001  # section 8.2

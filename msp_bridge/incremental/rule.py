@@ -48,11 +48,11 @@ from attrs import define, field
 from msp_bridge import reading
 from msp_bridge.adapter import Surroundings
 from msp_bridge.concurrency import in_thread
-from msp_bridge.counts import counted
 from msp_bridge.errors import BridgeError
 from msp_bridge.incremental.state import Look, State, machine, variables
 from msp_bridge.incremental.store import Store
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.text import counted
 
 log = logging.getLogger(__name__)
 

@@ -46,17 +46,18 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge.jsonrpc.framing import FramingError
-from msp_bridge.jsonrpc.json_text import NotJson, parse
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
     Id,
+    NotJson,
     RpcError,
     call_of,
     error_response,
     id_of,
     is_response,
     notification,
+    parse,
     request,
     response,
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.jsonrpc.json_text import NotJson, parse
+from msp_bridge.jsonrpc.messages import NotJson, parse
 
 log = logging.getLogger(__name__)
 

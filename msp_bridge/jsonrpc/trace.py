@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.jsonrpc.json_text import NotJson, dump, parse
+from msp_bridge.jsonrpc.messages import NotJson, dump, parse
 
 log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from msp_bridge.counts import counted
 from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText
+from msp_bridge.text import counted
 
 REPORT = "mutation-report://report.json"
 MAX_CODE = 160  # characters of code on each side in a list; the diff has all of it

@@ -19,10 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.concurrency import cancel_all, in_thread
-from msp_bridge.counts import counted
-from msp_bridge.edits import edit_diff, mutant_diff
 from msp_bridge.errors import ConfigurationError, PartlyFailed
-from msp_bridge.jsonrpc.json_text import dump
+from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.mcp.answers import (
     IgnoreEdit,
     Listing,
@@ -38,7 +36,8 @@ from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, 
 from msp_bridge.model import Mutant, Result
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import report
-from msp_bridge.source import SourceText
+from msp_bridge.source import SourceText, edit_diff, mutant_diff
+from msp_bridge.text import counted
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select

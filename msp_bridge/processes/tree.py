@@ -15,8 +15,7 @@ from pathlib import Path
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
-from msp_bridge.processes.pipes import PipeReader, PipeWriter
-from msp_bridge.processes.supervised import PosixProcess, SupervisedProcess, WindowsProcess
+from msp_bridge.processes.supervised import PipeReader, PipeWriter, PosixProcess, SupervisedProcess, WindowsProcess
 
 log = logging.getLogger(__name__)
 

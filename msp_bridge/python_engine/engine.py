@@ -9,11 +9,11 @@ from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.concurrency import run_shielded
-from msp_bridge.counts import counted
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
 from msp_bridge.python_engine.slot import HostPool, Slot
 from msp_bridge.python_engine.turns import Quarantine, Turns
+from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
 
 HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone

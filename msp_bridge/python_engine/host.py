@@ -15,11 +15,11 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge.concurrency import in_thread, wait_shielded
-from msp_bridge.counts import counted
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.python_engine.program import start_program
+from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 

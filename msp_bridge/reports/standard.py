@@ -18,8 +18,8 @@ from attrs import frozen
 import msp_bridge
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.reports.results import Diff
-from msp_bridge.reports.text import encodable
 from msp_bridge.source import SourceText
+from msp_bridge.text import encodable
 
 SCHEMA = "mutation-testing-report-schema.json"
 Report = Mapping[str, Any]  # a valid report, as json.loads gives it

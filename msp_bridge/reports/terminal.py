@@ -29,8 +29,8 @@ from rich.text import Text
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.phases import DISCOVERING, LOGGER, PhaseReport
 from msp_bridge.reports.results import Diff, Score
-from msp_bridge.reports.text import one_line, visible
 from msp_bridge.source import SourceText
+from msp_bridge.text import one_line, visible
 
 COLOURS = {
     Status.KILLED: "green",

@@ -12,9 +12,8 @@ In your own tests, on a copy of a small project that the tool can mutate:
 from __future__ import annotations
 
 from msp_bridge.testing.conformance import check_adapter
+from msp_bridge.testing.left_behind import Running, TreeState
 from msp_bridge.testing.oracle import Difference, Oracle, Verdict, Verification, pytest_command, verify
-from msp_bridge.testing.running import Running
-from msp_bridge.testing.tree_state import TreeState
 
 __all__ = [
     "Difference",

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, TellsSurroundings
 from msp_bridge.source import SourceText
-from msp_bridge.testing.running import Running
-from msp_bridge.testing.tree_state import TreeState
+from msp_bridge.testing.left_behind import Running, TreeState
 
 PAUSE_S = 0.5  # in which an adapter that doesn't wait for the next request of a result starts more mutants
 

@@ -40,9 +40,9 @@ from pathlib import Path
 from attrs import field, frozen
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
-from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
 from msp_bridge.python_engine.target import isolated_command, isolation
+from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.source import BOM, SourceText
 
 BASELINE_TIMEOUT_S = 600.0

@@ -43,9 +43,9 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, evolve, field
 
 from msp_bridge.concurrency import merge_streams
-from msp_bridge.edits import Edit
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
+from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration

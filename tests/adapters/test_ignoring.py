@@ -17,9 +17,8 @@ from support.stryker_js_trees import copied
 from support.stryker_js_trees import discovered as discovered_by_stryker_js
 
 from msp_bridge.adapter import Mutant, Project, Status, ToolError
-from msp_bridge.edits import Edit
 from msp_bridge.model import Location, Position
-from msp_bridge.source import SourceText
+from msp_bridge.source import Edit, SourceText
 
 PYTHON = '''\
 def several(a, b):

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from msp_bridge.cli.editor_files import joined_patterns
+from msp_bridge.cli.editor_files import joined_patterns, merged, parse
 from msp_bridge.cli.editors import TEXTS
-from msp_bridge.cli.settings_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 
 TESTS = Path(__file__).parents[1]

@@ -82,7 +82,7 @@ HANGING = ("hangs", "floods", "sleep 1000")
 def hurry(kit: Kit, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let a bridge in this process wait for a tool that never answers less long than it would for a user's."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("msp_bridge.processes.pipes.MAX_LINE", 1_000_000)
+    monkeypatch.setattr("msp_bridge.processes.supervised.MAX_LINE", 1_000_000)
     for constant in kit.timeouts if way in HANGING else ():
         monkeypatch.setattr(constant, 2.0)
 

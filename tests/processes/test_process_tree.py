@@ -366,7 +366,7 @@ async def test_a_line_may_be_long(tmp_path: Path) -> None:
 
 
 async def test_a_line_without_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msp_bridge.processes.pipes.MAX_LINE", 1_000_000)
+    monkeypatch.setattr("msp_bridge.processes.supervised.MAX_LINE", 1_000_000)
     async with ProcessTree.running(python("while True: print('x' * 100_000, end='')"), cwd=tmp_path) as tree:
         with pytest.raises(ToolError, match="a line of more than 1000000 bytes"):
             await all_lines(tree)

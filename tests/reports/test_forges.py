@@ -9,7 +9,7 @@ from attrs import evolve
 from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Location, Position, Result, Status
-from msp_bridge.reports.forges import MAX_FILES, code_quality, sarif, summary, warnings
+from msp_bridge.reports.ci import MAX_FILES, code_quality, sarif, summary, warnings
 
 
 def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from support.chromium import needs_chromium, tab
 from support.viewers import killed, reported, survived
 
 import msp_bridge.reports
-from msp_bridge.jsonrpc.json_text import dump
+from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.reports.html import SCRIPT, page
 
 NASTY = 'a = b + "</script><script>alert(1)</script><!-- <b>&amp;</b> \u2028 🙂 \\u003c"\n'

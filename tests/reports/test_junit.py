@@ -9,7 +9,7 @@ import pytest
 from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Result, Status
-from msp_bridge.reports.junit import document
+from msp_bridge.reports.ci import junit
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from msp_bridge.reports.junit import document
     ],
 )
 def test_each_status_has_its_outcome(tmp_path: Path, status: Status, element: str | None) -> None:
-    suites = ET.fromstring(document(reported(tmp_path, Result(mutant(), status, status_reason="because"))))
+    suites = ET.fromstring(junit(reported(tmp_path, Result(mutant(), status, status_reason="because"))))
     (case,) = suites.iter("testcase")
     assert [child.tag for child in case] == ([] if element is None else [element])
     if element is not None:
@@ -37,7 +37,7 @@ def test_each_status_has_its_outcome(tmp_path: Path, status: Status, element: st
 def test_a_file_is_a_suite_and_everything_is_counted(tmp_path: Path) -> None:
     error = Result(mutant("b.py"), Status.RUNTIME_ERROR)
     results = (killed("a.py", duration=1500.0), survived("a.py", 1, "*", duration=20.0), error)
-    suites = ET.fromstring(document(reported(tmp_path, *results)))
+    suites = ET.fromstring(junit(reported(tmp_path, *results)))
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors"), suites.get("time")) == (
         "3",
         "1",
@@ -51,7 +51,7 @@ def test_a_file_is_a_suite_and_everything_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_case_says_where_and_shows_the_diff(tmp_path: Path) -> None:
-    (case,) = ET.fromstring(document(reported(tmp_path, survived()))).iter("testcase")
+    (case,) = ET.fromstring(junit(reported(tmp_path, survived()))).iter("testcase")
     assert dict(case.items()) == {
         "classname": "shop.py",
         "name": "1:7 plus -> -",
@@ -70,7 +70,7 @@ def test_a_document_has_only_what_the_schema_of_jenkins_allows(tmp_path: Path) -
         **dict.fromkeys(("failure", "error", "skipped"), (set(), {"type", "message"})),
     }
     results = [Result(mutant(line=line), status) for line, status in enumerate(Status, 1)]
-    for element in ET.fromstring(document(reported(tmp_path, *results))).iter():
+    for element in ET.fromstring(junit(reported(tmp_path, *results))).iter():
         must, may = allowed[element.tag]
         assert must <= element.attrib.keys() <= may, element.tag
 
@@ -79,16 +79,16 @@ def test_what_xml_can_not_hold_is_replaced(tmp_path: Path) -> None:
     reason = "\x00\x1b[31m ]]> & < \ud800 \uffff 🙂"
     report = reported(tmp_path, survived())
     report["files"]["shop.py"]["mutants"][0]["statusReason"] = reason  # as another tool's report may have it
-    (case,) = ET.fromstring(document(report)).iter("testcase")
+    (case,) = ET.fromstring(junit(report)).iter("testcase")
     assert (case[0].text or "").endswith("�\N{REPLACEMENT CHARACTER}[31m ]]> & < � � 🙂")
 
 
 def test_a_report_of_nothing_is_a_document(tmp_path: Path) -> None:
-    assert ET.fromstring(document(reported(tmp_path))).get("tests") == "0"
+    assert ET.fromstring(junit(reported(tmp_path))).get("tests") == "0"
 
 
 def test_a_report_without_replacements_has_no_diff(tmp_path: Path) -> None:
     report = reported(tmp_path, survived())
     del report["files"]["shop.py"]["mutants"][0]["replacement"]
-    (case,) = ET.fromstring(document(report)).iter("testcase")
+    (case,) = ET.fromstring(junit(report)).iter("testcase")
     assert not case[0].text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.reports.text import encodable, one_line, visible
+from msp_bridge.text import encodable, one_line, visible
 
 
 @pytest.mark.parametrize(

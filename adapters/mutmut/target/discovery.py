@@ -1,14 +1,98 @@
-"""Discovery: which files mutmut mutates, how it would test them, and the mutants of a text. Runs nothing."""
+"""Discovery: which files mutmut mutates, how it would test them, and the mutants of a text. Runs nothing.
+
+The configuration is read as mutmut itself reads it.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 from msp_bridge_python_engine.channel import READY, Channel, Message
-from mutmut.configuration import ProcessIsolation
+from mutmut import configuration
+from mutmut.configuration import Config, ProcessIsolation
 
-from .configuration import Configuration
 from .mutations import Mutations
+
+NEVER = {"mutants", "node_modules", "venv", "__pycache__", "__pypackages__"}  # and whatever starts with a dot
+TESTS = {"tests", "test"}
+
+
+class Configuration:
+    """What mutmut makes of the project in the current directory."""
+
+    def __init__(self, config_file: str | None) -> None:
+        self._config_file = config_file
+
+    def read(self) -> Config:
+        """Anew; mutmut's own functions see it too. Raises what mutmut raises, ValueError for instance."""
+        configuration.reset_config()
+        original = configuration._config_reader
+        if self._config_file is not None:
+            configuration._config_reader = lambda: _reader_of(Path(self._config_file or ""), original)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of options that are called something else now
+                config = configuration.config()
+        finally:
+            configuration._config_reader = original
+        config.track_dependencies = False  # costs time in every call, and its result would be unused
+        config.resolved_mutated_source_paths = [Path.cwd() / path for path in config.source_paths]
+        return config
+
+    def unused(self) -> list[str]:
+        """Options that are set and that the bridge doesn't follow."""
+        config = self.read()
+        return [name for name in ("mutate_only_covered_lines", "type_check_command") if getattr(config, name)]
+
+    def files(self) -> list[str]:
+        """The files to mutate, relative to the current directory, with `/`; never tests. Raises as `read` does."""
+        config = self.read()
+        found = {path for source in config.source_paths for path in _below(source) if config.should_mutate(path)}
+        return sorted(found)
+
+
+def _reader_of(file: Path, original: Callable[[], Callable[[str, Any], Any]]) -> Callable[[str, Any], Any]:
+    """mutmut's reader for one file, wherever it lies: mutmut looks for pyproject.toml, in the current directory."""
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as alone:
+        shutil.copy(file, f"{alone}/{file.name}")
+        os.chdir(alone)
+        try:
+            return original()
+        finally:
+            os.chdir(here)
+
+
+def _below(source: Path) -> Iterator[str]:
+    if source.is_file():
+        if source.suffix == ".py" and not source.is_symlink():
+            yield source.as_posix()
+        return
+    for directory, names, files in os.walk(source):
+        within = Path(directory).relative_to(source).parts
+        names[:] = [name for name in names if not (name in NEVER or name.startswith(".") or _marked(directory, name))]
+        if not TESTS.isdisjoint(within):
+            continue
+        for name in files:
+            path = Path(directory, name)
+            if name.endswith(".py") and not is_test(name) and not path.is_symlink():
+                yield path.as_posix()
+
+
+def is_test(name: str) -> bool:
+    """Whether a file of this name holds tests: a mutant of a test says nothing about the tests."""
+    return name == "conftest.py" or name.startswith("test_") or name.endswith("_test.py")
+
+
+def _marked(directory: str, name: str) -> bool:
+    return os.path.exists(f"{directory}/{name}/pyvenv.cfg")
 
 
 def main(options: Message) -> None:

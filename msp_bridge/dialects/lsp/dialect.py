@@ -20,9 +20,17 @@ from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document
 from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
-from msp_bridge.dialects.lsp.findings import diff_of, symbols
+from msp_bridge.dialects.lsp.findings import (
+    COMMANDS,
+    IGNORE,
+    SHOW,
+    TEST_CHANGED,
+    TEST_PROJECT,
+    Offers,
+    diff_of,
+    symbols,
+)
 from msp_bridge.dialects.lsp.folders import Folder, Folders, uri_of
-from msp_bridge.dialects.lsp.offers import COMMANDS, IGNORE, SHOW, TEST_CHANGED, TEST_PROJECT, Offers
 from msp_bridge.dialects.lsp.runs import Runs
 from msp_bridge.dialects.uris import path_of
 from msp_bridge.errors import BridgeError, ConfigurationError

@@ -20,6 +20,8 @@ MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was
 Message = dict[str, Any]
 
 READY: Message = {"id": 0}  # the first answer, to no question: everything has been imported
+FORMAT = struct.Struct("q")
+_shared = mmap.mmap(-1, FORMAT.size)  # made when the host imports this, before it forks
 
 
 class Channel:
@@ -105,10 +107,6 @@ class Plan:
     def limit_for(self, seconds: float) -> float:
         """How long tests that take `seconds` without a mutant may take, in seconds."""
         return (seconds + self.limit[0]) * self.limit[1]
-
-
-FORMAT = struct.Struct("q")
-_shared = mmap.mmap(-1, FORMAT.size)  # made when the host imports this, before it forks
 
 
 def reset() -> None:

@@ -17,6 +17,9 @@ from typing import Any
 
 from .live_code import Key, key
 
+monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
+TOOL = 4  # of sys.monitoring: none of those that it reserves for debuggers, coverage, profilers and optimizers
+
 
 def enter(root: str, sandbox: str) -> None:
     """Let the sandbox, which is the current directory, take the place of `root` in `sys.path`."""
@@ -65,10 +68,6 @@ def _turned(path: str, root: str, sandbox: str) -> str:
         return path
     turned = os.path.join(sandbox, os.path.relpath(real, root)) if real != root else sandbox
     return turned if os.path.isdir(turned) else path
-
-
-monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
-TOOL = 4  # of sys.monitoring: none of those that it reserves for debuggers, coverage, profilers and optimizers
 
 
 class ImportTrace:

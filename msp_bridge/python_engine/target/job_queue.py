@@ -15,6 +15,7 @@ from . import descendants
 
 WAIT_S = 1.0
 ALONE_S = 5.0
+PER_CPU = 2  # busy processes; a test then gets a third of a CPU
 
 
 @dataclass(frozen=True)
@@ -107,9 +108,6 @@ class JobQueue:
             job.start()
         if not self._waiting and not self._alone:
             self._deadline = 0.0
-
-
-PER_CPU = 2  # busy processes; a test then gets a third of a CPU
 
 
 class Load:

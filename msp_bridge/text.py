@@ -1,4 +1,4 @@
-"""Text that is safe to show: names and messages come from projects and tools, and may hold anything.
+"""Text for people: counts in words, and escapes for names and messages, which come from projects and may hold anything.
 
 A terminal obeys control characters, and right-to-left marks change what a line seems to say. A file name that is not
 UTF-8 has lone surrogates, which no encoder takes. Both are shown as escapes, as in a Python string.
@@ -7,9 +7,23 @@ UTF-8 has lone surrogates, which no encoder takes. Both are shown as escapes, as
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from msp_bridge.model import Mutant
 
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+def counted(number: int, noun: str) -> str:
+    """As `1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def counted_mutants(mutants: Iterable[Mutant]) -> str:
+    """As `12 mutants in 1 file`."""
+    paths = [mutant.path for mutant in mutants]
+    return f"{counted(len(paths), 'mutant')} in {counted(len(set(paths)), 'file')}"
 
 
 def visible(text: str) -> str:
