@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 HERE = Path(__file__).parents[1]
 NO_TESTS_OF_OURS = {"corpus", "projects", "node_modules"}  # what tests are made of
 FILES = sorted(
     file
-    for room in ("msp_bridge", "adapters")
-    for file in (HERE / room).rglob("*.py")
+    for top in ("msp_bridge", "adapters")
+    for file in (HERE / top).rglob("*.py")
     if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
 )
 API = {
@@ -36,7 +34,7 @@ API = {
     "text",
     "toolkit",
 }
-MAY = {  # what each room may import of ours, besides itself
+MAY = {  # what each package, or module at the top level, may import of ours, besides itself
     "access": {"errors", "jsonrpc"},
     "jsonrpc": {"errors", "processes"},
     "model": set(),
@@ -136,25 +134,25 @@ def imports(file: Path) -> Iterator[str]:
 
 
 def allowed(importer: str, imported: str) -> bool:
-    room, other = importer.split(".")[0], imported.split(".")[0]
+    package, other = importer.split(".")[0], imported.split(".")[0]
     if imported == "__version__":
         return True
-    if room == "adapters" and other == "adapters":
+    if package == "adapters" and other == "adapters":
         return importer.split(".")[1:2] == imported.split(".")[1:2]
-    if room == other:
+    if package == other:
         return True
-    return other in MAY[room] or any(imported == may or imported.startswith(f"{may}.") for may in MAY[room])
+    return other in MAY[package] or any(imported == may or imported.startswith(f"{may}.") for may in MAY[package])
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if name_of(file).split(".")[0] in MAY], ids=name_of)
-def test_a_file_imports_only_what_its_room_may(file: Path) -> None:
-    wrong = [imported for imported in imports(file) if not allowed(name_of(file), imported)]
-    assert wrong == []
+def test_a_module_imports_only_what_its_package_may() -> None:
+    ours = [file for file in FILES if name_of(file).split(".")[0] in MAY]
+    pairs = [(name_of(file), imported) for file in ours for imported in imports(file)]
+    assert [pair for pair in pairs if not allowed(*pair)] == []
 
 
-def test_every_room_has_its_rule() -> None:
-    rooms = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__"}
-    assert rooms == MAY.keys()
+def test_every_package_has_its_rule() -> None:
+    packages = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__"}
+    assert packages == MAY.keys()
 
 
 def test_nobody_imports_the_command_line_but_itself() -> None:
@@ -167,8 +165,13 @@ def test_nobody_imports_an_adapter_but_itself() -> None:
     assert {name for name in importers if not name.startswith("adapters.")} == set()
 
 
-def words(file: Path) -> Iterator[str]:
+@functools.cache
+def words(file: Path) -> frozenset[str]:
     """Names and attributes as they stand in the code: `print`, `os.kill`, `subprocess`."""
+    return frozenset(_words(file))
+
+
+def _words(file: Path) -> Iterator[str]:
     for node in ast.walk(parsed(file)):
         if isinstance(node, ast.Name):
             yield node.id
@@ -208,26 +211,25 @@ SPAWNING = {
 }
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if not name_of(file).startswith("processes")], ids=name_of)
-def test_nothing_spawns_or_kills_outside_processes(file: Path) -> None:
-    assert SPAWNING & set(words(file)) == set()
+def using(forbidden: set[str]) -> dict[str, set[str]]:
+    """The modules that use some of `forbidden`, and which."""
+    return {name_of(file): found for file in FILES if (found := forbidden & words(file))}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_nothing_prints_to_stdout(file: Path) -> None:
-    assert {"print", "sys.stdout.write", "sys.__stdout__"} & set(words(file)) == set()
+def test_nothing_spawns_or_kills_outside_processes() -> None:
+    assert {name: found for name, found in using(SPAWNING).items() if not name.startswith("processes")} == {}
 
 
-@pytest.mark.parametrize("file", FILES, ids=name_of)
-def test_a_file_begins_by_saying_what_it_knows(file: Path) -> None:
-    tree = parsed(file)
-    if file.name == "__init__.py" and not tree.body:
-        return
-    assert ast.get_docstring(tree)
+def test_nothing_prints_to_stdout() -> None:
+    assert using({"print", "sys.stdout.write", "sys.__stdout__"}) == {}
 
 
-def test_only_the_sweep_and_its_witnesses_look_at_processes() -> None:
-    users = {name_of(file) for file in FILES if "psutil" in set(words(file))}
+def test_a_module_begins_with_what_it_is_about() -> None:
+    assert [name_of(file) for file in FILES if parsed(file).body and not ast.get_docstring(parsed(file))] == []
+
+
+def test_only_what_ends_or_checks_processes_looks_at_them() -> None:
+    users = using({"psutil"})
     assert {user for user in users if user.split(".")[0] not in ("processes", "testing")} == set()
 
 
@@ -247,7 +249,7 @@ def test_the_architecture_names_every_package() -> None:
 
 def test_every_package_is_installed() -> None:
     listed = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]["packages"]
-    files = (file for room in ("msp_bridge", "adapters") for file in (HERE / room).rglob("*.py"))
+    files = (file for top in ("msp_bridge", "adapters") for file in (HERE / top).rglob("*.py"))
     folders = {file.parent.relative_to(HERE).parts for file in files}
     names = {".".join(("msp_bridge", *parts) if parts[0] == "adapters" else parts) for parts in folders}
     assert names == set(listed)
