@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.command_line import SCRIPT, bridge, script
 
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.workspace.changes import EVERY_LINE, Changes, changed_lines
+from msp_bridge.workspace.targets import EVERY_LINE, Changes, changed_lines
 
 TEXT = "a = 1\nb = 1\nc = 1\nd = 1\ne = 1\n"
 IDENTITY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"} | {
