@@ -201,6 +201,7 @@ class HasThreshold(Protocol):
     def threshold(self) -> float | None:
         """The mutation score in percent below which the tool fails, if its configuration says one. Cheap.
 
+        Called after `discover`, by which an adapter may learn it.
         `msp-bridge run` fails below it where neither its option nor the bridge's configuration says another, and where
         it tests with this tool alone.
         """

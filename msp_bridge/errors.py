@@ -76,10 +76,10 @@ class BaselineError(ToolError):
         self.failing, self.first_failure = tuple(failing), first_failure
 
 
-def suggestion(wrong: str, known: Collection[str]) -> str:
-    """The remedy for a name that is none of `known`: the nearest of them, or else all, in their order."""
+def suggestion(wrong: str, known: Collection[str], otherwise: str | None = None) -> str:
+    """The remedy for a name that is none of `known`: the nearest of them, else `otherwise`, else all in their order."""
     close = difflib.get_close_matches(wrong, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
+    return f"did you mean {close[0]!r}?" if close else otherwise or f"choose from {', '.join(known)}"
 
 
 def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:

@@ -24,11 +24,11 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.text import counted, counted_mutants
 
-from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of, threshold
+from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
 from .discovery import Discovery
 from .failures import missing_runner_remedy
 from .installation import Toolchain, install_command, package_manager, setup_commands
-from .mutants import Handle, TestPlan, result_of
+from .mutants import Handle, TestPlan, result_of, unknown_option
 from .sandbox import ProjectSandbox
 from .sessions import Session, SessionPool
 
@@ -64,7 +64,7 @@ class StrykerJs:
 
     def threshold(self) -> float | None:
         """See `HasThreshold.threshold`."""
-        return threshold(self._project)
+        return self._discovery.threshold
 
     def claims(self, path: str) -> bool:
         """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says."""
@@ -156,6 +156,8 @@ class StrykerJs:
         except BridgeError as error:
             yield Finding(False, "mutants", error.problem, error.remedy)
             return
+        for option, remedy in listing.unknown.items():
+            yield Finding(False, "configuration", unknown_option(option), remedy)
         if listing.missing_runner is not None:
             problem = f"StrykerJS finds no plugin for the test runner {listing.missing_runner!r}"
             remedy = missing_runner_remedy(listing.missing_runner, install)

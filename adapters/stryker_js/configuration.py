@@ -42,17 +42,6 @@ def config_file(project: Project) -> Path | None:
     return project.config_file or found(project.root)
 
 
-def threshold(project: Project) -> float | None:
-    """`thresholds.break`, of a configuration in JSON: what JavaScript says only StrykerJS finds out."""
-    file = config_file(project)
-    if file is not None and file.suffix.lower() != ".json":
-        return None
-    options = read_json(project.root / "package.json").get("stryker") if file is None else read_json(file)
-    thresholds = options.get("thresholds") if isinstance(options, dict) else None
-    value = thresholds.get("break") if isinstance(thresholds, dict) else None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def found(root: Path) -> Path | None:
     """The configuration file in `root` that StrykerJS takes by itself."""
     files = (root / name for name in NAMES)

@@ -11,7 +11,7 @@ from attrs import evolve
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, Scope, ToolError
 
-from .mutants import Handle, Listing
+from .mutants import Handle, Listing, unknown_option
 from .sessions import Session
 
 log = logging.getLogger(__name__)
@@ -25,6 +25,7 @@ class Discovery:
         self._state: object = None
         self._known: dict[frozenset[str] | None, Listing] = {}  # by the files that were listed; None: all
         self._warned: set[str] = set()
+        self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
     async def find(self, session: Session, scope: Scope) -> list[Mutant]:
         """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
@@ -48,6 +49,9 @@ class Discovery:
             return known[None]
         if paths not in known:
             known[paths] = await self._asked(session, paths)
+            self.threshold = known[paths].threshold
+            for option, remedy in known[paths].unknown.items():
+                self._warn(f"{unknown_option(option)}: {remedy}")
             for path, reason in known[paths].broken.items():
                 self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
         return known[paths]

@@ -17,6 +17,7 @@ from typing import Any
 from attrs import field, frozen
 
 from msp_bridge.adapter import BridgeError, Mutant, Status, ToolError
+from msp_bridge.errors import suggestion
 from msp_bridge.jsonrpc.client import MessageReader
 from msp_bridge.jsonrpc.framing import frame
 from msp_bridge.jsonrpc.messages import Message, notification
@@ -39,6 +40,7 @@ NEXT = frame(notification("msp-bridge/next", {}))  # one more mutant may start
 AGAIN = frame(notification("msp-bridge/again", {}))  # the open run goes on, with the mutants that are configured now
 OVER = frame(notification("msp-bridge/over", {}))  # the open run ends
 STARTED = {Status.KILLED.value, Status.SURVIVED.value, Status.TIMEOUT.value, Status.RUNTIME_ERROR.value}
+REMOVE = "remove it, or name the plugin that takes it in `plugins`"
 LOG_CHECKS, LOG_INTERVAL_S = 40, 0.05  # the log comes by another pipe than the answer
 
 
@@ -125,6 +127,8 @@ class Observer:
         self._patterns: list[str] = []  # of files to mutate
         self._matched: list[str] = []  # the files
         self._missing_runner: str | None = None
+        self._threshold: float | None = None
+        self._unknown: dict[str, str] = {}  # options, each with a remedy
         self._has_tests = True  # whether the dry run found any
         self.resume()
 
@@ -148,6 +152,9 @@ class Observer:
                 self._patterns, self._matched = params["patterns"], params["matched"]
             case "msp-bridge/no-runner":
                 self._missing_runner = params["name"]
+            case "msp-bridge/options":
+                self._threshold = params["threshold"]
+                self._unknown = {name: suggestion(name, params["known"], REMOVE) for name in params["unknown"]}
             case "msp-bridge/no-tests":
                 self._has_tests = False
             case _:
@@ -156,7 +163,10 @@ class Observer:
 
     def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> Listing:
         """What was found, with what was sent of the files."""
-        return Listing(found, self._broken, self._patterns, frozenset(self._matched), self._missing_runner)
+        matched = frozenset(self._matched)
+        return Listing(
+            found, self._broken, self._patterns, matched, self._missing_runner, self._threshold, self._unknown
+        )
 
     def understood(self, raw: Raw) -> Raw:
         """The result with the names of tests in place of their ids, and the user's paths in its reason."""

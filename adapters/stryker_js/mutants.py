@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
 
@@ -42,6 +42,13 @@ class Listing:
     patterns: Sequence[str]  # `mutate` of the configuration
     matched: Collection[str]  # the files that match these
     missing_runner: str | None = None  # the configured test runner, when no plugin offers it
+    threshold: float | None = None  # `thresholds.break` of the configuration
+    unknown: Mapping[str, str] = field(factory=dict)  # options of the configuration that nothing knows, with remedies
+
+
+def unknown_option(name: str) -> str:
+    """The problem with an option of StrykerJS's configuration that nothing knows."""
+    return f"neither StrykerJS nor a plugin of its configuration has an option {name!r}"
 
 
 def mutant_of(path: str, raw: Raw, *, base: int = 1) -> Mutant:

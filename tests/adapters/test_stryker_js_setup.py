@@ -27,7 +27,7 @@ from support.stryker_js_trees import (
     scripted_core,
 )
 
-from msp_bridge.adapter import ConfigurationError, Project, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Status, ToolError
 
 NAMES = [
     f"{dot}stryker{kind}.{extension}"
@@ -406,18 +406,53 @@ async def test_a_node_that_does_not_work_is_passed_over(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "expected"),
+    ("modules", "name", "text", "expected"),
     [
-        ("stryker.config.json", '{"thresholds": {"high": 80, "break": 72.5}}', 72.5),
-        ("stryker.config.json", '{"thresholds": {"break": null}}', None),
-        ("stryker.config.json", "{}", None),
-        ("stryker.config.mjs", "export default {thresholds: {break: 1}}", None),
-        ("package.json", '{"stryker": {"thresholds": {"break": 60}}}', 60),
-        ("package.json", '{"stryker": []}', None),
+        (CORE9, "stryker.config.json", '{"testRunner": "mocha", "thresholds": {"high": 80, "break": 72.5}}', 72.5),
+        (CORE9, "stryker.config.mjs", "export default {testRunner: 'mocha', thresholds: {high: 80, break: 60}};", 60),
+        (CORE9, "stryker.config.js", "export default {testRunner: 'mocha', thresholds: {break: null}};", None),
+        (CORE8, ".stryker.conf.cjs", "module.exports = {testRunner: 'mocha', thresholds: {break: 0}};", 0),
+        (CORE8, "stryker.conf.json", "{}", None),
     ],
 )
-def test_the_threshold_is_that_of_a_configuration_in_json(
-    tmp_path: Path, name: str, text: str, expected: float | None
+async def test_the_threshold_is_that_of_the_configuration(
+    tmp_path: Path, modules: Path, name: str, text: str, expected: float | None
 ) -> None:
-    (tmp_path / name).write_text(text)
-    assert StrykerJs(Project(root=tmp_path, cache=tmp_path / "cache")).threshold() == expected
+    root = copied("js_mocha", tmp_path, modules)
+    (root / "stryker.config.json").unlink()
+    (root / name).write_text(text)
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter, "lib/price.js")
+        assert adapter.threshold() == expected
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_an_option_that_nothing_knows_is_named_once_with_what_was_meant(
+    tmp_path: Path, modules: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    options = {"testRunner": "mocha", "timeoutMs": 500, "xyzzy": 1, "x_comment": "why", "mochaOptions": {}}
+    (root / "stryker.config.json").write_text(json.dumps(options))
+    async with adapter_on(root) as adapter:
+        for path in ("lib/price.js", "lib/unicode.js"):
+            await discovered(adapter, path)
+        findings = [finding for finding in await findings_of(adapter) if not finding.good]
+    named = "neither StrykerJS nor a plugin of its configuration has an option"
+    meant = "did you mean 'timeoutMS'?"
+    other = "remove it, or name the plugin that takes it in `plugins`"
+    assert caplog.messages == [f"{named} 'timeoutMs': {meant}", f"{named} 'xyzzy': {other}"]
+    assert [(finding.text, finding.remedy) for finding in findings] == [
+        (f"{named} 'timeoutMs'", meant),
+        (f"{named} 'xyzzy'", other),
+    ]
+
+
+async def test_a_configuration_that_wants_no_such_warnings_gets_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path)
+    options = {"testRunner": "mocha", "xyzzy": 1, "warnings": {"unknownOptions": False}}
+    (root / "stryker.config.json").write_text(json.dumps(options))
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter)
+    assert caplog.messages == []

@@ -40,7 +40,7 @@ const own = await withName();
 const { defaultOptions } = await internal('config/options-validator.js');
 const wanted = () => JSON.parse(fs.readFileSync(run, 'utf-8'));
 
-await observe(core, internal, wanted, own.testRunner ?? defaultOptions.testRunner);
+await observe(core, internal, wanted, { ...defaultOptions, ...own });
 
 const options = {
   ...own,

@@ -8,6 +8,7 @@
 // day, what depends on it is lost and nothing else: no verdict is another one for it.
 //
 //   class                  wrapped for
+//   OptionsValidator       which options nothing knows, and the threshold
 //   PluginLoader           which test runners there are, for the doctor
 //   ProjectReader          limit the files to those of the request; which files the `mutate` patterns match
 //   Instrumenter           a file that can't be instrumented is left out, with the reason; the others go on
@@ -235,15 +236,24 @@ function key({ fileName, mutatorName, location: { start, end }, replacement }) {
 const relative = (file) => path.relative(process.cwd(), file).split(path.sep).join('/');
 
 // `internal` imports a module of StrykerJS's core; `wanted` reads the run's configuration, see `RunConfig` in launch.py.
-export async function observe(core, internal, wanted, testRunner) {
+// `own` are the options as the project has them.
+export async function observe(core, internal, wanted, own) {
   const wrap = async (file, className, method, wrapper) => {
     const prototype = (await internal(file).catch(() => ({})))[className]?.prototype;
     const original = prototype?.[method];
     if (typeof original === 'function') prototype[method] = wrapper(original);
   };
+  await wrap('config/options-validator.js', 'OptionsValidator', 'validate', (validate) =>
+    function (options, mark) {
+      validate.call(this, options, mark);
+      const known = Object.keys(this.schema?.properties ?? {});
+      if (mark) send('options', { threshold: own.thresholds?.break ?? null, known, unknown: unknownOptions(options, known) });
+    },
+  );
   await wrap('di/plugin-loader.js', 'PluginLoader', 'load', (load) =>
     async function (...input) {
       const loaded = await load.apply(this, input);
+      const { testRunner } = own;
       const runners = loaded.pluginsByKind?.get('TestRunner')?.map(({ name }) => name) ?? [];
       const found = testRunner === 'command' || runners.some((name) => name.toLowerCase() === String(testRunner).toLowerCase());
       if (loaded.pluginsByKind && !found) send('no-runner', { name: String(testRunner) });
@@ -307,6 +317,13 @@ export async function observe(core, internal, wanted, testRunner) {
     },
   );
   await spareChecker(internal);
+}
+
+// Those that StrykerJS warns of: https://github.com/stryker-mutator/stryker-js/blob/master/packages/core/src/config/options-validator.ts
+function unknownOptions(options, known) {
+  if (options.warnings === false || options.warnings?.unknownOptions === false) return [];
+  const ignored = new Set([...known, 'set', 'configFile', '$schema']);
+  return Object.keys(options).filter((name) => !ignored.has(name) && !name.endsWith('_comment'));
 }
 
 // Links to directories, and to nowhere. StrykerJS takes them for files, which it then can't copy into its sandbox: there
