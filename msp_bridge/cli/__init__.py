@@ -11,6 +11,7 @@ import enum
 import errno
 import importlib
 import io
+import itertools
 import logging
 import sys
 from collections.abc import Sequence
@@ -81,9 +82,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but a typing error gets a suggestion."""
+        """As click's, but a typing error gets a suggestion, and an option an error if its value is empty."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"there is no command {args[0]!r}; {suggestion(args[0], COMMANDS)}", ctx)
+        for option, value in itertools.pairwise([arg for each in args for arg in each.split("=", 1)]):
+            if (
+                len(option) > 2 and option.startswith("--") and not value
+            ):  # as of `--root "$UNSET"`, which must not mean another directory
+                raise click.UsageError(f"the value of {option} is empty", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

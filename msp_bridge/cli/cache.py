@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table
 
+from msp_bridge.cli.options import Choice
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.text import one_line
 from msp_bridge.workspace.cache import cache_home
 
 
 @click.command("cache")
-@click.argument("action", type=click.Choice(["show", "clear"]), default="show")
+@click.argument("action", type=Choice(["show", "clear"]), default="show")
 def command(action: str) -> None:
     """Show what is cached for each project, or clear it: private copies, what was measured, and generated mutants.
 

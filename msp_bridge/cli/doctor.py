@@ -31,14 +31,19 @@ from msp_bridge.workspace.diagnosis import diagnose
 def command(context: click.Context, /, *, as_json: bool, run: bool, **values: Any) -> None:
     """Show what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to fix it.
 
-    Exit codes: 0 all is well; 1 something is wrong; 2 the command line is wrong, or names what isn't there.
+    \b
+    Exit codes:
+      0    all is well
+      1    something is wrong
+      2    the command line is wrong, or names what isn't there
+      130  interrupted
     """
     options = Options.of(values, search=True)
     options.check()
     options.start_logging("error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named, run=run)
-    shown = asyncio.run(_shown(findings, None if as_json else console))
+    shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))
     good = all(finding.good for finding in shown)
     if as_json:
         click.echo(json.dumps({"good": good, "findings": list(map(asdict, shown))}, indent=2))
@@ -46,13 +51,15 @@ def command(context: click.Context, /, *, as_json: bool, run: bool, **values: An
         context.exit(1)
 
 
-async def _shown(findings: AsyncGenerator[Finding, None], console: Console | None) -> list[Finding]:
+async def _shown(
+    findings: AsyncGenerator[Finding, None], console: Console | None, *, only_wrong: bool
+) -> list[Finding]:
     """All findings, each printed on the console, if there is one, as soon as it is known."""
     shown = []
     async with contextlib.aclosing(findings) as found:
         async for finding in found:
             shown.append(finding)
-            if console is not None:
+            if console is not None and not (finding.good and only_wrong):
                 console.print(_line(finding), soft_wrap=True)
     return shown
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
 from msp_bridge.cli.editor_files import joined_patterns, merged, parse, write_plugin
-from msp_bridge.cli.options import Options, bridge_options
+from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.toolkit.install import own_install
@@ -57,7 +57,7 @@ HELIX = 'command = "msp-bridge"\nargs = ["serve", "stdio"'  # a command apart fr
 
 
 @click.command("editors", context_settings={"show_default": True})
-@click.argument("editor", type=click.Choice(list(EDITORS)), required=False)
+@click.argument("editor", type=Choice(list(EDITORS)), required=False, metavar="[EDITOR]")
 @click.option("--write", is_flag=True, help="Put it where the editor looks for it, instead of printing it.")
 @bridge_options
 @click.pass_context
@@ -95,15 +95,21 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options, adapters and paths.
+    """Print the script that makes a shell complete commands, options, adapters and paths.
+
+    Each shell looks for it in a place of its own, zsh when ~/.zfunc is in fpath before compinit:
 
     \b
-        bash  msp-bridge completion bash > ~/.local/share/bash-completion/completions/msp-bridge
-        zsh   msp-bridge completion zsh > ~/.zfunc/_msp-bridge       # with ~/.zfunc in fpath, before compinit
-        fish  msp-bridge completion fish > ~/.config/fish/completions/msp-bridge.fish
+      cd ~/.local/share/bash-completion/completions
+      msp-bridge completion bash > msp-bridge
+    \b
+      msp-bridge completion zsh > ~/.zfunc/_msp-bridge
+    \b
+      cd ~/.config/fish/completions
+      msp-bridge completion fish > msp-bridge.fish
 
     bash must be 4.4 or newer.
     """

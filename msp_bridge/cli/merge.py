@@ -18,6 +18,8 @@ from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import entries, invalid
 from msp_bridge.reports.terminal import summary
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.detection import project_root
 
 
 @click.command("merge", context_settings={"show_default": True})
@@ -31,10 +33,17 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     that several of them have counts once: noticed, if one of them noticed it. When the report of a shard is missing,
     nothing is written.
 
-    Exit codes: 0 done; 1 the merged mutation score is below the threshold; 2 the command line is wrong, or the reports
-    can't be read, merged or written: stderr has the reason.
+    The threshold is that of the project in the current directory, where none is given.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      1    the merged mutation score is below the threshold
+      2    the command line or the configuration is wrong, or the reports can't
+           be read, merged or written
+      130  interrupted
     """
-    outputs = Outputs.of(values)
+    outputs = Outputs.of(values).with_defaults(project_root(Path.cwd(), Configuration()))
     try:
         report = merged(_read(files))
     except Unmergeable as error:

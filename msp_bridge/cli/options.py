@@ -7,19 +7,36 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from attrs import frozen
 
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
 from msp_bridge.workspace.interpreter import interpreter_of
 
+if TYPE_CHECKING:
+    AnyChoice = click.Choice[str]
+else:
+    AnyChoice = click.Choice  # which takes no type before click 8.2
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 LEVELS = ["debug", "info", "warning", "error"]
+MAX_REMEMBERED = 10_000  # texts of warnings
+
+
+class Choice(AnyChoice):
+    """One of several names. A typing error gets a suggestion."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """See `click.ParamType`."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"there is no {value!r}; {suggestion(value, self.choices)}", param, ctx)
 
 
 def _adapters(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -37,7 +54,8 @@ OPTIONS: list[click.Parameter] = [
         ["--adapter"],
         metavar="NAME",
         shell_complete=_adapters,
-        help="The tool to use, when a project has several: mutmut, …",
+        help="The tool to use, when a project has several: mutmut, cosmic-ray, stryker-js, stryker-net, cargo-mutants, "
+        "generic, or that of a plugin.",
     ),
     click.Option(
         ["--config"], type=click.Path(), metavar="FILE", help="A configuration file: the tool's, or the bridge's own."
@@ -51,11 +69,18 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["-j", "--jobs"], type=click.IntRange(1), metavar="N", help="Mutants to test at once.  [default: one per core]"
     ),
-    click.Option(["-v", "--verbose"], count=True, help="Log more on stderr: as --log-level info, and -vv as debug."),
-    click.Option(["-q", "--quiet"], is_flag=True, help="Show only the summary, and log only errors."),
+    click.Option(
+        ["-v", "--verbose"],
+        count=True,
+        show_default=False,
+        help="Log more on stderr: as --log-level info, and -vv as debug.",
+    ),
+    click.Option(
+        ["-q", "--quiet"], is_flag=True, help="Show only the summary (doctor: what is wrong), and log only errors."
+    ),
     click.Option(
         ["--log-level"],
-        type=click.Choice(LEVELS, case_sensitive=False),
+        type=Choice(LEVELS, case_sensitive=False),
         envvar="MSP_BRIDGE_LOG",
         show_envvar=True,
         help="What to log on stderr.",
@@ -118,11 +143,13 @@ class Options:
     def start_logging(self, usual: str, *more: logging.Handler) -> None:
         """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.
 
-        The log file has at least what is of interest (info). `more` are further handlers. Raises CommandLineError.
+        A warning is shown once, however often its text comes: the log file has each, with its time. That file has at
+        least what is of interest (info). `more` are further handlers. Raises CommandLineError.
         """
         stderr = logging.StreamHandler(sys.stderr)
         stderr.setLevel((self.log_level or usual).upper())
         stderr.setFormatter(_VisibleFormatter("msp-bridge: %(levelname)s: %(message)s"))
+        stderr.addFilter(_WarningsOnce())
         if any(isinstance(handler, FailingTests) for handler in more):
             stderr.addFilter(lambda record: not hasattr(record, "failing_test"))  # shown at the end
         handlers: list[logging.Handler] = [stderr, *more]
@@ -143,6 +170,23 @@ class FailingTests(logging.Handler):
         match vars(record).get("failing_test"):
             case (str(test), str(output)):
                 self.found[test] = output
+
+
+class _WarningsOnce(logging.Filter):
+    """Keeps back a warning whose text was shown before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """See `logging.Filter`."""
+        if record.levelno != logging.WARNING or len(self._shown) >= MAX_REMEMBERED:
+            return True
+        text = record.getMessage()
+        new = text not in self._shown
+        self._shown.add(text)
+        return new
 
 
 class _VisibleFormatter(logging.Formatter):

@@ -18,7 +18,7 @@ import click
 from attrs import evolve, field, frozen
 
 from msp_bridge.cli import StdoutFailed
-from msp_bridge.cli.options import Options, with_options
+from msp_bridge.cli.options import with_options
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.reports import ci, html
@@ -94,11 +94,14 @@ class Outputs:
             raise click.UsageError("only one report can go to standard output")
         return cls(values["threshold"], values["github"], files)
 
-    def with_defaults(self, options: Options) -> Outputs:
-        """With the threshold of the project's configuration, unless one was given. Raises ConfigurationError."""
+    def with_defaults(self, root: Path, named: str | None = None) -> Outputs:
+        """With the threshold of the configuration of the project at `root`, unless one was given.
+
+        `named` is the configuration file that the user named. Raises ConfigurationError.
+        """
         if self.threshold is not None:
             return self
-        return evolve(self, threshold=load_configuration(options.root, options.named, installed()).threshold)
+        return evolve(self, threshold=load_configuration(root, named, installed()).threshold)
 
     @property
     def uses_stdout(self) -> bool:

@@ -89,10 +89,16 @@ def run(
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
     the tests run in a fresh process. Verdicts that differ are shown.
 
-    Exit codes: 0 done; 1 the mutation score is below the threshold, or a verdict that --verify checked differs; 2 the
-    command line or the configuration is wrong, or a report can't be written; 3 there are no verdicts, or not of every
-    test, because tests fail without any mutant or a tool can't run; 130 interrupted. stderr has the reason. A report of
-    a run that was interrupted has the mutants that were not tested as Pending.
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      1    the mutation score is below the threshold, or a verdict that
+           --verify checked differs
+      2    the command line or the configuration is wrong, or a report can't be
+           written
+      3    there are no verdicts, or not of every test: tests fail without any
+           mutant, or a tool can't run
+      130  interrupted; a report has what was not tested as Pending
     """
     options, outputs = Options.of(values, search=True), Outputs.of(values)
     options.check()
@@ -103,7 +109,8 @@ def run(
     options.start_logging("warning", failing)
     if live:
         check_live()
-    outputs = outputs.with_defaults(options)
+    if shard is None:  # the threshold is that of the whole
+        outputs = outputs.with_defaults(options.root, options.named)
     config = RunConfig(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
     session = Run(options, config, live, force=force, verify=verify, verify_command=verify_command)
     console = _console(stderr=outputs.uses_stdout)
@@ -142,6 +149,13 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
 
     PATHS are files, directories, lines of files (`cart.py:12`, `cart.py:10-20`), or single mutants (`cart.py:12:5`);
     without any, the whole project.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    the command line or the configuration is wrong
+      3    a tool can't run
+      130  interrupted
     """
     options = Options.of(values, search=True)
     options.check()
@@ -245,12 +259,12 @@ class Run:
                 selected = await selected.since(options.root, config.since)
             used = workspace.tools_for(selected.selection) or workspace.tools
             tools = ", ".join(tool.label for tool in used)
-            if len(used) == 1 and isinstance(used[0].adapter, HasThreshold) and config.shard is None:
-                self.threshold = used[0].adapter.threshold()
             if options.root in Path.cwd().parents:
                 tools = f"{tools} (project: {options.root})"
             with discovery_status(console, tools) as show_phase, phases_shown(show_phase):
                 mutants = await self._mutants(workspace, selected)
+            if len(used) == 1 and isinstance(used[0].adapter, HasThreshold) and config.shard is None:
+                self.threshold = used[0].adapter.threshold()
             console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True

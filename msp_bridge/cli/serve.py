@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
-from msp_bridge.cli.options import OPTIONS, FailingTests, Options, bridge_options, outside, with_options
+from msp_bridge.cli.options import OPTIONS, Choice, FailingTests, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.trace import Trace
@@ -34,7 +34,7 @@ SOCKET_ONLY = ("port", "address", "allow_remote", "token_file", "tls_cert", "tls
 SERVER_OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--dialect"],
-        type=click.Choice(list(DIALECTS)),
+        type=Choice(list(DIALECTS)),
         default=DEFAULT,
         show_default=True,
         help="The protocol to speak: msp is the Mutation Server Protocol 0.4, lsp the Language Server Protocol; "
@@ -61,7 +61,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
 
 
 @click.command("serve", context_settings={"show_default": True})
-@click.argument("channel", type=click.Choice(["stdio", "socket", "mcp", "mtp"]))
+@click.argument("channel", type=Choice(["stdio", "socket", "mcp", "mtp"]))
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -75,9 +75,9 @@ SERVER_OPTIONS: list[click.Parameter] = [
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
     """Serve editors, by the Mutation Server Protocol or another dialect, or coding agents.
 
-    CHANNEL is stdio or socket; or mcp, which serves the Model Context Protocol on stdio (`pip install
-    'msp-bridge[mcp]'`); or mtp, which connects to a client of Microsoft.Testing.Platform. The bridge's own options may
-    stand before or after `--`, as the protocol has them:
+    `serve stdio` and `serve socket` speak that dialect. `serve mcp` speaks the Model Context Protocol on stdio (`pip
+    install 'msp-bridge[mcp]'`), and `serve mtp` connects to a client of Microsoft.Testing.Platform. The bridge's own
+    options may stand before or after `--`, as the protocol has them:
 
     \b
         msp-bridge serve stdio
@@ -85,6 +85,12 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
         msp-bridge serve mcp --root /home/you/shop
 
     The address and all log messages go to stderr; stdout carries the protocol alone.
+
+    \b
+    Exit codes:
+      0    the client has ended the session, or SIGTERM or Ctrl-C has
+      1    it can't listen, or a client of LSP left without `shutdown`
+      2    the command line is wrong
     """
     with exit_on_signal():
         _serve(channel, values | {"port": port, "address": address} | _after_the_dashes(arguments))

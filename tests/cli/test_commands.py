@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ from support.command_line import GATED, bridge, command, environment, is_waiting
 from support.viewers import SCHEMA
 
 import msp_bridge
+from msp_bridge.cli import COMMANDS
 
 
 @pytest.fixture
@@ -256,12 +258,31 @@ def test_doctor_fails_when_something_is_wrong(project: Path) -> None:
     assert "jobs must be a whole number from 1 on, not 0" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["serve", "run", "discover", "doctor"])
-def test_every_command_explains_itself(project: Path, name: str) -> None:
-    argv = command(name, "--help")
-    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+def test_a_quiet_doctor_shows_only_what_is_wrong(project: Path) -> None:
+    script(project)
+    assert bridge(project, "doctor", "-q").stdout == ""
+    (project / "msp-bridge.toml").write_text("jobs = 0\n")
+    lines = bridge(project, "doctor", "-q").stdout.splitlines()
+    assert [line for line in lines if line.startswith("wrong")]
+    assert not [line for line in lines if line.startswith("ok")]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "--root", ""], ["run", "--html="], ["serve", "stdio", "--", "--config", ""]]
+)
+def test_the_empty_value_of_an_option_is_an_error(project: Path, arguments: list[str]) -> None:
+    done = bridge(project, *arguments)
+    assert done.returncode == 2
+    assert re.search(r"the value of --\w+ is empty", done.stderr)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself_within_80_columns(project: Path, name: str) -> None:
+    env = environment(project) | {"COLUMNS": "80"}
+    done = subprocess.run(command(name, "--help"), cwd=project, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0
     assert done.stdout.startswith(f"Usage: python -m msp_bridge {name} ")
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_the_version_is_the_packages(project: Path) -> None:

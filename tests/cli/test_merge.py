@@ -63,6 +63,12 @@ def test_it_writes_every_form(reports: Path) -> None:
     assert "::warning file=b.py," in done.stdout
 
 
+def test_the_threshold_of_the_configuration_holds_for_the_whole(reports: Path) -> None:
+    (reports / "msp-bridge.toml").write_text("threshold = 50.1\n")
+    assert merge(reports, "1.json", "2.json", "--json", "all.json").returncode == 1
+    assert merge(reports, "1.json", "2.json", "--json", "all.json", "--threshold", "50").returncode == 0
+
+
 @pytest.mark.parametrize(("threshold", "code"), [("50", 0), ("50.1", 1)])
 def test_it_fails_below_the_threshold_of_the_whole(reports: Path, threshold: str, code: int) -> None:
     done = merge(reports, "1.json", "2.json", "--threshold", threshold, "--json", "all.json")

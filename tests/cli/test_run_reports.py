@@ -177,6 +177,12 @@ def test_the_threshold_may_be_in_the_configuration(project: Path, threshold: str
     assert bridge(project, "run", "--threshold", "1").returncode == (0 if code < 2 else 2)
 
 
+def test_the_threshold_of_the_configuration_is_not_that_of_a_shard(project: Path) -> None:
+    (project / "msp-bridge.toml").write_text("threshold = 100\n")
+    assert bridge(project, "run", "--shard", "1/1").returncode == 0
+    assert bridge(project, "run", "--shard", "1/1", "--threshold", "100").returncode == 1
+
+
 def test_a_run_that_found_no_mutants_for_a_fault_writes_no_report(project: Path) -> None:
     script(project, discovery={"raises": ["ToolError", "broken"]})
     done = bridge(project, "run", "--json", "report.json")

@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.command_line import GATED, bridge, command, environment, is_waiting, make_project, script, wait_until
+from support.command_line import (
+    GATED,
+    SCRIPT,
+    bridge,
+    command,
+    environment,
+    is_waiting,
+    make_project,
+    script,
+    wait_until,
+)
 
 FAILING = {"test_a.py::test_red": "assert 1 == 2\nsecond line", "test_a.py::test_\x1b[31m": "x"}
 
@@ -122,6 +132,9 @@ def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, pa
         (["run", "a.pi"], "there is no file or directory a.pi; did you mean a.py?"),
         (["run", "--treshold", "1"], "--threshold"),
         (["runn"], "there is no command 'runn'; did you mean 'run'?"),
+        (["editors", "neovm"], "there is no 'neovm'; did you mean 'neovim'?"),
+        (["run", "--log-level", "eror"], "there is no 'eror'; did you mean 'error'?"),
+        (["cache", "purge"], "there is no 'purge'; choose from show, clear"),
         (["frobnicate"], "choose from serve, run"),
     ],
 )
@@ -220,6 +233,14 @@ def test_verbose_logs_on_stderr(project: Path) -> None:
     script(project, testing={"failing": {"test_red": "no"}})
     assert "msp-bridge: WARNING: test_red fails" not in bridge(project, "run", "-q").stderr
     assert "DEBUG" in bridge(project, "discover", "-vv").stderr
+
+
+def test_a_warning_is_shown_once_and_logged_each_time(project: Path, tmp_path: Path) -> None:
+    script(project, mutations=[SCRIPT["mutations"][0] | {"times": 4}])
+    done = bridge(project, "run", "--log-file", str(tmp_path / "log"))
+    warnings = [line for line in done.stderr.splitlines() if "gave a result that is not due" in line]
+    assert len(warnings) == 2  # one for each mutant
+    assert (tmp_path / "log").read_text().count("gave a result that is not due") == 6
 
 
 @pytest.mark.parametrize("name", ["run", "discover"])
