@@ -43,7 +43,7 @@ class PythonEngine:
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
-        self._slot.look_again()
+        self._slot.begin_request()
         self._plan = plan
         work = partial(self._test, plan, next(self._requests))
         async with aclosing(self._scheduler.run(mutants, work)) as results:
@@ -53,7 +53,7 @@ class PythonEngine:
 
     async def prepare(self, plan: TestPlan) -> Host:
         """A host that has the files as they are, for `doctor`. Raises ToolError."""
-        self._slot.look_again()
+        self._slot.begin_request()
         return await self._slot.prepared(plan)
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:

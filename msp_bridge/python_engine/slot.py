@@ -1,4 +1,16 @@
-"""A slot: a sandbox of the project with a host in it, kept up to date with the user's files."""
+"""A slot: a sandbox of the project with a host in it, kept up to date with the user's files.
+
+Theory of operation
+-------------------
+Files change while mutants are tested. The tree is looked at every half second, before the next mutant. A change ends
+the jobs that run; the sandbox is brought up to date, the host prepared anew, and those mutants begin again.
+
+A file that changes all the time (a log, what a dev server writes) must not keep a request from its end. So each
+request has a *budget* of changes that are followed while it runs: `RESTARTS` for Python files, which users edit, and
+one for all others. What changes beyond it is named in the log and counts from the next request on: mutants of the file
+itself get no result (`Adapter.test`), all others go on with the sandbox as it is. A file whose bytes are the same has
+not changed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +19,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -23,6 +36,7 @@ from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 
 log = logging.getLogger(__name__)
 
+RESTARTS = 3  # that changes of Python files may cause in a request
 LOOK_AGAIN_S = 0.5  # during a run after which the user may have saved a file
 BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories above, up to the root of the disk
 
@@ -40,6 +54,9 @@ class Slot:
         self._prepared_for: tuple[Host, TestPlan, object] | None = None
         self._looked = 0.0  # time.monotonic()
         self._epoch = 0  # how often the sandbox was brought up to date
+        self._first_look = False  # of a request: what has changed before it is always followed
+        self._restarts: Counter[bool] = Counter()  # in this request, by whether a Python file has changed
+        self._unfollowed: set[str] = set()  # what has changed since the sandbox was brought up to date
 
     async def test(self, mutant: Mutant, plan: TestPlan) -> Result | None:
         """The verdict; None when the file has changed since it was discovered.
@@ -55,14 +72,18 @@ class Slot:
                 continue
             if epoch != self._epoch:
                 continue  # the sandbox changed meanwhile
+            if mutant.path in self._unfollowed:
+                return None
             if result is not None or looked:
                 return result
             looked = True
-            self.look_again()
+            self._looked = 0.0
 
-    def look_again(self) -> None:
-        """A file may have changed: compare the sandbox with the user's tree before the next mutant."""
-        self._looked = 0.0
+    def begin_request(self) -> None:
+        """Compare the sandbox with the user's tree before the next mutant, and follow what has changed."""
+        self._looked, self._first_look = 0.0, True
+        self._restarts.clear()
+        self._unfollowed.clear()
 
     async def prepared(self, plan: TestPlan) -> Host:
         """A host that has the files as they are. Raises ToolError."""
@@ -73,7 +94,7 @@ class Slot:
             if host is not None and self._prepared_for == (host, plan, identity(self._project.root)):
                 if time.monotonic() - self._looked < LOOK_AGAIN_S:
                     return host
-                if await in_thread(self._warm.sandbox.is_current):
+                if not self._follow(await in_thread(self._warm.sandbox.changed, frozenset(self._unfollowed))):
                     self._looked = time.monotonic()
                     return host
                 await host.interrupt()  # before a file moves under the feet of a test
@@ -91,12 +112,29 @@ class Slot:
             except ProcessEnded as error:  # twice, and before any mutant was tested: no mutant is to blame
                 raise ToolError(error.problem, error.remedy) from error
 
+    def _follow(self, changed: Collection[str]) -> bool:
+        """Whether the sandbox is to be brought up to date, because these paths have changed since."""
+        first, self._first_look = self._first_look, False
+        if first or not changed:
+            return bool(changed)
+        python = any(path.endswith(".py") for path in changed)
+        self._restarts[python] += 1
+        if self._restarts[python] <= (RESTARTS if python else 1):
+            return True
+        if not self._unfollowed:
+            names = ", ".join(sorted(changed))
+            log.warning("%s changed again while mutants are tested: that counts from the next request on", names)
+        self._unfollowed.update(changed)
+        return False
+
     async def _prepare(self, warm: WarmSandbox[Sandbox, Host], plan: TestPlan) -> Host:
         looked = time.monotonic()
+        self._first_look = False
         self._epoch += 1
         before, self._prepared_for = self._prepared_for, None
         try:
             changed = await warm.refresh()
+            self._unfollowed.clear()
             await in_thread(_put_up, warm.sandbox.path.parent / "pytest.ini")
             # The sandbox is mounted over the project's own directory, and moves away with it.
             root = identity(self._project.root)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections.abc import Collection
 from pathlib import Path
 from threading import Event, Lock
 from typing import Self
@@ -13,8 +14,8 @@ from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.toolkit.slot import Slot, erase, unwritable
-from msp_bridge.toolkit.sync import Manifest, Refresh, is_overlaid
-from msp_bridge.toolkit.tree import Entry, SourceTree, identity, within
+from msp_bridge.toolkit.sync import Manifest, Refresh, digest_of, is_overlaid
+from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, identity, within
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +117,32 @@ class Sandbox:
         Unlike `refresh` it writes nothing, so tests may be running in the copy.
         """
         return bool(self._seen) and self._look() == self._seen
+
+    def changed(self, ignored: Collection[str] = ()) -> frozenset[str]:
+        """The paths that are not as they were at the last `refresh`, as far as they are not `ignored`.
+
+        Like `is_current` it writes nothing. It reads the files whose times alone have changed: their bytes decide.
+        """
+        now, then = self._look(), self._seen
+        if now == then:  # the usual case
+            return frozenset()
+        touched = {path for path in {*now, *then}.difference(ignored) if now.get(path) != then.get(path)}
+        return frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
+
+    def _differs(self, path: str, now: Entry | None, then: Entry | None) -> bool:
+        if now is None or then is None or now.kind is not then.kind or now.mode != then.mode:
+            return True
+        if now.kind is not Kind.FILE:
+            return now.target != then.target
+        record = self._manifest.records.get(path) if self._manifest else None
+        try:
+            return (
+                record is None
+                or record.source[2] != now.stamp[2]  # the size
+                or record.digest != digest_of(os.path.join(self.source, path))
+            )
+        except OSError:
+            return True
 
     def _look(self) -> dict[str, Entry]:
         return SourceTree(os.path.realpath(self.source), self.warn, self.left_out, self.included).entries()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from support.faulty_servers import served
 from support.kits import KITS, Kit
+from support.mutmut_trial import Trial
 from support.servers import mutants_of
 
+from msp_bridge.adapter import Status
 from msp_bridge.testing import TreeState
 
 each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
@@ -87,3 +92,70 @@ async def test_a_source_that_is_no_code_any_more_has_no_mutants_and_spoils_no_ot
             found = mutants_of(await there.client.request("discover"))
             assert {path for path, _ in found} == {kit.source}
         assert await there.statuses() == right
+
+
+RESTLESS = {
+    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+    "pkg/__init__.py": b"",
+    "pkg/m.py": b"def f(a):\n    return a + 1\n",
+    "pkg/other.py": b"def g(a):\n    return a + 1\n",
+    "tests/test_m.py": b"import time\nfrom pkg.m import f\nfrom pkg.other import g\n\ndef test_both():\n"
+    b"    time.sleep(0.6)  # longer than between two looks at the tree\n    assert f(1) == g(1) == 2\n",
+    "server.log": b"",
+    "untouched.txt": b"",
+}
+
+
+@contextlib.contextmanager
+def all_the_time(change: Callable[[int], object]) -> Iterator[None]:
+    """`change`, called many times a second."""
+    done = threading.Event()
+
+    def run() -> None:
+        number = 0
+        while not done.wait(0.02):
+            change(number := number + 1)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+async def test_a_log_that_grows_all_the_time_keeps_no_request_from_its_verdicts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def change(number: int) -> None:
+        with (trial.root / "server.log").open("a") as log:
+            log.write("a request\n")
+        (trial.root / "untouched.txt").touch()
+        (trial.root / f"{number - 1}.tmp").unlink(missing_ok=True)
+        (trial.root / f"{number}.tmp").touch()
+
+    async with Trial.of(RESTLESS, tmp_path) as trial:  # two jobs: each look of one could end the other
+        mutants = await trial.discover()
+        with all_the_time(change):
+            results = await trial.test(mutants)
+        trial.write("server.log", "")
+    assert len(results) == len(mutants)
+    assert {result.status for result in results.values()} == {Status.KILLED}
+    (warning,) = [record.getMessage() for record in caplog.records if "changed again" in record.getMessage()]
+    assert "server.log" in warning
+    assert "untouched.txt" not in warning
+
+
+async def test_a_source_that_changes_all_the_time_costs_its_own_mutants_alone(tmp_path: Path) -> None:
+    def change(number: int) -> None:
+        (tmp_path / "new").write_text(f"def f(a):\n    return a + 1  # {number}\n")
+        (tmp_path / "new").replace(trial.root / "pkg/m.py")
+
+    async with Trial.of(RESTLESS, tmp_path) as trial:  # two jobs: each look of one could end the other
+        mutants = await trial.discover()
+        with all_the_time(change):
+            results = await trial.test(mutants)
+        trial.write("server.log", "")
+    tested = {result.mutant for result in results.values()}
+    assert tested == {mutant for mutant in mutants if mutant.path == "pkg/other.py"}

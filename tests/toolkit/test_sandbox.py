@@ -455,6 +455,19 @@ def test_whether_a_copy_is_current_is_found_without_writing(tmp_path: Path) -> N
     assert sandbox.is_current()
 
 
+def test_what_has_changed_is_found_by_its_bytes_without_writing(source: Path, sandbox: Sandbox) -> None:
+    sandbox.refresh()
+    before = contents(sandbox.path)
+    assert sandbox.changed() == frozenset()
+    (source / "src/pkg/a.py").write_text("x = 2\n")
+    (source / "run.sh").write_bytes((source / "run.sh").read_bytes())
+    (source / "tests/test_a.py").unlink()
+    (source / "new.log").touch()
+    assert sandbox.changed() == {"src/pkg/a.py", "tests/test_a.py", "new.log"}
+    assert sandbox.changed({"new.log"}) == {"src/pkg/a.py", "tests/test_a.py"}
+    assert contents(sandbox.path) == before
+
+
 def test_a_stopped_refresh_ends_early_and_the_next_one_is_complete(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
