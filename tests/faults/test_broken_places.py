@@ -11,9 +11,11 @@ import pytest
 from support.faulty_servers import Served, served
 from support.kits import KITS, MUTMUT, PYTHON_KITS, Kit, with_files
 from support.msp_client import Client, ReaderWriter, Refused
+from support.mutmut_trial import Trial
 from support.places import bound, mounted, remount
 from support.servers import launched
 
+from msp_bridge.adapter import Status
 from msp_bridge.testing import TreeState
 
 each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
@@ -132,6 +134,25 @@ async def test_a_cache_that_vanishes_under_a_warm_server_is_made_anew(kit: Kit, 
         assert await there.statuses("steady") == RIGHT
         shutil.rmtree(tmp_path / "cache")
         assert await there.statuses("steady") == RIGHT
+
+
+async def test_what_becomes_known_of_the_tests_and_can_not_be_recorded_costs_no_verdict(tmp_path: Path) -> None:
+    """Each test is run alone when a mutant has survived; there is no room for what that shows."""
+    async with Trial.of(
+        {
+            "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+            "pkg/__init__.py": b"",
+            "pkg/m.py": b'def f(a):\n    note = "nobody looks at it"\n    return a + 1, note\n',
+            "tests/test_m.py": b"from pkg.m import f\n\ndef test_f():\n    assert f(1)[0] == 2\n",
+        },
+        tmp_path,
+    ) as trial:
+        mutants = await trial.discover()
+        seen = [mutant for mutant in mutants if mutant.location.start.line == 3]
+        unseen = [mutant for mutant in mutants if mutant.location.start.line == 2]
+        assert {result.status for result in (await trial.test(seen)).values()} == {Status.KILLED}
+        (trial.copy.parent / "baseline.new").mkdir()
+        assert {result.status for result in (await trial.test(unseen)).values()} == {Status.SURVIVED}
 
 
 @each_kit

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Protocol
 
-LONG = 60.0  # s; a server that needs longer hangs
+LONG = 240.0  # s; a server that needs longer hangs: twice the 60 s that a program of ours may take to start, and more
 
 
 class Wire(Protocol):

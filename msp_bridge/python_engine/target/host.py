@@ -6,6 +6,7 @@ server (`reload`), and otherwise starts the servers anew.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
@@ -215,9 +216,11 @@ class Host:
         return current
 
     def _save(self) -> None:
+        """What has become known since `_prepare`; where it can't be written, the next host finds it out."""
         assert self._scheduler is not None
         assert self._plan is not None
-        self._measurement.save(self._plan, self._scheduler.baseline)
+        with contextlib.suppress(OSError):
+            self._measurement.save(self._plan, self._scheduler.baseline)
 
     def _end_servers(self) -> None:
         self._servers.end()

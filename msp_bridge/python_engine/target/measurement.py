@@ -73,7 +73,7 @@ class Measurement:
         return durations, {index[names[int(test)]]: text for test, text in report["failing"].items()}
 
     def save(self, plan: Plan, baseline: Baseline) -> None:
-        """For the next process that finds the same project."""
+        """For the next process that finds the same project. Raises OSError."""
         lines = {path: {line: hex(mask) for line, mask in found.items()} for path, found in baseline.lines.items()}
         value = {
             "key": _key(plan),
