@@ -41,7 +41,7 @@ def cache_of(root: Path, opened: Path | None = None) -> Path:
 @cache  # said once
 def _temporary_home(home: Path, opened: Path) -> Path:
     instead = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    log.info("the cache %s would lie in %s, where nothing is written: it is in %s", home, opened, instead)
+    log.warning("the cache %s would lie in %s, where nothing is written: it is in %s", home, opened, instead)
     return instead
 
 

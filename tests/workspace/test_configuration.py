@@ -238,7 +238,7 @@ def test_an_adapter_gets_all_that_was_set(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_cache_is_apart_for_each_project_and_never_within_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     one, other = tmp_path / "one" / "lib", tmp_path / "other" / "lib"
     for root in (one, other):
@@ -250,6 +250,7 @@ def test_the_cache_is_apart_for_each_project_and_never_within_it(
     assert cache_of(tmp_path / "link") == cache_of(one)
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(one / "cache"))
     assert not cache_of(one).is_relative_to(one)
+    assert f"the cache {one / 'cache'} would lie in {one}, where nothing is written: it is in " in caplog.text
     assert cache_of(other).is_relative_to(one / "cache")
 
 
