@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from msp_bridge.cli import COMMANDS
+
 HERE = Path(__file__).parents[1]
 NO_TESTS_OF_OURS = {"corpus", "projects", "node_modules"}  # what tests are made of
 FILES = sorted(
@@ -239,6 +241,14 @@ def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> 
     heavy = {"incremental", "mcp", "processes", "python_engine", "reports.standard", "toolkit"}
     assert not {f"msp_bridge.{name}" for name in heavy} & {*loaded}
     assert not {"mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
+
+
+def test_no_command_waits_for_an_optional_package() -> None:
+    """Nor fails without it: `aiohttp` is for `run --live`, `mcp` for `serve mcp`."""
+    modules = {module.partition(":")[0] for module, _ in COMMANDS.values()}
+    code = f"import sys, {', '.join(f'msp_bridge.cli.{name}' for name in sorted(modules))}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert not {"aiohttp", "mcp"} & {*loaded}
 
 
 def test_the_architecture_names_every_package() -> None:

@@ -29,7 +29,7 @@ from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import load_configuration
 
 if TYPE_CHECKING:
-    from msp_bridge.reports.html import LivePage
+    from msp_bridge.reports.live import LivePage
 
 FILE = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 STDOUT = Path("-")
@@ -165,7 +165,7 @@ def check_live() -> None:
 
 def _live_class() -> type[LivePage]:
     try:
-        from msp_bridge.reports.html import LivePage
+        from msp_bridge.reports.live import LivePage
     except ModuleNotFoundError as error:
         raise ConfigurationError(
             f"--live needs a web server, and {error.name} is not installed", own_install("msp-bridge[live]")

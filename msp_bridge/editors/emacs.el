@@ -17,6 +17,7 @@
 (require 'compile)
 (require 'jsonrpc)
 (require 'project)
+(require 'seq)
 
 (defvar msp-bridge-command '("msp-bridge" "serve" "stdio")
   "What starts the server; a project with msp-bridge in its .venv starts that.")
@@ -29,7 +30,13 @@
     (expand-file-name
      (cond ((locate-dominating-file default-directory "msp-bridge.toml"))
            (project (project-root project))
+           ((locate-dominating-file default-directory #'msp-bridge--has-project))
            (default-directory)))))
+
+(defun msp-bridge--has-project (directory)
+  "Whether the files of DIRECTORY say that it is the root of a project."
+  (seq-some (lambda (name) (file-exists-p (expand-file-name name directory)))
+            '("pyproject.toml" "package.json" "Cargo.toml")))
 
 (defun msp-bridge--server (root)
   "The connection to the server of the project at ROOT, started if need be."

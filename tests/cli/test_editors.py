@@ -446,3 +446,13 @@ def test_emacs_lists_what_survives(project: Path, elsewhere: Path, tmp_path: Pat
     assert [line for line in said.splitlines() if re.match("a.py|Mut|at", line)] == [
         first, second, end, second, end, "at line 2 of a.py",
     ], said  # fmt: skip
+
+
+@installed("emacs")
+def test_emacs_finds_a_project_outside_of_version_control(project: Path, elsewhere: Path, tmp_path: Path) -> None:
+    plugin, root = tmp_path / "msp-bridge.el", tmp_path / "bare"
+    plugin.write_text(editors(project, elsewhere, "emacs").stdout)
+    (root / "src").mkdir(parents=True)
+    (root / "pyproject.toml").touch()
+    look = f'(progn (load "{plugin}") (find-file "{root}/src/a.py") (princ (concat (msp-bridge--root) "\\n")))'
+    assert run_editor(project, "emacs", "-Q", "--batch", "--eval", look).splitlines()[0] == f"{root}/"

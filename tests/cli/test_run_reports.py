@@ -297,3 +297,6 @@ def test_without_the_web_server_live_says_what_to_install(project: Path, tmp_pat
         f"msp-bridge: --live needs a web server, and aiohttp is not installed: {own_install('msp-bridge[live]')}\n"
     )
     assert done.stdout == ""
+    argv[-1:] = ["--html", "report.html"]
+    done = subprocess.run(argv, cwd=project, env=variables, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

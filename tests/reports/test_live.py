@@ -16,7 +16,8 @@ from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.model import Result, Status
-from msp_bridge.reports.html import EVENTS, LivePage, page
+from msp_bridge.reports.html import EVENTS, page
+from msp_bridge.reports.live import LivePage
 from msp_bridge.reports.standard import outcome
 
 PAGE = b"<p>the page</p>"
