@@ -93,3 +93,17 @@ def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:
         record = {"failing_test": (test, output)}
         line = output.strip().partition("\n")[0]
         log.warning("%s fails without any mutant, and is left out: %s", test, line, extra=record)
+
+
+class FailingTests(logging.Handler):
+    """Collects the tests that `log_failing_tests` names, in `found`: what each prints, by its name."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.found: dict[str, str] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        match vars(record).get("failing_test"):
+            case (str(test), str(output)):
+                self.found[test] = output

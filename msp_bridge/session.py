@@ -50,14 +50,24 @@ class Session:
         return evolve(self, configuration=configuration)
 
     def at(self, root: Path) -> Session:
-        """The session at another root, with its default configuration. Raises BridgeError where none may be opened."""
+        """The session at another root, with its default configuration; the client has to `leave` it.
+
+        Raises BridgeError where none may be opened.
+        """
         return Session(self._workspaces.at(root))
 
+    async def leave(self, other: Session) -> None:
+        """The client has no further request for `other`, which `at` has given it: what only it kept warm ends."""
+        await self._workspaces.leave(other._workspaces)
+
     async def tools(self, paths: Iterable[str]) -> Mapping[str, str]:
-        """The name of the tool that could mutate a file, by its path; without files that none would."""
+        """The label of the tool that could mutate a file (its name, and the folder of its project if any), by path.
+
+        Files that no tool would mutate are left out.
+        """
         async with self._workspaces.use(self._configuration) as workspace:
             owners = {path: workspace.projects.owner(path) for path in paths}
-            return {path: owner.adapter.name for path, owner in owners.items() if owner is not None}
+            return {path: owner.label for path, owner in owners.items() if owner is not None}
 
     async def ignore(self, mutant: Mutant) -> Edit:
         """The edit by which its tool ignores `mutant`; nothing is written. Raises BridgeError."""
@@ -97,12 +107,6 @@ class Session:
                 async with contextlib.aclosing(batches(workspace.test(selection, anew=anew), MAX_BATCH)) as ready:
                     async for batch in ready:
                         yield batch
-
-    async def tool_of(self, path: str) -> str:
-        """The label of the tool that a file with mutants belongs to: its name, and the folder of its project if any."""
-        async with self._workspaces.use(self._configuration) as workspace:
-            owner = workspace.projects.owner(path)
-        return "" if owner is None else owner.label
 
     async def source(self, path: str) -> SourceText:
         """The text of a file of the tree, as it is on the disk. Raises OSError and UnicodeDecodeError."""

@@ -52,7 +52,7 @@ async def serve_socket(
         for listening in addresses.listen():
             sockets.callback(listening.close)
             accepting.append(asyncio.create_task(accept(listening), name="accepting"))
-            log.info("serving %s on %s", dialect.title, address_text(listening.getsockname()))
+            log.info("serving %s%s on %s", dialect.title, gate.framing.title, address_text(listening.getsockname()))
         try:
             await asyncio.wait([stopping, *accepting], return_when=asyncio.FIRST_COMPLETED)
         finally:  # first the sockets: nobody new comes while the clients' tools end

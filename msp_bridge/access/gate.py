@@ -1,4 +1,4 @@
-"""ConnectionGate: what makes a connection a client: TLS, the token, and a free place."""
+"""ConnectionGate: what makes a connection a client: TLS, the framing's handshake, the token, and a free place."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msp_bridge.access.credentials import AUTHENTICATE, Token
-from msp_bridge.jsonrpc.framing import FramingError, Limits, frame
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, Limits
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
@@ -96,10 +97,18 @@ class ConnectionLimits:
 
 
 class ConnectionGate:
-    """What a server on a socket requires of its clients; without `token` and `tls`, only that they aren't too many."""
+    """What a server on a socket requires of its clients; without `token` and `tls`, only that they aren't too many.
 
-    def __init__(self, token: Token | None = None, tls: ssl.SSLContext | None = None) -> None:
-        self._token, self._tls = token, tls
+    `framing` makes the framing of each connection.
+    """
+
+    def __init__(
+        self,
+        token: Token | None = None,
+        tls: ssl.SSLContext | None = None,
+        framing: type[Framing] = FrameDecoder,
+    ) -> None:
+        self._token, self._tls, self.framing = token, tls, framing
         self._limits = ConnectionLimits()
 
     @property
@@ -115,25 +124,35 @@ class ConnectionGate:
         has been sent the reason.
         """
         stream: SocketStream | None = None
+        messages: MessageStream | None = None
         try:
-            if self._token is None and self._tls is None:
+            async with self._unauthenticated():
                 stream = await self._accept(connection)
-                messages = MessageStream(stream, MESSAGE_TIMEOUT_S)
-            else:
-                async with self._limits.unauthenticated():
-                    stream = await self._accept(connection)
-                    messages = MessageStream(stream, MESSAGE_TIMEOUT_S)
-                    await self._authenticate(messages)
+                messages = MessageStream(stream, MESSAGE_TIMEOUT_S, self.framing())
+                await self._open(messages)
+                await self._authenticate(messages)
             with self._limits.client():
                 messages.trace = trace
                 yield messages
         except ClientRejected as rejected:
-            if stream is not None:  # without a TLS handshake there is no way to say anything
-                await _send_reason(stream, rejected)
+            if stream is not None and messages is not None:  # without TLS there is no way to say anything
+                await _send_reason(stream, messages, rejected)
             raise
         finally:
             if stream is not None:
                 await stream.aclose()
+
+    def _unauthenticated(self) -> AbstractAsyncContextManager[None]:
+        if self._token is None and self._tls is None and not self.framing.has_handshake:
+            return contextlib.nullcontext()
+        return self._limits.unauthenticated()
+
+    async def _open(self, messages: MessageStream) -> None:
+        try:
+            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+                await messages.open()
+        except (TimeoutError, FramingError) as error:
+            raise ClientRejected(f"no handshake of its framing: {error}") from None
 
     async def _authenticate(self, messages: MessageStream) -> None:
         if self._token is not None:
@@ -181,9 +200,10 @@ async def _first_call(messages: MessageStream) -> Call:
         raise ClientRejected(TOKEN_NEEDED, id_of(message)) from error
 
 
-async def _send_reason(stream: SocketStream, rejected: ClientRejected) -> None:
+async def _send_reason(stream: SocketStream, messages: MessageStream, rejected: ClientRejected) -> None:
     error = RpcError(ErrorCode.REJECTED, f"{rejected.reason}; closing the connection")
     with contextlib.suppress(OSError):  # it has left, or reads too slowly
         async with asyncio.timeout(REJECTION_TIMEOUT_S):
-            await stream.write(frame(error_response(rejected.id, error)))
+            await messages.send(error_response(rejected.id, error))
+            await messages.farewell()
             await stream.finish()

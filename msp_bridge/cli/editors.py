@@ -35,6 +35,7 @@ EDITORS = {
     "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test notices, as diagnostics.",
     "helix-lsp": "The same for Helix.",
     "emacs-lsp": "The same for Emacs, with Eglot.",
+    "zed-lsp": "The same for Zed.",
     "sublime-lsp": "The same for Sublime Text, with the package LSP.",
     "kate-lsp": "The same for Kate.",
     "neovim": "A plugin: the same on demand, by commands.",
@@ -46,6 +47,7 @@ TEXTS = {
     "neovim-lsp": "lsp-neovim.lua",
     "helix-lsp": "lsp-helix.toml",
     "emacs-lsp": "lsp-emacs.el",
+    "zed-lsp": "lsp-zed.json",
     "sublime-lsp": "lsp-sublime.json",
     "kate-lsp": "lsp-kate.json",
     "neovim": "neovim.lua",
@@ -53,7 +55,8 @@ TEXTS = {
     "emacs": "emacs.el",
     "helix": "helix.toml",
 }
-HELIX = 'command = "msp-bridge"\nargs = ["serve", "stdio"'  # a command apart from its arguments
+# A command apart from its arguments, in TOML and in JSON.
+APART = re.compile(r'"msp-bridge"(,?\n *"?arg(?:ument)?s"?(?: =|:) \[)"serve", "stdio"')
 
 
 @click.command("editors", context_settings={"show_default": True})
@@ -139,9 +142,7 @@ def plugin(name: str, argv: list[str]) -> str:
     quoted = [json.dumps(argument, ensure_ascii=False) for argument in argv]
     for between in (", ", " "):  # a list in Lua, and in Lisp
         text = text.replace(between.join(('"msp-bridge"', '"serve"', '"stdio"')), between.join(quoted))
-    text = text.replace(
-        'command = "msp-bridge"\nargs = ["serve", "stdio"', f"command = {quoted[0]}\nargs = [{', '.join(quoted[1:])}"
-    )
+    text = APART.sub(lambda found: f"{quoted[0]}{found[1]}{', '.join(quoted[1:])}", text)
     if not re.search(r"\s", argv[0]):  # else PATH must find it: each editor quotes in its own way
         text = re.sub(r"(?<==)msp-bridge(?=\\ run)|(?<=:sh )msp-bridge(?= run)", lambda _: argv[0], text)
     return text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
+from msp_bridge.errors import CommandLineError, ConfigurationError, FailingTests, suggestion
 from msp_bridge.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
@@ -156,20 +156,6 @@ class Options:
         if self.log_file is not None:
             handlers.append(_file_handler(self.log_file, (self.log_level or "info").upper()))
         logging.basicConfig(level=min(handler.level for handler in handlers), handlers=handlers, force=True)
-
-
-class FailingTests(logging.Handler):
-    """Collects the tests that fail without any mutant (`errors.log_failing_tests`), instead of stderr's log lines."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.found: dict[str, str] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
-        match vars(record).get("failing_test"):
-            case (str(test), str(output)):
-                self.found[test] = output
 
 
 class _WarningsOnce(logging.Filter):

@@ -16,9 +16,9 @@ from rich.console import Console
 
 from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
-from msp_bridge.cli.options import FailingTests, Options, bridge_options, outside
+from msp_bridge.cli.options import Options, bridge_options, outside
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
-from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors
+from msp_bridge.errors import BridgeError, FailingTests, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score

@@ -15,9 +15,9 @@ from click.core import ParameterSource
 
 from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
-from msp_bridge.cli.options import OPTIONS, Choice, FailingTests, Options, bridge_options, outside, with_options
+from msp_bridge.cli.options import OPTIONS, Choice, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError, ConfigurationError, FailingTests
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 GC_THRESHOLDS = (20_000, 10, 10)
 
 MTP_ONLY = ("client_port", "client_host")
+LISTENING = ("socket", "websocket")  # channels
 SOCKET_ONLY = ("port", "address", "allow_remote", "token_file", "tls_cert", "tls_key")
 SERVER_OPTIONS: list[click.Parameter] = [
     click.Option(
@@ -40,14 +41,14 @@ SERVER_OPTIONS: list[click.Parameter] = [
         help="The protocol to speak: msp is the Mutation Server Protocol 0.4, lsp the Language Server Protocol; "
         "for the others see docs/dialects.md.",
     ),
-    click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [socket only]"),
+    click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [sockets only]"),
     click.Option(
         ["--token-file"],
         metavar="FILE",
-        help=f"A file with the token that every client must send; or set {ENVIRONMENT_VARIABLE}.  [socket only]",
+        help=f"A file with the token that every client must send; or set {ENVIRONMENT_VARIABLE}.  [sockets only]",
     ),
-    click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [socket only]"),
-    click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [socket only]"),
+    click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [sockets only]"),
+    click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [sockets only]"),
     click.Option(
         ["--client-port"],
         type=click.IntRange(1, 65535),
@@ -61,23 +62,24 @@ SERVER_OPTIONS: list[click.Parameter] = [
 
 
 @click.command("serve", context_settings={"show_default": True})
-@click.argument("channel", type=Choice(["stdio", "socket", "mcp", "mtp"]))
+@click.argument("channel", type=Choice(["stdio", "socket", "websocket", "mcp", "mtp"]))
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="The port to listen on; 0 picks a free one.  [socket only]",
+    help="The port to listen on; 0 picks a free one.  [sockets only]",
 )
-@click.option("--address", metavar="HOST", help="The address to listen on.  [socket only; default: localhost]")
+@click.option("--address", metavar="HOST", help="The address to listen on.  [sockets only; default: localhost]")
 @with_options(SERVER_OPTIONS)
 @bridge_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS]")
 def command(channel: str, port: int | None, address: str | None, arguments: tuple[str, ...], **values: Any) -> None:
     """Serve editors, by the Mutation Server Protocol or another dialect, or coding agents.
 
-    `serve stdio` and `serve socket` speak that dialect. `serve mcp` speaks the Model Context Protocol on stdio (`pip
-    install 'msp-bridge[mcp]'`), and `serve mtp` connects to a client of Microsoft.Testing.Platform. The bridge's own
-    options may stand before or after `--`, as the protocol has them:
+    `serve stdio` and `serve socket` speak that dialect, and so does `serve websocket`, one message a text frame (`pip
+    install 'msp-bridge[websocket]'`). `serve mcp` speaks the Model Context Protocol on stdio (`pip install
+    'msp-bridge[mcp]'`), and `serve mtp` connects to a client of Microsoft.Testing.Platform. The bridge's own options
+    may stand before or after `--`, as the protocol has them:
 
     \b
         msp-bridge serve stdio
@@ -103,7 +105,7 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
         _serve_agents(values)
         return
     options = Options.of(values)
-    socket_options = _socket_options(values, token) if channel == "socket" else None
+    socket_options = _socket_options(channel, values, token) if channel in LISTENING else None
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
     dialect = load("mtp" if channel == "mtp" else values["dialect"])
@@ -156,26 +158,28 @@ def _workspaces(options: Options, *, anywhere: bool = False) -> OpenWorkspaces:
     return OpenWorkspaces(options.root, options.configuration, options.named, anywhere=anywhere)
 
 
-def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:
-    from msp_bridge.cli.socket_options import SocketOptions  # here, for an editor waits for `serve stdio`
+def _socket_options(channel: str, values: Mapping[str, Any], token: str | None) -> SocketOptions:
+    from msp_bridge.cli.socket_options import SocketOptions, framing_of  # here, for an editor waits for `serve stdio`
 
-    return SocketOptions.of(values, token)
+    return SocketOptions.of(values, token, framing_of(channel))
 
 
 def _check(channel: str, values: Mapping[str, Any]) -> None:
     if channel == "mcp" and values["dialect"] != DEFAULT:
-        raise click.UsageError("--dialect is for `serve stdio` and `serve socket`")
-    if channel != "socket" and any(values[name] not in (None, False) for name in SOCKET_ONLY):
+        raise click.UsageError("--dialect is for `serve stdio`, `serve socket` and `serve websocket`")
+    if channel not in LISTENING and any(values[name] not in (None, False) for name in SOCKET_ONLY):
         others = "--allow-remote, --token-file, --tls-cert and --tls-key"
-        raise click.UsageError(f"--port and --address are for `serve socket`, and so are {others}")
+        raise click.UsageError(
+            f"--port and --address are for `serve socket` and `serve websocket`, and so are {others}"
+        )
     if channel != "mtp" and any(values[name] is not None for name in MTP_ONLY):
         raise click.UsageError("--client-port and --client-host are for `serve mtp`")
     if channel == "mtp" and values["client_port"] is None:
         raise click.UsageError("serve mtp needs --client-port: the port on which the client listens")
     if channel == "mtp" and values["dialect"] not in (DEFAULT, "mtp"):
         raise click.UsageError("serve mtp has the dialect mtp, and no other")
-    if channel == "socket" and values["port"] is None:
-        raise click.UsageError("serve socket needs --port; 0 picks a free one")
+    if channel in LISTENING and values["port"] is None:
+        raise click.UsageError(f"serve {channel} needs --port; 0 picks a free one")
     if (values["tls_cert"] is None) != (values["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key need each other")
 

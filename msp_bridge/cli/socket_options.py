@@ -1,4 +1,4 @@
-"""SocketOptions: where `serve socket` listens and which clients it accepts, by its options."""
+"""SocketOptions: where `serve socket` or `serve websocket` listens and which clients it accepts, by its options."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token, server_tls
 from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
+from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 log = logging.getLogger(__name__)
@@ -31,7 +34,7 @@ class SocketOptions:
     gate: ConnectionGate
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], variable: str | None) -> Self:
+    def of(cls, values: Mapping[str, Any], variable: str | None, framing: type[Framing]) -> Self:
         """By the options' values, and the token in the environment's `variable`. Raises UsageError and BridgeError."""
         addresses = Addresses.resolve(values["address"] or "localhost", values["port"] or 0)
         token = Token.given(_file(values["token_file"]), variable)
@@ -45,13 +48,28 @@ class SocketOptions:
                 f"or add --allow-remote, and a token by --token-file FILE or {ENVIRONMENT_VARIABLE}"
             )
         certificate, key = _file(values["tls_cert"]), _file(values["tls_key"])
-        return cls(addresses, ConnectionGate(token, server_tls(certificate, key) if certificate and key else None))
+        tls = server_tls(certificate, key) if certificate and key else None
+        return cls(addresses, ConnectionGate(token, tls, framing))
 
     async def serve(self, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None) -> None:
         """See `serve_socket`."""
         if self.addresses.remote and not self.gate.encrypted:
             log.warning("without --tls-cert and --tls-key, the token and your code cross the network unencrypted")
         await serve_socket(workspaces, dialect, self.addresses, self.gate, trace)
+
+
+def framing_of(channel: str) -> type[Framing]:
+    """The framing of `serve socket` or `serve websocket`. Raises ConfigurationError when its package is missing."""
+    if channel == "socket":
+        return FrameDecoder
+    try:
+        from msp_bridge.jsonrpc.websocket import WebSocketFraming
+    except ImportError as error:  # also when an older version is there
+        raise ConfigurationError(
+            f"`serve websocket` needs the package websockets, version 16 or newer ({error})",
+            own_install("msp-bridge[websocket]"),
+        ) from None
+    return WebSocketFraming
 
 
 def _file(path: str | None) -> Path | None:

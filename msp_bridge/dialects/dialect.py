@@ -6,16 +6,17 @@ import abc
 import asyncio
 import functools
 import logging
+import os
 from collections.abc import Coroutine, Mapping
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 
-from attrs import evolve
+from attrs import define, evolve
 
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
-from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.session import Session
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ DIALECTS = {
     "lsp": "msp_bridge.dialects.lsp.dialect:Lsp",
 }
 DEFAULT = "msp"
+WATCH_S = 1.0  # between two looks whether the process that has started us is there
 
 
 class Dialect(abc.ABC):
@@ -46,6 +48,7 @@ class Dialect(abc.ABC):
         """`client` is for what the server sends by itself: notifications, requests, the end."""
         self._session, self._client = session, client
         self._background: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
         self.exit_code = 0  # of `serve stdio`, when this client has left
 
     @property
@@ -60,8 +63,30 @@ class Dialect(abc.ABC):
         try:
             await self._client.serve(evolve(service, methods=methods, notifications=notifications))
         finally:
-            while self._background:  # what ends may begin something
-                await cancel_all(tuple(self._background))
+            if self._watching is not None:
+                self._watching.cancel()
+            await self._end_background()
+
+    async def _end_background(self) -> None:
+        """End all that was begun by `_in_background`."""
+        while self._background:  # what ends may begin something
+            await cancel_all(tuple(self._background))
+
+    def _end_with_parent(self, pid: int | None) -> None:
+        """End the connection when the process `pid` has ended, which the client says it is, if that has started us.
+
+        Any other number says nothing: it may be of another machine or container. The end of a connection does.
+        """
+        if pid == os.getppid():
+            self._watching = asyncio.create_task(self._watch(pid), name="watch of the client's process")
+
+    async def _watch(self, parent: int) -> None:
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if os.getppid() != parent:
+                break
+        log.info("the client's process %d has ended", parent)
+        self._client.end()
 
     def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Have `work` done while the connection lasts, for a method that ends before. It reports its own failures."""
@@ -89,6 +114,27 @@ class Dialect(abc.ABC):
         except BridgeError as error:
             log.error("%s", error)
             raise RpcError(self.failed, str(error)) from error
+
+
+@define
+class Handshake:
+    """`initialize` comes first, and once, in the protocols that have it from LSP; after `shutdown` comes only `exit`.
+
+    A client whose `initialize` was refused may send another.
+    """
+
+    not_initialized: int  # the code for what comes before it
+    done: bool = False
+    shut_down: bool = False
+
+    def admit(self, call: Call) -> None:
+        """As `Service.admit`: raises RpcError for a message that may not come now."""
+        if self.shut_down:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "the server has been shut down: only `exit` may follow")
+        if call.method != "initialize" and not self.done:
+            raise RpcError(self.not_initialized, f"{call.method[:100]} came before `initialize`: send that first")
+        if call.method == "initialize" and self.done:
+            raise RpcError(ErrorCode.INVALID_REQUEST, "`initialize` may be sent only once on a connection")
 
 
 def load(name: str) -> type[Dialect]:

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.dialects.handshake import Handshake
+from msp_bridge.dialects.dialect import Dialect, Handshake
 from msp_bridge.dialects.msp import Wire
 from msp_bridge.dialects.uris import path_of
 from msp_bridge.jsonrpc.connection import Connection, Method, Service

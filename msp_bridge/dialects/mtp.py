@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 from attrs import define, field, frozen
 
-from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.dialects.handshake import Handshake
+from msp_bridge.dialects.dialect import Dialect, Handshake
 from msp_bridge.dialects.msp import Wire
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
@@ -58,7 +57,7 @@ class ClientInfo:
 
 @frozen
 class InitializeParams:
-    """`initialize`. The server ends with the connection, and needs no `process_id` to know when the client is gone."""
+    """`initialize`. `process_id` is the client's own."""
 
     client_info: ClientInfo
     process_id: int | None = None
@@ -80,7 +79,9 @@ class Request:
     run_id: str
     selection: Selection
     missing: dict[str, Node]  # the nodes that the client sent, by uid, without those that it has been sent
+    everything: bool  # nothing but what this request finds is there
     files: set[str] = field(factory=set)  # whose nodes it has been sent
+    found: dict[str, KnownMutant] = field(factory=dict)  # by uid
 
 
 class Mtp(Dialect):
@@ -92,7 +93,7 @@ class Mtp(Dialect):
         super().__init__(session, client)
         self._wire = Wire()
         self._handshake = Handshake(SERVER_NOT_INITIALIZED)
-        self._known: dict[str, KnownMutant] = {}  # what the client has been sent, by uid
+        self._known: dict[str, KnownMutant] = {}  # what the client has been sent, by uid, and exists as far as we know
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -110,7 +111,7 @@ class Mtp(Dialect):
         return Service(methods, {"exit": leave}, admit=self._handshake.admit)
 
     async def _initialize(self, params: Any) -> Any:
-        self._wire.params(params, InitializeParams)
+        self._end_with_parent(self._wire.params(params, InitializeParams).process_id)
         self._handshake.done = True
         testing = {
             "supportsDiscovery": True,
@@ -131,7 +132,7 @@ class Mtp(Dialect):
             async with contextlib.aclosing(self._session.discover(request.selection)) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
-                        self._known |= {mutant.id: KnownMutant.of(mutant) for mutant in mutants}
+                        request.found |= {mutant.id: KnownMutant.of(mutant) for mutant in mutants}
                         await self._update(request, path, [self._node(mutant, "discovered") for mutant in mutants])
         return {}
 
@@ -141,7 +142,7 @@ class Mtp(Dialect):
                 async for results in batches:
                     by_path: dict[str, list[Result]] = {}
                     for result in results:
-                        self._known[result.mutant.id] = KnownMutant.of(result.mutant)
+                        request.found[result.mutant.id] = KnownMutant.of(result.mutant)
                         by_path.setdefault(result.mutant.path, []).append(result)
                     for path, found in by_path.items():
                         await self._update(request, path, await self._nodes_of(path, found))
@@ -162,8 +163,9 @@ class Mtp(Dialect):
             nodes = params.test_cases if params.tests is None else params.tests
             selection = Selection() if nodes is None else await self._selection(nodes)
             mutants = {node["uid"]: node for node in nodes or () if not node["uid"].startswith(GROUP)}
-            request = Request(params.run_id, selection, mutants)
+            request = Request(params.run_id, selection, mutants, nodes is None)
             yield request
+            self._remember(request)
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
             await self._notify(request, None)
         except BridgeError as error:
@@ -173,6 +175,11 @@ class Mtp(Dialect):
             self._running -= 1
             if not self._running:
                 self._idle.set()
+
+    def _remember(self, request: Request) -> None:
+        """What a request has found takes the place of what was known where it has looked."""
+        known = {} if request.everything else self._known
+        self._known = {uid: mutant for uid, mutant in known.items() if uid not in request.missing} | request.found
 
     async def _selection(self, nodes: Sequence[Node]) -> Selection:
         """The mutants of `nodes`. Those that this connection does not know are looked for in their files."""

@@ -1,8 +1,9 @@
-"""File URIs: what they name on this machine."""
+"""File URIs, to and from paths of this machine."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 
@@ -18,3 +19,8 @@ def path_of(uri: str) -> str | None:
     if os.name == "nt":  # untested
         path = path.removeprefix("/")
     return path if "\0" not in path else None
+
+
+def uri_of(path: Path) -> str:
+    """The URI of an absolute path."""
+    return path.as_uri()

@@ -115,7 +115,8 @@ class Connection:
 
     Order: messages have their turn in the order in which they came, and run concurrently; see `Method.sequential`.
     Cancelling: `$/cancelRequest` cancels the method; the answer leaves when the method has cleaned up.
-    Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended.
+    Peer gone: whatever it still had running is cancelled, and `serve` returns when all of it has ended. One that only
+    reads no more is gone, too.
     Back-pressure: `notify` and `request` wait until the peer reads; so do answers, of which there is a limited number.
     A connection that is closing refuses both.
     Errors: a method raises RpcError to answer with it; any other error is logged, and answered by -32603 without text.
@@ -341,7 +342,7 @@ class Connection:
         except TimeoutError:
             raise ConnectionError("the peer has closed its side, and doesn't read") from None
         except ConnectionError:
-            self._closing = True
+            self._broken()
             raise
 
     async def _send(self, answer: bytes, timeout_s: float | None) -> None:
@@ -351,8 +352,14 @@ class Connection:
             await self._send_timed(answer, timeout_s, self._sending)
         except ConnectionError as error:
             log.info("an answer was not sent: %s", error or "the peer is gone")
+            self._broken()
         finally:
             self._unread -= len(answer)
+
+    def _broken(self) -> None:
+        """The peer reads no more; that it sends no more may never be seen (it has closed our stdout, and not stdin)."""
+        self._closing = True
+        self.end()
 
     async def _send_timed(self, message: bytes, timeout_s: float | None, sending: set[asyncio.Timeout]) -> None:
         async with asyncio.timeout(timeout_s) as timeout:

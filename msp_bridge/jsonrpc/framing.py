@@ -1,11 +1,12 @@
-"""Content-Length framing, without I/O: bytes in, message bodies out (MSP 0.4, "Message Format Example")."""
+"""Framing, without I/O: bytes in, message bodies out; by Content-Length (MSP 0.4, "Message Format Example")."""
 
 from __future__ import annotations
 
+import abc
 import logging
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -45,11 +46,55 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
-class FrameDecoder:
+class Framing(abc.ABC):
+    """How one peer's messages lie in a stream of bytes. `limits` may change between two messages."""
+
+    title: ClassVar[str] = ""  # behind the protocol's name, in messages
+    has_handshake: ClassVar[bool] = False  # messages may be sent when the peer has said something
+    limits: Limits
+
+    @property
+    @abc.abstractmethod
+    def mid_message(self) -> bool:
+        """Whether the end of the stream would now cut a message short."""
+
+    @property
+    @abc.abstractmethod
+    def rest(self) -> bytes:
+        """What has come and is no message yet."""
+
+    @abc.abstractmethod
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that `data` completes. Raises FramingError, after the bodies that came before the fault."""
+
+    @abc.abstractmethod
+    def frame(self, body: bytes) -> bytes:
+        """The bytes of a message. Raises ConnectionError when the peer takes no more."""
+
+    @property
+    def opened(self) -> bool:
+        """Whether messages may be sent."""
+        return True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the peer has said that no further message comes."""
+        return False
+
+    def replies(self) -> bytes:
+        """What the framing itself has to send, to what has come since the last time."""
+        return b""
+
+    def farewell(self) -> bytes:
+        """What is sent when no further message is."""
+        return b""
+
+
+class FrameDecoder(Framing):
     """Cuts a byte stream into message bodies, however the bytes were chunked.
 
     Only what makes the next boundary unknowable, or shows that the peer speaks another protocol, is an error. Bare LF,
-    any letter case, and other headers in any order are accepted. `limits` may change between two messages.
+    any letter case, and other headers in any order are accepted.
     """
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -72,6 +117,10 @@ class FrameDecoder:
         self._buffer += data
         while (body := self._next()) is not None:
             yield body
+
+    def frame(self, body: bytes) -> bytes:
+        """See `frame`."""
+        return frame(body)
 
     def _next(self) -> bytes | None:
         if self._body_length is None:

@@ -16,12 +16,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
-from msp_bridge.jsonrpc.framing import FrameDecoder, FramingError, Limits, frame
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, Limits
 from msp_bridge.jsonrpc.trace import PeerTrace
 
 log = logging.getLogger(__name__)
 
 CHUNK = 64 * 1024
+FAREWELL_S = 1.0  # for a peer to read the last word
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
 # s, s, and probes: a peer whose machine is gone without closing the connection is noticed within two minutes
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
@@ -212,19 +213,27 @@ class _BlockingCalls:
 
 
 class MessageStream:
-    """One peer's messages, as bytes.
+    """One peer's messages, as bytes, in the given framing (by Content-Length without one).
 
-    `timeout_s`: how many seconds the rest of a message may take when its beginning has come; None for no limit.
+    `timeout_s`: how many seconds the rest of a message may take when its beginning has come, and the peer for reading
+    what the framing itself has to say; None for no limit.
     """
 
-    def __init__(self, stream: ByteStream, timeout_s: float | None = None) -> None:
+    def __init__(self, stream: ByteStream, timeout_s: float | None = None, framing: Framing | None = None) -> None:
         self._stream, self._timeout_s = stream, timeout_s
-        self._decoder = FrameDecoder()
+        self._framing = framing or FrameDecoder()
         self.trace: PeerTrace | None = None
 
     def limit(self, limits: Limits) -> None:
         """From the next message on."""
-        self._decoder.limits = limits
+        self._framing.limits = limits
+
+    async def open(self) -> None:
+        """Returns when messages may be sent. Raises FramingError, also when the peer leaves before."""
+        while not self._framing.opened:
+            data = await self._stream.read()
+            if not data or await self._fed(data) is not None:
+                raise FramingError("it left, or sent a message, before its handshake was answered")
 
     async def receive(self) -> bytes | None:
         """The next body; None at the end. Raises FramingError when there can't be a next one."""
@@ -234,7 +243,7 @@ class MessageStream:
             self._trace_rest()
             raise
         if body is None:
-            if self._decoder.mid_message:
+            if self._framing.mid_message and not self._framing.ended:
                 log.warning("the peer left in the middle of a message")
                 self._trace_rest()
         elif self.trace is not None:
@@ -243,19 +252,30 @@ class MessageStream:
 
     async def send(self, body: bytes) -> None:
         """As ByteStream.write: returns when the peer keeps up. Raises ConnectionError when it is gone."""
+        framed = self._framing.frame(body)
         if self.trace is not None:
             self.trace.sent(body)
-        await self._stream.write(frame(body))
+        await self._stream.write(framed)
+
+    async def farewell(self) -> None:
+        """Say that no further message is sent, if the framing has a word for it. Raises ConnectionError."""
+        if farewell := self._framing.farewell():
+            await self._stream.write(farewell)
 
     async def aclose(self) -> None:
         """Close without waiting for the peer."""
+        with contextlib.suppress(OSError):  # it is gone, or doesn't read
+            async with asyncio.timeout(FAREWELL_S):
+                await self.farewell()
         await self._stream.aclose()
 
     async def _next(self) -> bytes | None:
         data = b""
-        while (body := next(self._decoder.feed(data), None)) is None:
+        while (body := await self._fed(data)) is None:
+            if self._framing.ended:
+                return None
             try:
-                async with asyncio.timeout(self._timeout_s if self._decoder.mid_message else None):
+                async with asyncio.timeout(self._timeout_s if self._framing.mid_message else None):
                     data = await self._stream.read()
             except TimeoutError:
                 raise FramingError(f"the rest of a message hasn't come for {self._timeout_s:g} s") from None
@@ -263,6 +283,23 @@ class MessageStream:
                 return None
         return body
 
+    async def _fed(self, data: bytes) -> bytes | None:
+        """The next body that has come whole; what the framing itself has to say to `data` is sent."""
+        try:
+            return next(self._framing.feed(data), None)
+        finally:
+            if replies := self._framing.replies():
+                await self._reply(replies)
+
+    async def _reply(self, replies: bytes) -> None:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._stream.write(replies)
+        except TimeoutError:
+            raise FramingError(f"the peer hasn't read for {self._timeout_s:g} s") from None
+        except ConnectionError:
+            log.info("the peer is gone")
+
     def _trace_rest(self) -> None:
         if self.trace is not None:
-            self.trace.malformed(self._decoder.rest)
+            self.trace.malformed(self._framing.rest)

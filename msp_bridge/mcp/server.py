@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -90,14 +90,12 @@ class AgentServer:
         inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
         lines = _Lines(stream, trace)
-        pumps = [
-            asyncio.create_task(lines.receive(inbound, write.clone()), name="messages of the client"),
-            asyncio.create_task(lines.send(outbound), name="messages to the client"),
-        ]
+        receiving = asyncio.create_task(lines.receive(inbound, write.clone()), name="messages of the client")
+        sending = asyncio.create_task(lines.send(outbound, receiving.cancel), name="messages to the client")
         try:
             await self._server.run(read, write, self._server.create_initialization_options())
         finally:
-            await cancel_all(pumps)
+            await cancel_all([receiving, sending])
         return 0
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
@@ -149,12 +147,14 @@ class _Lines:
         answers: MemoryObjectSendStream[SessionMessage],
     ) -> None:
         """Pass on what comes, and close `inbound` at the end. A line that is no message is answered here."""
-        rest = b""
+        rest = bytearray()
         async with inbound, answers:
             while data := await self._stream.read():
-                *lines, rest = (rest + data).split(b"\n")
-                for line in filter(bytes.strip, lines):
-                    await self._pass_on(line, inbound, answers)
+                rest += data
+                if b"\n" in data:  # else a long line would be looked through again with each part of it
+                    *lines, rest = rest.split(b"\n")
+                    for line in filter(bytearray.strip, lines):
+                        await self._pass_on(bytes(line), inbound, answers)
                 if len(rest) > MAX_LINE:
                     log.error("a message is longer than %d bytes: the connection ends", MAX_LINE)
                     return
@@ -177,14 +177,22 @@ class _Lines:
         else:
             await inbound.send(SessionMessage(message))
 
-    async def send(self, outbound: MemoryObjectReceiveStream[SessionMessage]) -> None:
-        """Write what the server sends, until it is closed."""
+    async def send(self, outbound: MemoryObjectReceiveStream[SessionMessage], broken: Callable[[], object]) -> None:
+        """Write what the server sends, until it is closed. `broken` is called when the client reads no more."""
+        gone = False
         async with outbound:
             async for message in outbound:
+                if gone:  # dropped, so that the server ends in order
+                    continue
                 body = message.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
                 if self._trace is not None:
                     self._trace.sent(body)
-                await self._stream.write(body + b"\n")
+                try:
+                    await self._stream.write(body + b"\n")
+                except OSError as error:
+                    log.info("the client reads no more (%s): the connection ends", error)
+                    gone = True
+                    broken()
 
 
 async def _apart(work: Coroutine[Any, Any, T]) -> T:

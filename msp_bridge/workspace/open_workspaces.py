@@ -39,12 +39,14 @@ class OpenWorkspaces:
     def __init__(self, root: Path, options: Configuration, named: str | None = None, *, anywhere: bool = False) -> None:
         self.root, self._options, self._named, self._anywhere = root, options, named, anywhere
         self._others: dict[Path, OpenWorkspaces] = {}  # by their roots
+        self._clients = 0  # of one of `_others`: who has it, and has not left it
+        self._max_idle = MAX_IDLE
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
         self._opening = asyncio.Lock()
 
     def at(self, root: Path) -> OpenWorkspaces:
-        """Those at another `root`, for a client that names one; with the same options, and ended together with these.
+        """Those at another `root`, for a client that names one, which has to `leave` them; with the same options.
 
         Raises ConfigurationError when it lies outside of ours, unless clients may open `anywhere`, as one may that has
         started the server.
@@ -60,7 +62,16 @@ class OpenWorkspaces:
             )
         if root not in self._others:
             self._others[root] = OpenWorkspaces(root, self._options)
+        self._others[root]._clients += 1
         return self._others[root]
+
+    async def leave(self, other: OpenWorkspaces) -> None:
+        """A client that has got `other` by `at` has no further request: what only it kept warm ends."""
+        other._clients -= 1
+        if other is not self and other._clients <= 0:
+            self._others.pop(other.root, None)
+            other._max_idle = 0
+            await other._end_idle()
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
@@ -127,7 +138,7 @@ class OpenWorkspaces:
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]
-        self._outdated += [self._entries.pop(named) for named in idle[:-MAX_IDLE]]
+        self._outdated += [self._entries.pop(named) for named in idle[: max(0, len(idle) - self._max_idle)]]
         ending = [entry for entry in self._outdated if not entry.users]
         self._outdated = [entry for entry in self._outdated if entry.users]
         await _close(ending)

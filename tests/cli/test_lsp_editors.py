@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from cli.test_editors import console_script
+from msp_bridge.cli.settings_json import parse
+
+from msp_bridge.cli.editors import TEXTS, plugin
 
 FILES = {
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["calc"]\n',
@@ -70,24 +75,88 @@ vim.cmd("qa!")
 """
 
 
-@pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed")
-def test_neovim_underlines_what_survives(tmp_path: Path) -> None:
+EGLOT = """
+(package-initialize)
+(unless (require 'eglot nil t) (princ "no eglot") (kill-emacs 0))
+(load "{plugin}")
+(defvar out nil)
+(defun note (text) (push text out))
+(setq eglot-sync-connect 120 eglot-connect-timeout 120)
+(find-file "calc/core.py")
+(setq last-nonmenu-event ?\\r)  ; else eglot would ask by a menu
+(apply #'eglot (eglot--guess-contact))
+(defun shown ()
+  (flymake-start)
+  (mapcar (lambda (found)
+            (format "%d:%d %s %s" (line-number-at-pos (flymake-diagnostic-beg found))
+                    (save-excursion (goto-char (flymake-diagnostic-beg found)) (current-column))
+                    (flymake-diagnostic-type found) (flymake-diagnostic-text found)))
+          (sort (flymake-diagnostics)
+                (lambda (a b) (< (flymake-diagnostic-beg a) (flymake-diagnostic-beg b))))))
+(defun wait (true)
+  (let ((until (+ (float-time) 120)))
+    (while (and (not (funcall true)) (< (float-time) until)) (accept-process-output nil 0.05))
+    (unless (funcall true) (note "timed out"))))
+(defun note-shown (what) (note (format "%s: %s" what (string-join (shown) " | "))))
+
+;; a code action tests the line of the cursor
+(goto-char (point-min))
+(search-forward "return a > 10")
+(cl-letf (((symbol-function 'completing-read)
+           (lambda (_ actions &rest _)
+             (dolist (action actions) (note (format "action: %s" (car action))))
+             (car (nth 0 actions)))))
+  (eglot-code-actions (point) (point) nil t))
+(wait (lambda () (= (length (shown)) 2)))
+(note-shown "tested")
+
+;; an edit of the line drops them, and a save tests what was edited
+(backward-delete-char 2)
+(insert "20")
+(eglot--signal-textDocument/didChange)
+(wait (lambda () (null (shown))))
+(note-shown "edited")
+(save-buffer)
+(wait (lambda () (= (length (shown)) 2)))
+(note-shown "saved")
+(eglot-shutdown (eglot-current-server))
+(with-temp-file "{found}" (insert (string-join (reverse out) "\\n")))
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project of mutmut's, with a function that is tested halfway."""
     root = tmp_path / "project"
     for path, text in FILES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
-    script = console_script(tmp_path / "bin" / "msp-bridge")
-    environment = {**os.environ, "MSP_BRIDGE_CACHE": str(tmp_path / "cache"), "HOME": str(tmp_path)}
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    return root
+
+
+def driven(root: Path, editor: str, drive: str, ending: str, *argv: str) -> list[str]:
+    """What `drive` has noted in the editor, which has loaded what the command `editors` prints for it."""
+    home = root.parent
+    script = console_script(home / "bin" / "msp-bridge")
+    environment = {**os.environ, "MSP_BRIDGE_CACHE": str(home / "cache"), "HOME": str(home)}
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
-    argv = [str(script), "editors", "neovim-lsp", "--python", sys.executable]
-    printed = subprocess.run(argv, cwd=root, env=environment, capture_output=True, text=True, timeout=60, check=True)
-    plugin, drive, found = tmp_path / "plugin.lua", tmp_path / "drive.lua", tmp_path / "found"
+    printing = [str(script), "editors", editor, "--python", sys.executable]
+    printed = subprocess.run(printing, cwd=root, env=environment, capture_output=True, text=True, timeout=120)
+    assert printed.returncode == 0, printed.stderr
+    plugin, driver, found = home / f"plugin{ending}", home / f"drive{ending}", home / "found"
     plugin.write_text(printed.stdout)
-    drive.write_text(DRIVE.format(plugin=plugin, found=found))
-    argv = ["nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive)]
-    done = subprocess.run(argv, cwd=root, env=environment, capture_output=True, text=True, timeout=300)
-    assert found.exists(), done.stderr
-    assert found.read_text().splitlines() == [
+    driver.write_text(drive.format(plugin=plugin, found=found))
+    done = subprocess.run([*argv, str(driver)], cwd=root, env=environment, capture_output=True, text=True, timeout=500)
+    if done.stdout.startswith("no eglot"):
+        pytest.skip("this Emacs has no eglot: it is part of Emacs 29, and a package for those before")
+    assert found.exists(), done.stdout + done.stderr
+    return found.read_text().splitlines()
+
+
+@pytest.mark.skipif(shutil.which("nvim") is None, reason="nvim is not installed")
+def test_neovim_underlines_what_survives(root: Path) -> None:
+    assert driven(root, "neovim-lsp", DRIVE, ".lua", "nvim", "--headless", "-u", "NONE", "-n", "-S") == [
         "action: Test the mutants of this line",
         "action: Test the mutants of big",
         "action: Test the mutants of this file",
@@ -99,4 +168,41 @@ def test_neovim_underlines_what_survives(tmp_path: Path) -> None:
         "lens: 1 2 mutants: 2 survived · test",
         "lens: 2 test the mutants",
         "lens: 6 2 mutants: 2 survived · test",
-    ], done.stderr
+    ]
+
+
+@pytest.mark.skipif(shutil.which("emacs") is None, reason="emacs is not installed")
+def test_eglot_shows_what_survives(root: Path) -> None:
+    def warnings(number: int) -> str:
+        found = [(13, "operator: > to >=", STRICTER), (15, "number: 10 to 11", LARGER)]
+        shown = (f"6:{column} eglot-warning {text.replace(' ', f' [{code}]: ', 1)}" for column, code, text in found)
+        return " | ".join(shown).replace("10", str(number)).replace("11", str(number + 1))
+
+    assert driven(root, "emacs-lsp", EGLOT, ".el", "emacs", "--batch", "-l") == [
+        "action: Test the mutants of this line",
+        "action: Test the mutants of big",
+        "action: Test the mutants of this file",
+        "action: Test the mutants of what changed since HEAD",
+        f"tested: {warnings(10)}",
+        "edited: ",
+        f"saved: {warnings(20)}",
+    ]
+
+
+@pytest.mark.parametrize("editor", [name for name in TEXTS if name.endswith("-lsp")])
+def test_settings_start_this_bridge_as_a_language_server(editor: str) -> None:
+    printed = plugin(TEXTS[editor], ["/opt/a b/msp-bridge", "serve", "stdio", "--jobs", "2"])
+    command = ["/opt/a b/msp-bridge", "serve", "stdio", "--jobs", "2", "--dialect", "lsp"]
+    match TEXTS[editor].rpartition(".")[2]:
+        case "json":
+            settings = parse(printed)
+            server = (settings.get("servers") or settings.get("clients") or settings["lsp"]).popitem()[1]
+            binary = server.get("binary", {})
+            assert server.get("command", [binary.get("path"), *binary.get("arguments", ())]) == command
+        case "toml":
+            server = tomllib.loads(printed)["language-server"]["msp-bridge"]
+            assert [server["command"], *server["args"]] == command
+        case _:
+            assert (
+                re.findall(r'"([^"\n]*)",? ?', printed[printed.index(f'"{command[0]}"') :])[: len(command)] == command
+            )

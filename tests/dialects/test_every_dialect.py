@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -16,8 +17,8 @@ from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.dialects import SPEECHES, Report, Speech, Talker, opened, spoken_to
-from support.msp_client import LONG, Refused
-from support.servers import DIGIT, LOOK, ScriptedProject, mutants_of, over_memory
+from support.msp_client import LONG, Refused, framed
+from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory
 from support.socket_servers import TOKEN, certificate_files, socket_server, the_token
 
 from msp_bridge.access.credentials import server_tls
@@ -83,6 +84,41 @@ async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: Scripte
         await client.request(*speech.testing(1, None))
         assert len(speech.tested(client.notified)) == 1
         await client.wire.aclose()
+
+
+PARENT = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "initialize"),
+    [("mtp", {"clientInfo": {"name": "test", "version": "1.0.0"}}), ("lsp", {"capabilities": {}})],
+)
+async def test_the_server_ends_with_the_process_that_has_started_it(
+    dialect: str, initialize: Any, project: ScriptedProject
+) -> None:
+    """Also when its stdin does not: here it is the test's, too."""
+    server_in, ours_out = os.pipe()
+    ours_in, server_out = os.pipe()
+    serve = (sys.executable, "-m", "msp_bridge", "serve", "stdio", "--dialect", dialect, "--adapter", "scripted")
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", PARENT, *serve),
+        stdin=server_in,
+        stdout=server_out,
+        cwd=project.root,
+        env=environment(project.root),
+    )
+    for theirs in (server_in, server_out):
+        os.close(theirs)
+    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"processId": parent.pid, **initialize}}
+    os.write(ours_out, framed(body))
+    async with asyncio.timeout(LONG):
+        assert b'"capabilities"' in await asyncio.to_thread(os.read, ours_in, 65536)
+        parent.kill()
+        await parent.wait()
+        while await asyncio.to_thread(os.read, ours_in, 65536):
+            pass
+    os.close(ours_in)
+    os.close(ours_out)
 
 
 @frozen

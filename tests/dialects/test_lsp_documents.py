@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.lsp_client import LspClient
+from support.memory_stream import MemoryStream
 
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
+from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import Findings, symbols
+from msp_bridge.dialects.lsp.folders import Folder, Folders
+from msp_bridge.dialects.lsp.runs import SLICE, Runs
 from msp_bridge.dialects.uris import path_of
+from msp_bridge.jsonrpc.connection import Connection
+from msp_bridge.jsonrpc.streams import MessageStream
 from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.session import Session
 from msp_bridge.source import SourceText
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 TEXTS = st.text(alphabet="ab\n€𝄞\r", max_size=30)
 ENCODINGS = st.sampled_from(["utf-8", "utf-16", "utf-32"])
@@ -112,3 +125,74 @@ def test_functions_are_found_in_what_can_be_parsed() -> None:
 )
 def test_only_files_have_paths(uri: str, path: str | None) -> None:
     assert path_of(uri) == path
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=8).map("\n".join)
+SPANS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3)), max_size=12, unique=True)
+
+
+@given(LINES, st.lists(LINES, max_size=3), SPANS)
+def test_findings_move_as_their_lines_do_and_go_when_one_changes(
+    text: str, later: list[str], spans: list[tuple[int, int]]
+) -> None:
+    findings, expected = Findings(), {line(first, first + more) for first, more in spans}
+    mutants = [Mutant("a.py", "m", place, "x") for place in expected]
+    findings.take([Result(mutant, Status.SURVIVED) for mutant in mutants], SourceText(text), Changed(()))
+    for after in later:
+        changed, text = Changed.between(text, after), after
+        findings.move(changed)
+        expected = {now for place in expected if (now := changed.moved(place)) is not None}
+    everything = Location(Position(1, 1), Position(100, 1))
+    assert {found.result.mutant.location for found in findings.within(everything)} == expected
+    for place in expected:
+        assert {found.result.mutant.location for found in findings.within(place)} == {
+            other for other in expected if other.touches(place)
+        }
+
+
+class TestTenThousandDiagnostics:
+    COUNT = 10_000
+
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Folder:
+        (tmp_path / "a.py").write_text("x\n" * self.COUNT)
+        folder = Folder(tmp_path, Session(OpenWorkspaces(tmp_path, Configuration())))
+        mutants = [Mutant("a.py", "m", line(number), "y") for number in range(1, self.COUNT + 1)]
+        folder.known("a.py").take([Result(mutant, Status.SURVIVED) for mutant in mutants], None, Changed(()))
+        return folder
+
+    @staticmethod
+    def runs(folder: Folder, wire: MemoryStream) -> Runs:
+        folders = Folders()
+        folders.add(folder.session)
+        folders._folders[:] = [folder]
+        text, uri = "x\n" * TestTenThousandDiagnostics.COUNT, (folder.root / "a.py").as_uri()
+        folders.documents[uri] = Document(uri, "a.py", SourceText(text), text)
+        editor = Editor(Connection(MessageStream(wire)), lambda work, name: asyncio.create_task(work, name=name), {})
+        return Runs(editor, folders, lambda work, name: asyncio.create_task(work, name=name), {})
+
+    async def test_are_made_in_slices_between_which_others_have_their_turn(self, folder: Folder) -> None:
+        runs, turns = self.runs(folder, MemoryStream.pair()[0]), 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.create_task(others())
+        assert len(await runs.diagnostics(folder, "a.py")) == self.COUNT
+        running.cancel()
+        assert turns >= self.COUNT // SLICE
+
+    async def test_that_are_older_are_not_shown_after_newer_ones(self, folder: Folder) -> None:
+        ours, theirs = MemoryStream.pair()
+        runs, client = self.runs(folder, ours), LspClient(theirs)
+        older = asyncio.create_task(runs.publish(folder, "a.py"))
+        await asyncio.sleep(0)  # it has begun
+        folder.known("a.py").move(Changed.between("x\n" * self.COUNT, "z"))
+        newer = asyncio.create_task(runs.publish(folder, "a.py"))
+        assert await client.diagnostics() == []
+        await older
+        await newer
+        assert ours.outgoing.writes[1:] == []

@@ -17,7 +17,7 @@ def identities(mutants: list[dict[str, Any]]) -> list[Any]:
     return sorted(tuple(str(mutant[key]) for key in IDENTITY) for mutant in mutants)
 
 
-@pytest.mark.parametrize("channel", ["stdio", "socket"])
+@pytest.mark.parametrize("channel", ["stdio", "socket", "websocket"])
 async def test_a_client_written_from_the_specification_is_served(channel: str, tmp_path: Path) -> None:
     told = await talked("msp_alpha.mjs", python_project(tmp_path), channel, "--dialect", "msp-alpha")
     assert told["codes"] == {"early": -32001, "tooNew": -5000, "twice": -32600, "unknown": -32601, "cancel": -32000}

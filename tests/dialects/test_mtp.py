@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
 from msp_bridge.adapters.stryker_net.mtp import Host
-from support.dialects import Mtp, Talker, refused
+from support.dialects import Mtp, Talker, opened, refused, spoken_to
 from support.msp_client import ReaderWriter
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject, environment, launched
 
+from msp_bridge.dialects.mtp import Mtp as MtpDialect
 from msp_bridge.testing import Running
 
 RUN = "3c6e8af3-8a44-40ed-8d3a-ee6f1b818d69"
@@ -239,3 +240,22 @@ async def test_options_of_another_channel_are_usage_errors(arguments: list[str],
     async with launched(tmp_path, "serve", *arguments) as server:
         assert await server.exited() == 2
     assert problem in " ".join(server.said)
+
+
+async def test_what_is_gone_is_not_remembered(project: ScriptedProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    serving: list[MtpDialect] = []
+    begin = MtpDialect.__init__
+
+    def noted(self: MtpDialect, *arguments: Any) -> None:
+        begin(self, *arguments)
+        serving.append(self)
+
+    monkeypatch.setattr(MtpDialect, "__init__", noted)
+    async with opened(project) as workspaces, spoken_to(Mtp(), workspaces) as client:
+        await Mtp().greet(client)
+        for number in range(4):
+            project.write("a.py", f"{'0' * number} 1")
+            project.write("b.py", "1")
+            await client.request("testing/discoverTests", {"runId": RUN})
+            await client.request("testing/runTests", {"runId": RUN})
+        assert len(serving[0]._known) == 2

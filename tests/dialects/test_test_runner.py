@@ -11,7 +11,7 @@ from support.dialects import Talker, TestRunner, refused
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject
 
-from msp_bridge.dialects.test_runner import File, Tree
+from msp_bridge.dialects.test_runner_tree import File, Tree
 from msp_bridge.model import Location, Mutant, Position
 
 DONE = {"success": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 from support.msp_client import Client, ReaderWriter, Refused, framed
-from support.servers import ScriptedProject, Server, on_socket, on_stdio, until
+from support.servers import ScriptedProject, Server, launched, on_socket, on_stdio, until
 
 Started = Callable[[ScriptedProject], AbstractAsyncContextManager[tuple[Client, Server]]]
 both = pytest.mark.parametrize("start", [on_stdio, on_socket], ids=["stdio", "tcp"])
@@ -190,3 +191,24 @@ async def test_a_second_signal_while_tools_end_changes_nothing(project: Scripted
                 break
         assert await server.exited() == 0
         assert project.alive() == []
+
+
+@pytest.mark.parametrize(
+    ("channel", "asked"),
+    [
+        (("stdio", "--", "--adapter", "scripted"), framed({"jsonrpc": "2.0", "id": 1, "method": "configure"})),
+        (("mcp", "--adapter", "scripted"), b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'),
+    ],
+    ids=["msp", "mcp"],
+)
+async def test_a_client_that_reads_no_more_has_left(
+    channel: tuple[str, ...], asked: bytes, project: ScriptedProject
+) -> None:
+    """It has closed our stdout, and keeps our stdin open."""
+    ours, theirs = os.pipe()
+    async with launched(project.root, "serve", *channel, stdout=theirs) as server:
+        os.close(theirs)
+        os.close(ours)
+        assert server.process.stdin is not None
+        server.process.stdin.write(asked)
+        assert await server.exited() == 0, server.said

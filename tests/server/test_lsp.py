@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -10,12 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.dialects import opened as opened_workspaces
 from support.lsp_client import CAPABILITIES, LspClient
+from support.memory_stream import MemoryStream
 from support.msp_client import ReaderWriter, Refused, framed
-from support.servers import ScriptedProject, launched, memory_of, on_stdio
+from support.servers import ScriptedProject, launched, memory_of, on_stdio, until
 
 import msp_bridge
+from msp_bridge.dialects.lsp import editor
 from msp_bridge.dialects.lsp.dialect import Lsp
+from msp_bridge.server import serve_client
 
 OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
 SURVIVES = {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"}
@@ -348,6 +353,70 @@ async def test_a_folder_elsewhere_is_only_for_the_client_that_started_the_server
             await client.execute("msp-bridge.test", uri=(other / "a.py").as_uri())
         await client.wire.aclose()
         assert await server.exited() == 0, server.said
+
+
+async def test_a_folder_that_is_closed_loses_its_diagnostics_and_its_tools(project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    inner = project.root / "inner"
+    project.write("inner/scripted.json", (project.root / "scripted.json").read_text())
+    project.write("inner/a.py", "a = 1\n")
+    ours, theirs = MemoryStream.pair()
+    async with opened_workspaces(project) as workspaces:
+        serving = asyncio.create_task(serve_client(ours, workspaces, Lsp))
+        client = LspClient(theirs)
+        await client.begin(None, workspaceFolders=[{"uri": inner.as_uri(), "name": "inner"}])
+        await client.execute("msp-bridge.test", uri=(inner / "a.py").as_uri())
+        await client.tested()
+        kept = workspaces.at(inner)
+        assert kept._clients == 2
+        client.heard.clear()
+        folders = {"added": [], "removed": [{"uri": inner.as_uri(), "name": "inner"}]}
+        await client.tell("workspace/didChangeWorkspaceFolders", {"event": folders})
+        assert await client.diagnostics() == []
+        await client.request("shutdown")
+        assert kept._clients == 1
+        await theirs.vanish()
+        await serving
+
+
+async def test_a_progress_that_the_client_does_not_answer_is_given_up(
+    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(LspClient):
+        async def send(self, *messages: Any) -> None:
+            await super().send(*(message for message in messages if "result" not in message))
+
+    monkeypatch.setattr(editor, "ANSWER_S", 0.01)
+    project.script(SURVIVES)
+    async with memory_of(project, Lsp) as stream:
+        client = Silent(stream)
+        document = await opened(client, project, "a = 1\n")
+        await client.execute("msp-bridge.test", uri=document)
+        assert len(await client.diagnostics()) == 1
+        await client.until("workspace/codeLens/refresh")
+        waiting = {"progress", "workspace/codeLens/refresh"}
+        await until(lambda: waiting.isdisjoint(task.get_name() for task in asyncio.all_tasks()))
+
+
+async def test_tests_that_fail_without_a_mutant_are_said_once(client: LspClient, project: ScriptedProject) -> None:
+    document = await opened(client, project, "a = 0\n")
+    project.script(testing={"raises": ["BaselineError", "the tests fail without any mutant", "make them pass first"]})
+    for number in (1, 2):
+        await client.change(document, f"a = {number}\n")
+        project.write("a.py", f"a = {number}\n")
+        await client.save(document)
+        await client.until("$/progress", kind="end")
+    await client.execute("msp-bridge.test", uri=document)  # who asks gets an answer, each time
+    await client.until("$/progress", kind="end")
+    said = [await client.until("window/showMessage") for _ in range(2)]
+    assert {text["message"] for text in said} == {"msp-bridge: the tests fail without any mutant: make them pass first"}
+    project.script(SURVIVES, testing={"failing": {"test_x": "assert 1 == 2"}})
+    for _ in range(2):
+        await client.execute("msp-bridge.test", uri=document)
+        await client.until("$/progress", kind="end")
+    assert await client.request("shutdown") is None
+    messages = [each["params"]["message"] for each in client.heard if each["method"] == "window/showMessage"]
+    assert messages == ["msp-bridge: left out, for they fail without any mutant: test_x: make them pass"]
 
 
 async def test_several_clients_have_texts_of_their_own(project: ScriptedProject) -> None:

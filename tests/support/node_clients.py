@@ -38,7 +38,7 @@ def python_project(directory: Path) -> Path:
 
 
 async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
-    """What the client tells in the end, of a server on `channel`: `stdio`, `socket` or what it listens for itself.
+    """What the client tells in the end, of a server on `channel`: `stdio`, `socket`, `websocket` or what it listens for itself.
 
     Afterwards no process is left, and the tree is as it was.
     """
@@ -49,8 +49,8 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
         if channel == "listen":
             options = ("--adapter", "mutmut", "--python", sys.executable, "--server", "--client-host", "127.0.0.1")
             reach = ["listen", sys.executable, "-m", "msp_bridge", "serve", *arguments, *options, "--client-port"]
-        elif channel == "socket":
-            reach = ["socket", await server.enter_async_context(_listening(root, *arguments, *options))]
+        elif channel in ("socket", "websocket"):
+            reach = [channel, await server.enter_async_context(_listening(root, channel, *arguments, *options))]
         else:
             reach = [channel, sys.executable, "-m", "msp_bridge", "serve", "stdio", *arguments, *options]
         told = await _told(client, root, *reach)
@@ -60,8 +60,8 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
 
 
 @contextlib.asynccontextmanager
-async def _listening(root: Path, *arguments: str) -> AsyncIterator[str]:
-    async with launched(root, "serve", "socket", "--port", "0", *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
+async def _listening(root: Path, channel: str, *arguments: str) -> AsyncIterator[str]:
+    async with launched(root, "serve", channel, "--port", "0", *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
         _, port = await server.address()
         yield str(port)
         server.process.terminate()

@@ -18,6 +18,7 @@ from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Msp
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.configuration import Configuration
@@ -54,11 +55,13 @@ async def socket_server(
     tls: ssl.SSLContext | None = None,
     trace: Trace | None = None,
     dialect: type[Dialect] = Msp,
+    framing: type[Framing] = FrameDecoder,
 ) -> AsyncIterator[SocketServer]:
     """Ends in order."""
     workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
     addresses = Listening(Addresses.resolve("127.0.0.1", 0))
-    serving = asyncio.create_task(serve_socket(workspaces, dialect, addresses, ConnectionGate(token, tls), trace))  # type: ignore[arg-type]
+    gate = ConnectionGate(token, tls, framing)
+    serving = asyncio.create_task(serve_socket(workspaces, dialect, addresses, gate, trace))  # type: ignore[arg-type]
     try:
         await until(lambda: bool(addresses.ports) or serving.done())
         yield SocketServer(addresses.ports[0], serving)

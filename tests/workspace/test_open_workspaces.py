@@ -313,3 +313,21 @@ async def test_a_tool_that_can_not_be_closed_keeps_no_other_from_it(
     await Workspace(ProjectMap(root, (ProjectFolder("", tuple(candidates)),))).aclose()
     assert [tool.closed for tool in tools] == [True, False, True]
     assert "stuck" in caplog.text
+
+
+async def test_what_the_last_client_of_a_folder_leaves_ends(
+    workspaces: OpenWorkspaces, closed: list[Any], root: Path
+) -> None:
+    folder = root / "folder"
+    folder.mkdir()
+    (folder / "scripted.json").write_text(json.dumps({"mutations": []}))
+    ours, others = workspaces.at(folder), workspaces.at(folder)
+    workspace = await opened(ours)
+    await workspaces.leave(ours)
+    assert await opened(others) is workspace
+    assert closed == []
+    async with others.use(None):  # a request that still runs keeps its tools
+        await workspaces.leave(others)
+        assert closed == []
+    assert closed == [workspace]
+    assert workspaces.at(folder) is not ours

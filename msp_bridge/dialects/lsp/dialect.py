@@ -16,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 
 from msp_bridge import __version__
 from msp_bridge.dialects.converter import StrictConverter, WrongShape
-from msp_bridge.dialects.dialect import Dialect
+from msp_bridge.dialects.dialect import Dialect, Handshake
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document
 from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
@@ -30,10 +30,10 @@ from msp_bridge.dialects.lsp.findings import (
     diff_of,
     symbols,
 )
-from msp_bridge.dialects.lsp.folders import Folder, Folders, uri_of
-from msp_bridge.dialects.lsp.runs import Runs
-from msp_bridge.dialects.uris import path_of
-from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.dialects.lsp.folders import Folder, Folders
+from msp_bridge.dialects.lsp.runs import SLICE, Runs
+from msp_bridge.dialects.uris import path_of, uri_of
+from msp_bridge.errors import BridgeError, ConfigurationError, FailingTests
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.model import Location, Mutant, Position
@@ -59,10 +59,12 @@ class Lsp(Dialect):
         self._converter = StrictConverter()
         self._editor = Editor(client, self._in_background, {})
         self._folders = Folders()
-        self._runs = Runs(self._editor, self._folders, self._in_background)
+        self._failing = FailingTests()
+        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found)
+        self._said: set[str] = set()  # why saves could not be tested, since one could
         self._on_save = ON_SAVE[0]
         self._saves: dict[str, asyncio.Task[None]] = {}  # by URI: what tests the document's last save
-        self._initialized = self._shut_down = False
+        self._handshake = Handshake(NOT_INITIALIZED)
 
     @property
     def service(self) -> Service:
@@ -79,31 +81,35 @@ class Lsp(Dialect):
         notifications = {
             "initialized": Method(self._check),
             "exit": Method(self._exit),
-            "textDocument/didOpen": Method(self._did_open),
+            "textDocument/didOpen": Method(self._did_open, sequential=True),
             "textDocument/didChange": Method(self._did_change),
             "textDocument/didSave": Method(self._did_save),
-            "textDocument/didClose": Method(self._did_close),
+            "textDocument/didClose": Method(self._did_close, sequential=True),
             "window/workDoneProgress/cancel": Method(self._cancel_progress),
             "workspace/didChangeConfiguration": Method(self._did_change_configuration),
             "workspace/didChangeWorkspaceFolders": Method(self._did_change_folders),
         }
         return Service(requests, notifications, self._admit)
 
+    async def serve(self) -> None:
+        """See the base class."""
+        logging.getLogger().addHandler(self._failing)
+        try:
+            await super().serve()
+        finally:
+            logging.getLogger().removeHandler(self._failing)
+            for folder in self._folders:
+                await self._session.leave(folder.session)
+
     def _admit(self, call: Call) -> None:
-        """The order of the life cycle (LSP 3.17, "Server lifecycle")."""
-        if call.method == "exit":
-            return
-        if self._shut_down:
-            raise RpcError(ErrorCode.INVALID_REQUEST, "the server has been shut down: only `exit` may follow")
-        if self._initialized and call.method == "initialize":
-            raise RpcError(ErrorCode.INVALID_REQUEST, "`initialize` may come once")
-        if not self._initialized and call.method != "initialize":
-            raise RpcError(NOT_INITIALIZED, "the first request must be `initialize`")
+        """The order of the life cycle (LSP 3.17, "Server lifecycle"): `exit` may come at any time."""
+        if call.method != "exit":
+            self._handshake.admit(call)
 
     async def _initialize(self, params: Any) -> Any:
         given = self._read(params, lsp.InitializeParams)
         self._editor = Editor(self._client, self._in_background, given.capabilities)
-        self._runs = Runs(self._editor, self._folders, self._in_background)
+        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found)
         self._configure(given.initialization_options)
         if given.workspace_folders:
             uris = [folder.uri for folder in given.workspace_folders]
@@ -111,10 +117,11 @@ class Lsp(Dialect):
             uris = [given.root_uri or uri_of(Path(given.root_path or "").absolute())]
         else:
             uris = [uri_of(self._session.root)]
-        unusable = self._open_folders(uris)
+        unusable = await self._open_folders(uris)
         if unusable and not any(self._folders):
             raise RpcError(self.failed, str(unusable[0]))
-        self._initialized = True
+        self._handshake.done = True
+        self._end_with_parent(given.process_id)
         capabilities: dict[str, Any] = {
             "positionEncoding": self._editor.units.encoding,
             "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
@@ -135,12 +142,12 @@ class Lsp(Dialect):
                 await folder.session.configured(None)
 
     async def _shutdown(self, _: Any) -> None:
-        for task in self._saves.values():
-            task.cancel()
-        self._shut_down = True
+        """Answered when nothing runs any more: the client hears of nothing after that."""
+        await self._end_background()
+        self._handshake.shut_down = True
 
     async def _exit(self, _: Any) -> None:
-        self.exit_code = 0 if self._shut_down else 1
+        self.exit_code = 0 if self._handshake.shut_down else 1
         self._client.end()
 
     async def _did_change_configuration(self, params: Any) -> None:
@@ -150,9 +157,12 @@ class Lsp(Dialect):
     async def _did_change_folders(self, params: Any) -> None:
         event = self._read(params, lsp.DidChangeWorkspaceFoldersParams).event
         for gone in event.removed:
-            if (path := path_of(gone.uri)) is not None:
-                self._folders.remove(Path(path).resolve())
-        for error in self._open_folders([folder.uri for folder in event.added]):
+            path = path_of(gone.uri)
+            folder = None if path is None else self._folders.remove(Path(path).resolve())
+            if folder is not None:
+                await self._runs.clear(folder)
+                await self._session.leave(folder.session)
+        for error in await self._open_folders([folder.uri for folder in event.added]):
             await self._editor.say(str(error), ERROR)
 
     async def _did_open(self, params: Any) -> None:
@@ -161,7 +171,7 @@ class Lsp(Dialect):
         if place is None:
             return
         folder, path = place
-        source, saved = SourceText(item.text), folder.read(path)
+        source, saved = SourceText(item.text), await folder.read(path)
         self._folders.documents[item.uri] = Document(item.uri, path, source, (saved or source).text)
         if self._editor.pulls and path in folder.findings:
             await self._editor.publish(uri_of(folder.root / path), [])  # from now on it is pulled
@@ -197,9 +207,11 @@ class Lsp(Dialect):
         task.add_done_callback(functools.partial(self._forget_save, uri))
 
     async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
-        async with self._saying_errors():
+        """A user who saves again and again with tests that fail is told once, until a save can be tested."""
+        async with self._saying_errors(self._said):
             if await folder.session.tools([document.path]):
                 await self._runs.test(folder, selection, f"what is saved of {document.path}")
+                self._said.clear()
             document.tested = text
 
     def _forget_save(self, uri: str, task: asyncio.Task[None]) -> None:
@@ -213,7 +225,7 @@ class Lsp(Dialect):
         if place is None or document is None:
             return
         folder, path = place
-        if path in folder.findings and (saved := folder.read(path)) is not None:  # what was not saved is gone
+        if path in folder.findings and (saved := await folder.read(path)) is not None:  # what was not saved is gone
             folder.findings[path].move(Changed.between(document.source.text, saved.text))
             await self._runs.publish(folder, path)
 
@@ -222,11 +234,11 @@ class Lsp(Dialect):
 
     async def _diagnostic(self, params: Any) -> Any:
         place = self._folders.locate(self._read(params, lsp.DocumentParams).text_document.uri)
-        return {"kind": "full", "items": [] if place is None else self._runs.diagnostics(*place)}
+        return {"kind": "full", "items": [] if place is None else await self._runs.diagnostics(*place)}
 
     async def _hover(self, params: Any) -> Any:
         given = self._read(params, lsp.PlaceParams)
-        place, source = self._folders.locate(given.text_document.uri), self._source(given.text_document.uri)
+        place, source = self._folders.locate(given.text_document.uri), await self._source(given.text_document.uri)
         if place is None or source is None or place[1] not in place[0].findings:
             return None
         at = self._editor.units.model(source, given.position)
@@ -235,24 +247,28 @@ class Lsp(Dialect):
 
     async def _code_lens(self, params: Any) -> Any:
         uri = self._read(params, lsp.DocumentParams).text_document.uri
-        place, source = self._folders.locate(uri), self._source(uri)
+        place, source = self._folders.locate(uri), await self._source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
         offers, (folder, path) = Offers(self._editor, uri, source), place
         known = folder.known(path)
-        functions = [offers.lens(known.summary(lines), lines) for _, lines in symbols(path, source)]
-        return [offers.lens(known.summary()), *functions]
+        lenses = [offers.lens(known.summary())]
+        for _, lines in await asyncio.to_thread(symbols, path, source):
+            lenses.append(offers.lens(known.summary(lines), lines))
+            if len(lenses) % SLICE == 0:
+                await asyncio.sleep(0)
+        return lenses
 
     async def _code_action(self, params: Any) -> Any:
         given = self._read(params, lsp.CodeActionParams)
         uri, only = given.text_document.uri, given.context.only
-        place, source = self._folders.locate(uri), self._source(uri)
+        place, source = self._folders.locate(uri), await self._source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
         offers, (folder, path) = Offers(self._editor, uri, source), place
         first, last = (self._editor.units.model(source, end).line for end in (given.range.start, given.range.end))
         lines = Location(Position(first, 1), Position(last + 1, 1))
-        tests = offers.tests(lines, symbols(path, source)) if only is None else []
+        tests = offers.tests(lines, await asyncio.to_thread(symbols, path, source)) if only is None else []
         wants_fixes = only is None or any("quickfix".startswith(kind) for kind in only)
         return tests + (offers.fixes(folder.known(path).undetected_in(lines)) if wants_fixes else [])
 
@@ -288,7 +304,7 @@ class Lsp(Dialect):
             return await folder.session.changed_since("HEAD"), "what changed since HEAD"
         if argument.range is None:
             return Selection(targets=(Target(path),)), path
-        source, saved = self._source(argument.uri), folder.read(path)
+        source, saved = await self._source(argument.uri), await folder.read(path)
         if source is None or saved is None:
             raise RpcError(self.failed, f"{path} can't be read")
         units = self._editor.units
@@ -301,13 +317,14 @@ class Lsp(Dialect):
         return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last}"
 
     async def _show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> Any:
-        mutant, source = self._mutant(folder, path, argument), self._source(argument.uri)
+        mutant, source = self._mutant(folder, path, argument), await self._source(argument.uri)
         diff = "" if source is None else diff_of(source, mutant)
         await self._editor.say(f"{mutant.mutator}\n{diff}")
         return diff
 
     async def _ignore(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> None:
-        mutant, source, saved = self._mutant(folder, path, argument), self._source(argument.uri), folder.read(path)
+        mutant, saved = self._mutant(folder, path, argument), await folder.read(path)
+        source = await self._source(argument.uri)
         if source is None or saved is None or source.text != saved.text:
             await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
             return
@@ -325,20 +342,22 @@ class Lsp(Dialect):
         async with self._saying_errors():
             await self._runs.test(folder, selection, what)
 
-    def _source(self, uri: str) -> SourceText | None:
+    async def _source(self, uri: str) -> SourceText | None:
         """The client's text, or the file's when it isn't open."""
         if (document := self._folders.documents.get(uri)) is not None:
             return document.source
         place = self._folders.locate(uri)
-        return None if place is None else place[0].read(place[1])
+        return None if place is None else await place[0].read(place[1])
 
-    def _open_folders(self, uris: Sequence[str]) -> list[BridgeError]:
+    async def _open_folders(self, uris: Sequence[str]) -> list[BridgeError]:
         errors: list[BridgeError] = []
         for uri in uris:
             try:
                 if (path := path_of(uri)) is None:
                     raise ConfigurationError(f"{uri} is no folder of this machine")
-                self._folders.add(self._session.at(Path(path)))
+                session = self._session.at(Path(path))
+                if not self._folders.add(session):
+                    await self._session.leave(session)
             except BridgeError as error:
                 log.error("%s", error)
                 errors.append(error)
@@ -352,13 +371,16 @@ class Lsp(Dialect):
             log.error("testOnSave must be one of %s, not %r", ", ".join(ON_SAVE), wanted)
 
     @contextlib.asynccontextmanager
-    async def _saying_errors(self) -> AsyncIterator[None]:
-        """For what nobody waits for an answer of."""
+    async def _saying_errors(self, said: set[str] | None = None) -> AsyncIterator[None]:
+        """For what nobody waits for an answer of; what is in `said` is logged alone, and what is not comes there."""
         try:
             yield
         except BridgeError as error:
             log.error("%s", error)
-            await self._editor.say(str(error), ERROR)
+            if said is None or str(error) not in said:
+                await self._editor.say(str(error), ERROR)
+            if said is not None:
+                said.add(str(error))
 
     def _read(self, params: Any, expected: type[T]) -> T:
         try:

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.model import Location, Position
-from msp_bridge.source import SourceText, utf16_length
+from msp_bridge.source import SourceText
 
 ENCODINGS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
 CODECS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
@@ -94,20 +94,18 @@ class Changed:
             tuple(Hunk(head + a, head + b, head + c, head + d) for kind, a, b, c, d in opcodes if kind != "equal")
         )
 
+    def shift(self, first: int, last: int) -> int | None:
+        """By how many lines the lines `first` to `last` (1-based, inclusive) have moved; None when one has changed."""
+        at = bisect.bisect_right(self._starts, last - 1)
+        if at == 0:
+            return 0
+        before = self.hunks[at - 1]
+        return before.new_end - before.end if before.end < first else None
+
     def moved(self, location: Location) -> Location | None:
         """Where the text in `location` is now; None when one of its lines has changed."""
-        start, end = location.start, location.end
-        last = end.line - 2 if end.column == 1 and end.line > start.line else end.line - 1
-        at = bisect.bisect_right(self._starts, last)
-        if at == 0:
-            return location
-        before = self.hunks[at - 1]
-        if before.end > start.line - 1:
-            return None
-        by = before.new_end - before.end
-        if not by:
-            return location
-        return Location(Position(start.line + by, start.column), Position(end.line + by, end.column))
+        by = self.shift(location.start.line, last_line(location))
+        return None if by is None else shifted(location, by)
 
     @property
     def lines(self) -> list[Location]:
@@ -148,7 +146,13 @@ class Document:
         return Changed.between(before, text)
 
 
-def whole_line(source: SourceText, line: int) -> Location:
-    """The line `line` (1-based), without its end."""
-    start, end = source.line_offsets(line)
-    return Location(Position(line, 1), Position(line, utf16_length(source.text[start:end]) + 1))
+def last_line(location: Location) -> int:
+    """The last line of which some text is in `location`."""
+    start, end = location.start, location.end
+    return end.line - (end.column == 1 and end.line > start.line)
+
+
+def shifted(location: Location, by: int) -> Location:
+    """The location `by` lines further down."""
+    start, end = location.start, location.end
+    return Location(Position(start.line + by, start.column), Position(end.line + by, end.column)) if by else location

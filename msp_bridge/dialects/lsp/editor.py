@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 ERROR, WARNING, INFO = 1, 2, 3  # MessageType
 PULL, LENSES = "workspace/diagnostic/refresh", "workspace/codeLens/refresh"
+ANSWER_S = 60.0  # for the client to answer a request that nobody waits for
 PAUSE_S = 0.2  # between two reports of a progress, and before what is asked for anew is asked for once more
 
 Start = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -68,8 +69,9 @@ class Editor:
         try:
             while self._refreshing[what]:
                 self._refreshing[what] = False
-                with contextlib.suppress(RpcError):  # a client that can't, though it said so, asks at the next change
-                    await self._client.request(what, None)
+                with contextlib.suppress(RpcError, TimeoutError):  # it asks at the next change, then
+                    async with asyncio.timeout(ANSWER_S):
+                        await self._client.request(what, None)
                 await asyncio.sleep(PAUSE_S)
         finally:
             del self._refreshing[what]
@@ -120,8 +122,9 @@ class Progress:
 
     async def create(self) -> None:
         """Begin, if the client agrees; what has ended by then ends at once."""
-        with contextlib.suppress(RpcError):
-            await self._client.request("window/workDoneProgress/create", {"token": self._token})
+        with contextlib.suppress(RpcError, TimeoutError):
+            async with asyncio.timeout(ANSWER_S):
+                await self._client.request("window/workDoneProgress/create", {"token": self._token})
             await self.begin()
             if self._ended:
                 await self.end()

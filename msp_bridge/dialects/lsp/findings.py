@@ -8,11 +8,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from msp_bridge.dialects.lsp.documents import Changed, Units
+from msp_bridge.dialects.lsp.documents import Changed, Units, last_line, shifted
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText, mutant_diff
@@ -22,6 +23,8 @@ WARNING, INFORMATION = 2, 3  # DiagnosticSeverity
 MAX_SHOWN = 60  # characters of code in a message
 MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
+Key = tuple[int, int, int, str, str]
+Place = tuple[int, Key]  # see `place_of`
 UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
 TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
     "msp-bridge.test",
@@ -35,7 +38,7 @@ MAX_FIXES = 5  # mutants at one place that actions are offered for
 
 @frozen
 class Finding:
-    """A result, `result.mutant` where the text is now, and the text that the mutant replaces."""
+    """A result, and the text that its mutant replaces."""
 
     result: Result
     original: str
@@ -61,6 +64,19 @@ class Finding:
         """Of the mutant, where it is now."""
         return self.result.mutant.id
 
+    @property
+    def more_lines(self) -> int:
+        """How many lines the mutant reaches over beyond its first."""
+        return last_line(self.result.mutant.location) - self.result.mutant.location.start.line
+
+    def at_line(self, line: int) -> Finding:
+        """The finding, when its first line has become the line `line`."""
+        mutant = self.result.mutant
+        location = shifted(mutant.location, line - mutant.location.start.line)
+        if location is mutant.location:
+            return self
+        return evolve(self, result=evolve(self.result, mutant=evolve(mutant, location=location)))
+
     def explained(self, source: SourceText) -> str:
         """Markdown: the status and its reason, the diff, the tests."""
         result = self.result
@@ -79,45 +95,59 @@ class Finding:
 
 @define(eq=False)
 class Findings:
-    """Those of one file, by mutant."""
+    """Those of one file, by the line in which they begin now, and in it by mutant.
 
-    _known: dict[Mutant, Finding] = field(factory=dict)
+    A key press moves them: what moves is a line, at the same cost however many mutants lie in it.
+    """
+
+    _lines: dict[int, dict[Key, Finding]] = field(factory=dict)  # a finding lies where it was found: `at_line` moves it
+    _most_lines: int = 0  # that a finding has reached over
 
     def __len__(self) -> int:
         """How many are known."""
-        return len(self._known)
+        return sum(map(len, self._lines.values()))
 
     def take(self, results: Iterable[Result], source: SourceText | None, since: Changed) -> None:
         """Results about the text `source`; `since` is what the client has changed in it."""
         for result in results:
-            mutant = result.mutant
-            location = since.moved(mutant.location)
-            if location is not None:
-                now = evolve(mutant, location=location, handle=None)
-                self._known[now] = Finding(evolve(result, mutant=now), _at(source, mutant.location))
+            line, key = place_of(result.mutant)
+            original = _text_at(source, result.mutant.location)
+            found = Finding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
+            by = since.shift(line, line + found.more_lines)
+            if by is not None:
+                self._lines.setdefault(line + by, {})[key] = found
+                self._most_lines = max(self._most_lines, found.more_lines)
 
     def move(self, changed: Changed) -> bool:
         """The text has changed: what is in changed lines is no longer known, what is below moves. Whether any is."""
-        if changed.hunks and self._known:
-            kept = ((finding, changed.moved(mutant.location)) for mutant, finding in self._known.items())
-            self._known = {
-                now.result.mutant: now
-                for now in (_moved(finding, location) for finding, location in kept if location is not None)
-            }
+        if not changed.hunks or not self._lines:
+            return False
+        moved: dict[int, dict[Key, Finding]] = {}
+        for line, here in self._lines.items():
+            by = changed.shift(line, line)
+            if by is None:
+                continue
+            if self._most_lines:  # one that reaches over several lines may have changed further down
+                here = {key: found for key, found in here.items() if changed.shift(line, line + found.more_lines) == by}
+            moved[line + by] = here
+        self._lines = moved
+        return True
 
-            return True
-        return False
-
-    def forget(self, selection: Selection, exist: Collection[Mutant]) -> bool:
+    def forget(self, selection: Selection, exist: Collection[Place]) -> bool:
         """Of what is selected, all but what exists. Whether there was any."""
-        gone = [mutant for mutant in self._known if mutant not in exist and selection.takes(mutant)]
-        for mutant in gone:
-            del self._known[mutant]
+        gone = [
+            (line, key)
+            for line, here in self._lines.items()
+            for key, found in here.items()
+            if (line, key) not in exist and selection.takes(found.at_line(line).result.mutant)
+        ]
+        for line, key in gone:
+            del self._lines[line][key]
         return bool(gone)
 
     def within(self, location: Location) -> Iterator[Finding]:
         """Those that lie in `location`, perhaps in part."""
-        return (finding for mutant, finding in self._known.items() if mutant.location.touches(location))
+        return (found.at_line(line) for line, found in self._within(location))
 
     def undetected_in(self, location: Location) -> list[Finding]:
         """Those in `location` that have a diagnostic."""
@@ -137,27 +167,47 @@ class Findings:
 
     def by_id(self, id: str) -> Finding | None:
         """The finding of the mutant that was shown with this id."""
-        return next((finding for mutant, finding in self._known.items() if mutant.id == id), None)
+        found = (finding.at_line(line) for line, here in self._lines.items() for finding in here.values())
+        return next((finding for finding in found if finding.id == id), None)
 
-    def diagnostics(self, units: Units, source: SourceText | None, tool: str) -> list[dict[str, Any]]:
-        """The Diagnostics on the wire, top down. Made by hand, for there may be ten thousand."""
-        undetected = [finding for finding in self._known.values() if finding.result.status in UNDETECTED]
-        undetected.sort(key=lambda finding: finding.result.mutant.location.start)
-        return [
-            {
-                "range": units.range(source, finding.result.mutant.location),
-                "severity": UNDETECTED[finding.result.status],
-                "code": finding.result.mutant.mutator,
-                "source": tool,
-                "message": finding.message,
-            }
-            for finding in undetected
+    def diagnostics(self, units: Units, source: SourceText | None, tool: str) -> Iterator[dict[str, Any]]:
+        """The Diagnostics on the wire, top down, of what is known when the first is asked for.
+
+        Made by hand and one by one: there may be ten thousand, and others have their turn in between (`Runs`).
+        """
+        undetected = [
+            (line, key, found)
+            for line, here in self._lines.items()
+            for key, found in here.items()
+            if found.result.status in UNDETECTED
         ]
+        undetected.sort(key=lambda each: (each[0], each[1][:3]))
+        for line, _, found in undetected:
+            mutant = found.result.mutant
+            yield {
+                "range": units.range(source, shifted(mutant.location, line - mutant.location.start.line)),
+                "severity": UNDETECTED[found.result.status],
+                "code": mutant.mutator,
+                "source": tool,
+                "message": found.message,
+            }
 
     def summary(self, location: Location | None = None) -> str:
         """As in `8 mutants: 6 killed, 2 survived`, "" when none is known; of those in `location`, or all."""
-        known = self._known.values() if location is None else self.within(location)
-        return summary_of(Counter(finding.result.status for finding in known))
+        if location is None:
+            return summary_of(Counter(found.result.status for here in self._lines.values() for found in here.values()))
+        return summary_of(Counter(found.result.status for _, found in self._within(location)))
+
+    def _within(self, location: Location) -> Iterator[tuple[int, Finding]]:
+        """Each with the line in which it begins now."""
+        first, last = location.start.line - self._most_lines, last_line(location)
+        few = last - first < len(self._lines)
+        for line in range(first, last + 1) if few else sorted(self._lines):
+            if first <= line <= last:
+                for found in self._lines.get(line, {}).values():
+                    place = found.result.mutant.location
+                    if shifted(place, line - place.start.line).touches(location):
+                        yield line, found
 
 
 def summary_of(counts: Counter[Status]) -> str:
@@ -167,6 +217,7 @@ def summary_of(counts: Counter[Status]) -> str:
     return f"{total} mutant{'' if total == 1 else 's'}: {parts}" if total else ""
 
 
+@lru_cache(maxsize=8)  # parsing ten thousand lines takes a tenth of a second
 def symbols(path: str, source: SourceText) -> Sequence[tuple[str, Location]]:
     """Functions and classes with their lines, from `def` to the end, outer before inner. Python's alone are known."""
     if not path.endswith(".py"):
@@ -190,14 +241,13 @@ def diff_of(source: SourceText, mutant: Mutant) -> str:
         return ""
 
 
-def _moved(finding: Finding, location: Location) -> Finding:
-    if location is finding.result.mutant.location:
-        return finding
-    result = finding.result
-    return evolve(finding, result=evolve(result, mutant=evolve(result.mutant, location=location)))
+def place_of(mutant: Mutant) -> Place:
+    """The line in which it begins, and what tells it from the others that begin there."""
+    start, end = mutant.location.start, mutant.location.end
+    return start.line, (start.column, end.line - start.line, end.column, mutant.mutator, mutant.replacement)
 
 
-def _at(source: SourceText | None, location: Location) -> str:
+def _text_at(source: SourceText | None, location: Location) -> str:
     if source is None:
         return ""
     try:

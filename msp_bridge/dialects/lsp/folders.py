@@ -9,7 +9,7 @@ from attrs import define, field
 
 from msp_bridge.dialects.lsp.documents import Document
 from msp_bridge.dialects.lsp.findings import Findings
-from msp_bridge.dialects.uris import path_of
+from msp_bridge.dialects.uris import path_of, uri_of
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, relative_path
@@ -24,10 +24,10 @@ class Folder:
     findings: dict[str, Findings] = field(factory=dict)  # by path
     tools: dict[str, str] = field(factory=dict)  # by path, of files with findings
 
-    def read(self, path: str) -> SourceText | None:
+    async def read(self, path: str) -> SourceText | None:
         """The text that tools see; None when there is none."""
         try:
-            return SourceText.read(self.root / path)
+            return await self.session.source(path)
         except (OSError, UnicodeDecodeError):
             return None
 
@@ -43,15 +43,20 @@ class Folders:
         self._folders: list[Folder] = []
         self.documents: dict[str, Document] = {}  # by URI
 
-    def add(self, session: Session) -> None:
-        """The folder at the root of `session`."""
-        if all(folder.root != session.root for folder in self._folders):
-            self._folders.append(Folder(session.root, session))
-            self._folders.sort(key=lambda folder: len(folder.root.parts), reverse=True)  # the innermost first
+    def add(self, session: Session) -> bool:
+        """The folder at the root of `session`; False when there is one already."""
+        if any(folder.root == session.root for folder in self._folders):
+            return False
+        self._folders.append(Folder(session.root, session))
+        self._folders.sort(key=lambda folder: len(folder.root.parts), reverse=True)  # the innermost first
+        return True
 
-    def remove(self, root: Path) -> None:
-        """The client has closed the folder."""
-        self._folders = [folder for folder in self._folders if folder.root != root]
+    def remove(self, root: Path) -> Folder | None:
+        """The folder at `root`, which the client has closed; None when there is none."""
+        gone = next((folder for folder in self._folders if folder.root == root), None)
+        if gone is not None:
+            self._folders.remove(gone)
+        return gone
 
     def __iter__(self) -> Iterator[Folder]:
         """The innermost first."""
@@ -86,8 +91,3 @@ class Folders:
     def _folder(self, document: Document) -> Folder | None:
         place = self.locate(document.uri)
         return None if place is None else place[0]
-
-
-def uri_of(path: Path) -> str:
-    """The file's URI."""
-    return path.as_uri()

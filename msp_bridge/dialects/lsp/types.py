@@ -40,6 +40,7 @@ class InitializeParams:
     """`initialize`: what the client can do, and which folders it has open."""
 
     capabilities: dict[str, Any]
+    process_id: int | None = None
     root_uri: str | None = None
     root_path: str | None = None
     workspace_folders: list[WorkspaceFolder] | None = None

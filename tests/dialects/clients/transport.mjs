@@ -1,10 +1,12 @@
-// How a client reaches its server: `stdio COMMAND…`, `socket PORT`, or `listen COMMAND…` (the server connects to us).
+// How a client reaches its server: `stdio COMMAND…`, `socket PORT`, `websocket PORT`, or `listen COMMAND…` (the server
+// connects to us).
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { connect as connectTo, createServer } from "node:net";
 
 const modules = new URL("../../npm/jsonrpc/package.json", import.meta.url);
-export const rpc = createRequire(modules)("vscode-jsonrpc/node");
+const require = createRequire(modules);
+export const rpc = require("vscode-jsonrpc/node");
 
 const once = (emitter, event) => new Promise((resolve) => emitter.once(event, resolve));
 
@@ -13,7 +15,32 @@ function started(command, stdio) {
   return { child, exit: once(child, "exit") };
 }
 
+// By the packages of others: ws for the WebSocket, vscode-ws-jsonrpc for the messages in its frames.
+async function overWebSocket(port) {
+  const found = new URL("node_modules/vscode-ws-jsonrpc/lib/index.js", modules);
+  const { toSocket, WebSocketMessageReader, WebSocketMessageWriter } = await import(found);
+  const WebSocket = require("ws");
+  const client = new WebSocket(`ws://127.0.0.1:${port}`);
+  const exit = once(client, "close").then(() => null);
+  await once(client, "open");
+  const socket = toSocket(client);
+  return {
+    reader: new WebSocketMessageReader(socket),
+    writer: new WebSocketMessageWriter(socket),
+    close: () => client.close(),
+    exit,
+  };
+}
+
 async function reached([how, ...rest]) {
+  if (how === "websocket") return await overWebSocket(rest[0]);
+  const { input, output, exit } = await streams(how, rest);
+  const reader = new rpc.StreamMessageReader(input);
+  const writer = new rpc.StreamMessageWriter(output);
+  return { reader, writer, close: () => output.end(), exit };
+}
+
+async function streams(how, rest) {
   if (how === "stdio") {
     const { child, exit } = started(rest, ["pipe", "pipe", "inherit"]);
     return { input: child.stdout, output: child.stdin, exit };
@@ -34,16 +61,13 @@ async function reached([how, ...rest]) {
 
 // The connection, and `leave`, which closes our side and returns the server's exit code (null on a socket).
 export async function connected() {
-  const { input, output, exit } = await reached(process.argv.slice(2));
-  const connection = rpc.createMessageConnection(
-    new rpc.StreamMessageReader(input),
-    new rpc.StreamMessageWriter(output),
-  );
+  const { reader, writer, close, exit } = await reached(process.argv.slice(2));
+  const connection = rpc.createMessageConnection(reader, writer);
   connection.onError(([error]) => {
     throw error;
   });
   const leave = async () => {
-    output.end();
+    close();
     return await exit;
   };
   return { connection, leave, exit };

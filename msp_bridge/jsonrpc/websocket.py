@@ -1,0 +1,106 @@
+"""WebSocket framing (RFC 6455), one message a text frame, by the package `websockets`; imported when it is served.
+
+The package parses and makes frames, without I/O: reading, writing, TLS, tokens, limits and back-pressure are those of
+every other connection (`streams.MessageStream`, `access.gate`). No extension is offered, so nothing is decompressed.
+
+A web page may connect to any port of the machine that it is shown on, whatever the page comes from. Its browser says so
+by the header `Origin`, which programs don't send: a request with one is refused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import ClassVar
+
+from websockets.exceptions import InvalidState
+from websockets.frames import CloseCode, Frame, Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from msp_bridge.jsonrpc.framing import Framing, FramingError, Limits
+
+DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+
+
+class WebSocketFraming(Framing):
+    """The server's side of one connection."""
+
+    title: ClassVar[str] = " over WebSocket"
+    has_handshake: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._protocol = ServerProtocol(origins=[None])
+        self._fragments = bytearray()  # of the message that is being read
+        self._bodies: deque[bytes] = deque()
+        self.limits = Limits()
+
+    @property
+    def limits(self) -> Limits:
+        """See the base class; the header's limits are those of the package."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: Limits) -> None:
+        self._limits = limits
+        self._protocol.max_message_size = limits.body
+
+    @property
+    def mid_message(self) -> bool:
+        """See the base class."""
+        return bool(self._fragments or self._protocol.reader.buffer)
+
+    @property
+    def rest(self) -> bytes:
+        """See the base class."""
+        return bytes(self._fragments)
+
+    @property
+    def opened(self) -> bool:
+        """See the base class."""
+        return self._protocol.state is not State.CONNECTING
+
+    @property
+    def ended(self) -> bool:
+        """See the base class."""
+        return self._protocol.close_rcvd is not None
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """See the base class."""
+        if data and not self.ended:
+            self._protocol.receive_data(data)
+            for event in self._protocol.events_received():
+                self._take(event)
+        while self._bodies:
+            yield self._bodies.popleft()
+        if (fault := self._protocol.handshake_exc or self._protocol.parser_exc) is not None:
+            raise FramingError(f"WebSocket: {fault}")
+
+    def frame(self, body: bytes) -> bytes:
+        """See the base class."""
+        try:
+            self._protocol.send_text(body)
+        except InvalidState as error:
+            raise ConnectionResetError(f"WebSocket: {error}") from None
+        return self.replies()
+
+    def replies(self) -> bytes:
+        """See the base class."""
+        return b"".join(self._protocol.data_to_send())
+
+    def farewell(self) -> bytes:
+        """See the base class."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
+        return self.replies()
+
+    def _take(self, event: object) -> None:
+        match event:
+            case Request():
+                self._protocol.send_response(self._protocol.accept(event))
+            case Frame(opcode=opcode, data=data, fin=fin) if opcode in DATA:
+                self._fragments += data
+                if fin:
+                    self._bodies.append(bytes(self._fragments))
+                    self._fragments.clear()
