@@ -15,6 +15,7 @@ from benchmarks.table import show
 
 BENCHMARKS = {
     "start": "Start of the process to the answer of `configure`",
+    "faces": "The Language Server Protocol beside MSP",
     "messages": "Results through the front end",
     "memory": "Memory of the server",
     "json_backends": "JSON back ends of cattrs",

@@ -87,6 +87,15 @@ class Client:
             else:
                 return message["result"]
 
+    def notify(self, method: str, params: Any) -> None:
+        """Send a notification."""
+        self._stdin.write(frame(dump({"jsonrpc": "2.0", "method": method, "params": params})))
+
+    def until(self, wanted: Callable[[Any], bool]) -> None:
+        """Returns when a message has come that is `wanted`. Raises ServerFailed."""
+        while not wanted(parse(self._message())):
+            pass
+
     def end(self) -> Spent:
         """Say goodbye; returns when the process has ended. May be called again."""
         if self._process.returncode is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.client import Client
 from benchmarks.laboratory import HERE, Laboratory, RealProject
@@ -33,12 +34,12 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     ]
 
 
-def start(argv: Sequence[str | Path], root: Path) -> Values:
-    """One start; the CPU is the server's own until it has answered."""
+def start(argv: Sequence[str | Path], root: Path, method: str = "configure", params: Any = None) -> Values:
+    """One start, until the request is answered; the CPU is the server's own until then."""
     began = time.perf_counter()
     with Client.of(argv, root) as client:
-        answer = client.request("configure", {})
+        answer = client.request(method, params or {})
         wall = time.perf_counter() - began
         cpu = cpu_of(client.pid)
-    assert "version" in answer, f"{argv} answered {answer}"
+    assert "version" in str(answer), f"{argv} answered {answer}"
     return {"wall ms": wall * 1000, "CPU ms": cpu * 1000}

@@ -26,6 +26,7 @@ from msp_bridge.dialects.dialect import load
 
 EXAMPLES = int(os.environ.get("MSP_BRIDGE_INTERLEAVINGS", "40"))
 GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
+SURVIVES = {**DIGIT, "status": "Survived"}
 FILES = {"a.py": "1 1\n1\n", "slow/b.py": "1 7\n"}
 MANY = 3000
 every_dialect = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
@@ -37,6 +38,7 @@ async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
 ) -> None:
     project.write("a.py", "1")
     project.script(tool="hang", lines=True)
+    speech.root = project.root
     async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
         await speech.greet(client)
         id = await client.ask(*speech.testing(1, None))
@@ -55,7 +57,8 @@ async def test_a_client_that_reads_nothing_stops_its_tool_and_leaves_at_once(
     speech: Speech, project: ScriptedProject
 ) -> None:
     project.write("many.py", "1\n" * MANY)
-    project.script({**DIGIT, "details": {"status_reason": "x" * 1000}}, tool="flood", lines=True)
+    project.script({**SURVIVES, "details": {"status_reason": "x" * 1000}}, tool="flood", lines=True)
+    speech.root = project.root
     async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
         await speech.greet(client)
         await client.ask(*speech.testing(1, None))
@@ -70,6 +73,7 @@ async def test_a_client_that_reads_nothing_stops_its_tool_and_leaves_at_once(
 @every_dialect
 async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: ScriptedProject, tmp_path: Path) -> None:
     project.write("a.py", "1")
+    speech.root = project.root
     authority, client_tls = trustme.CA(), ssl.create_default_context()
     authority.configure_trust(client_tls)
     tls = server_tls(*certificate_files(authority, tmp_path))
@@ -185,7 +189,7 @@ class Party:
         for id, (number, ask) in self.asked.items():
             answer = await self.client.answer(id)
             wanted = {mutant for path, found in mutants.items() if ask.path in (None, path) for mutant in found}
-            reports = Counter((speech.key(number), mutant) for mutant in wanted if ask.tests)
+            reports = speech.reports(number, wanted if ask.tests else ())
             if "error" not in answer:
                 least += reports
             elif answer["error"]["code"] == speech.repeated:
@@ -205,7 +209,8 @@ async def played(speech: Speech, directory: Path, script: list[Any]) -> None:
     project = ScriptedProject.made(directory)
     for path, text in FILES.items():
         project.write(path, text)
-    project.script(DIGIT, GATED)
+    project.script(SURVIVES, GATED)
+    speech.root = project.root
     async with asyncio.timeout(LONG), over_memory(project) as other:
         mutants: dict[str, set[str]] = {}
         for path, mutant in mutants_of(await other.request("discover")):

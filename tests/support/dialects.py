@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import asyncio
 import contextlib
+import re
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from attrs import define
+from attrs import define, field
 
 from msp_bridge.dialects.dialect import load
 from msp_bridge.server import serve_client
@@ -51,6 +53,8 @@ class Talker(Client):
 class Speech(abc.ABC):
     """What is said in one dialect. `number` is the request's own: it becomes its token where there are tokens."""
 
+    root: Path = field(factory=Path)  # of the project, for dialects that name files by their URIs
+
     name: ClassVar[str]
     cancelled: ClassVar[int] = -32800
     repeated: ClassVar[int | None] = None  # the code for a second request of the same kind at the same time
@@ -74,6 +78,10 @@ class Speech(abc.ABC):
     def key(self, number: int) -> Any:
         """What tells the request in its results; None where nothing does."""
         return number
+
+    def reports(self, number: int, mutants: Iterable[str]) -> Counter[Report]:
+        """What `tested` finds when each of these mutants has been reported once for the request."""
+        return Counter((self.key(number), mutant) for mutant in mutants)
 
 
 class MspAlpha(Speech):
@@ -147,7 +155,38 @@ class Mtp(Speech):
         return str(uuid.UUID(int=number))
 
 
-SPEECHES: list[type[Speech]] = [MspAlpha, TestRunner, Mtp]
+class Lsp(Speech):
+    """Tokens of progress tell the requests. Diagnostics say what is known: how many were tested is in the progress."""
+
+    name = "lsp"
+
+    async def greet(self, client: Talker) -> None:
+        await client.request("initialize", {"processId": None, "rootUri": self.root.as_uri(), "capabilities": {}})
+        await client.send({"method": "initialized", "params": {}})
+
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        command = "msp-bridge.testProject" if path is None else "msp-bridge.test"
+        argument = {"uri": (self.root / (path or "a.py")).as_uri()}
+        return "workspace/executeCommand", {"command": command, "arguments": [argument], "workDoneToken": number}
+
+    def discovering(self, number: int) -> tuple[str, Any]:
+        return "textDocument/codeLens", {"textDocument": {"uri": (self.root / "a.py").as_uri()}}
+
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        for method, params in notified:
+            if method == "textDocument/publishDiagnostics":
+                shown = [str(diagnostic) for diagnostic in params["diagnostics"]]
+                assert len(shown) == len(set(shown)), f"shown twice: {shown}"
+        progress = [params for method, params in notified if method == "$/progress"]
+        ends = [(each["token"], each["value"]["message"]) for each in progress if each["value"]["kind"] == "end"]
+        counted = ((token, re.match(r"(\d+) mutants?: ", message)) for token, message in ends)
+        return Counter({(token, "mutants"): int(count[1]) for token, count in counted if count is not None})
+
+    def reports(self, number: int, mutants: Iterable[str]) -> Counter[Report]:
+        return Counter((number, "mutants") for _ in mutants)
+
+
+SPEECHES: list[type[Speech]] = [MspAlpha, TestRunner, Mtp, Lsp]
 
 
 @contextlib.asynccontextmanager
