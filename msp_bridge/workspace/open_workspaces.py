@@ -40,7 +40,7 @@ class OpenWorkspaces:
         self.root, self._options, self._named, self._anywhere = root, options, named, anywhere
         self._others: dict[Path, OpenWorkspaces] = {}  # by their roots
         self._clients = 0  # of one of `_others`: who has it, and has not left it
-        self._max_idle = MAX_IDLE
+        self._left = False  # nobody has these any more
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
         self._opening = asyncio.Lock()
@@ -70,7 +70,7 @@ class OpenWorkspaces:
         other._clients -= 1
         if other is not self and other._clients <= 0:
             self._others.pop(other.root, None)
-            other._max_idle = 0
+            other._left = True
             await other._end_idle()
 
     async def check(self, named: str | None) -> None:
@@ -138,7 +138,8 @@ class OpenWorkspaces:
 
     async def _end_idle(self) -> None:
         idle = [named for named, entry in self._entries.items() if not entry.users]
-        self._outdated += [self._entries.pop(named) for named in idle[: max(0, len(idle) - self._max_idle)]]
+        ended = len(idle) if self._left else max(0, len(idle) - MAX_IDLE)
+        self._outdated += [self._entries.pop(named) for named in idle[:ended]]
         ending = [entry for entry in self._outdated if not entry.users]
         self._outdated = [entry for entry in self._outdated if entry.users]
         await _close(ending)

@@ -24,3 +24,15 @@ def test_every_rule_names_a_test_that_is_there() -> None:
 
 def test_every_dialect_is_described() -> None:
     assert [name for name in DIALECTS if name not in ELSEWHERE and f"--dialect {name}" not in TEXT] == []
+
+
+def test_every_row_about_lsp_names_a_test_that_is_there() -> None:
+    text = (HERE.parents[1] / "docs" / "lsp.md").read_text("utf-8").partition("## What is supported")[2]
+    tests = TESTS + (HERE.parent / "server" / "test_lsp.py").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line[:2] == "| " and not line.endswith("| test |")]
+    assert len(rows) > 25
+    for row in rows:
+        names = re.findall(r"`([^`]+)`", row.rstrip("|").rpartition("|")[2])
+        assert names, row
+        for name in {name.removeprefix("test_") for name in names} - {"nvim"}:
+            assert f"def test_{name}" in tests or (HERE / f"test_{name}").is_file(), name
