@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from cli.test_editors import console_script
-from msp_bridge.cli.settings_json import parse
 
+from msp_bridge.cli.editor_files import parse
 from msp_bridge.cli.editors import TEXTS, plugin
 
 FILES = {

@@ -402,8 +402,8 @@ async def test_tests_that_fail_without_a_mutant_are_said_once(client: LspClient,
     document = await opened(client, project, "a = 0\n")
     project.script(testing={"raises": ["BaselineError", "the tests fail without any mutant", "make them pass first"]})
     for number in (1, 2):
-        await client.change(document, f"a = {number}\n")
-        project.write("a.py", f"a = {number}\n")
+        await client.change(document, f"a = 1{number}\n")
+        project.write("a.py", f"a = 1{number}\n")
         await client.save(document)
         await client.until("$/progress", kind="end")
     await client.execute("msp-bridge.test", uri=document)  # who asks gets an answer, each time
