@@ -200,7 +200,7 @@ async def test_a_port_that_is_taken_is_one_clear_line_and_exit_code_1(tmp_path: 
     [
         ("serve socket", "serve socket needs --port; 0 picks a free one"),
         ("serve stdio --port 5", "--port and --address are for `serve socket`"),
-        ("serve pigeon", "'pigeon' is not one of 'stdio', 'socket'"),
+        ("serve pigeon", "there is no 'pigeon'; choose from stdio, socket"),
         ("serve", "Missing argument"),
         ("serve socket --port 70000", "70000 is not in the range"),
         ("serve stdio -- --no-such-option", "No such option"),
