@@ -18,6 +18,7 @@ from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status, 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.python_engine import python_surroundings
 from msp_bridge.text import counted
+from msp_bridge.toolkit import Isolation
 
 from .run import Place, Places, Run
 from .settings import Tool, tools_of
@@ -44,8 +45,8 @@ class Handle:
 class Discovery:
     """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
 
-    def __init__(self, project: Project, places: Places, tool: Tool) -> None:
-        self._project, self._places, self._tool = project, places, tool
+    def __init__(self, project: Project, places: Places, tool: Tool, isolation: Isolation | None) -> None:
+        self._project, self._places, self._tool, self._isolation = project, places, tool, isolation
         self._known: Known = {}
         self._turn = asyncio.Lock()
 
@@ -73,7 +74,7 @@ class Discovery:
     async def _report(self, files: Sequence[str]) -> list[Mutant]:
         run = Run(self._project, self._tool, self._tool.discover, files)
         last: list[Mutant] = []
-        async with self._places.lease(copy=self._tool.writes) as place:
+        async with self._places.lease(self._isolation) as place:
             digests = await in_thread(_digests, place, files)
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, _ in reports:
@@ -116,7 +117,16 @@ class Generic:
         self._project = project
         self._tools = tools_of(project.settings)
         self._places = Places(project, environments=any(tool.environments for tool in self._tools))
-        self._discoveries = {tool.name: Discovery(project, self._places, tool) for tool in self._tools}
+        self._isolations = {
+            tool.name: Isolation.of(tool.name, project.root, network=tool.baseline is None)
+            for tool in self._tools
+            if tool.writes
+        }
+        self._discoveries = {
+            tool.name: Discovery(project, self._places, tool, self._isolations.get(tool.name)) for tool in self._tools
+        }
+        self._passed: dict[str, str] = {}  # tool to the digest of the project for which its baseline passed
+        self._deciding = asyncio.Lock()
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -154,7 +164,8 @@ class Generic:
     async def _test(self, tool: Tool, due: dict[Mutant, None]) -> AsyncGenerator[Result, None]:
         if not due:
             return
-        async with self._places.lease(copy=tool.writes) as place:
+        async with self._places.lease(self._isolations.get(tool.name)) as place:
+            await self._check_baseline(tool, place)
             present = await in_thread(_as_discovered, place, list(due))
             if not present:
                 return
@@ -176,13 +187,22 @@ class Generic:
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
+    async def _check_baseline(self, tool: Tool, place: Place) -> None:
+        if tool.baseline is None or place.warm is None:
+            return
+        digest = place.warm.sandbox.digest
+        async with self._deciding:
+            if self._passed.get(tool.name) != digest:
+                await Run(self._project, tool, tool.baseline, ()).check_baseline(place)
+                self._passed[tool.name] = digest
+
     async def surroundings(self) -> Surroundings | None:
         """See `TellsSurroundings`: the programs themselves, what is in `node_modules`, and the interpreter's packages.
 
         None when a program is not found. What else a tool reads, from places that nobody knows, must be pinned by a
         file of the project, as lock files do it.
         """
-        programs = dict.fromkeys(command.program for tool in self._tools for command in (tool.discover, tool.test))
+        programs = dict.fromkeys(command.program for tool in self._tools for command in tool.commands)
         digests = {program: await in_thread(self._digest, program) for program in programs}
         if None in digests.values():
             return None
@@ -193,7 +213,7 @@ class Generic:
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Each tool's programs and files, and where it runs."""
         for tool in self._tools:
-            for program in dict.fromkeys((tool.discover.program, tool.test.program)):
+            for program in dict.fromkeys(command.program for command in tool.commands):
                 found = self._found(program)
                 text = found or f"there is no program {program}"
                 remedy = None if found else "install it, put its directory on PATH, or correct the command"
@@ -202,6 +222,10 @@ class Generic:
             where = "in a private copy" if tool.writes else "in the project itself, as `writes = false` says"
             text = f"{', '.join(tool.files)}: {counted(len(files), 'file')}; runs {where}"
             yield Finding(bool(files), tool.name, text, None if files else "correct files")
+            if tool.writes:
+                isolation = self._isolations[tool.name]
+                await isolation.probe()
+                yield Finding(True, tool.name, isolation.description)
 
     async def aclose(self) -> None:
         """Give the private copies back; no tool outlives its request."""

@@ -1,4 +1,8 @@
-"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile."""
+"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile.
+
+A tool that writes into the project runs in a copy, which `toolkit.Isolation` puts at the project's own path where it
+can. The tool then knows the copy by the project's path: `Place.seen`.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from msp_bridge.adapter import Mutant, Project, Result, ToolError
+from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
-from msp_bridge.toolkit import Sandbox, SandboxPool
+from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool, WarmSandbox, own_tmpdir
 
 from .report import Paths, read_report
 from .settings import Command, Tool, filled
@@ -36,6 +41,25 @@ class Place:
 
     root: Path  # of the project, or of its private copy
     directory: Path  # private, outside the project, and empty when the run begins
+    seen: Path  # the root as the tool knows it
+    isolation: Isolation | None = None  # of the copy
+    warm: WarmSandbox[Sandbox, Any] | None = None  # which the copy belongs to
+
+    @property
+    def isolated(self) -> Isolation | None:
+        """What the next run is isolated by; None: it runs in the copy where it lies, or in the project."""
+        return self.isolation if self.isolation is not None and self.isolation.is_on else None
+
+    @property
+    def outside(self) -> Place:
+        """The same place without isolation."""
+        return evolve(self, seen=self.root, isolation=None)
+
+    async def renew(self) -> None:
+        """Undo what a run has written here."""
+        await in_thread(_make_empty, self.directory)
+        if self.warm is not None:
+            await self.warm.refresh()
 
 
 class Places:
@@ -49,14 +73,22 @@ class Places:
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(claim)
 
     @contextlib.asynccontextmanager
-    async def lease(self, *, copy: bool) -> AsyncIterator[Place]:
-        """A place; with `copy`, one with a copy of the project as it is now. Raises `ToolError` for want of room."""
+    async def lease(self, isolation: Isolation | None) -> AsyncIterator[Place]:
+        """A place. With `isolation` it is a copy of the project as it is now; else the project itself.
+
+        Raises `ToolError` for want of room.
+        """
         async with self._copies.lease() as warm:
             directory = warm.sandbox.path.parent / "report"
-            await in_thread(_make_empty, directory)
-            if copy:
-                await warm.refresh()
-            yield Place(warm.sandbox.path if copy else self._project.root, directory)
+            root = self._project.root
+            if isolation is None:
+                place = Place(root, directory, root)
+            else:
+                copy = warm.sandbox.path
+                await isolation.probe()
+                place = Place(copy, directory, isolation.root if isolation.is_on else copy, isolation, warm)
+            await place.renew()
+            yield place
 
     async def aclose(self) -> None:
         """Let other bridges have them."""
@@ -77,8 +109,26 @@ class Run:
     async def reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         """Each complete report as it appears, and whether it is the last: the tool has ended by itself then.
 
-        Closing it ends the tool. Raises `ToolError` when the tool ends without a report.
+        Closing it ends the tool. Raises `ToolError` when the tool ends without a report. A run that fails isolated is
+        made again without isolation, and has fewer parts from then on if it passes there.
         """
+        isolation, failure = place.isolated, ""
+        if isolation is not None:
+            try:
+                async with contextlib.aclosing(self._reports(place)) as reports:
+                    async for report in reports:
+                        yield report
+                return
+            except ToolError as error:
+                failure = error.problem
+            await place.renew()
+        async with contextlib.aclosing(self._reports(place.outside)) as reports:
+            async for report in reports:
+                yield report
+        if isolation is not None:
+            isolation.reduce(failure)
+
+    async def _reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         listed = await in_thread(self.tool.listed, self.project.root)
         appearing = _Appearing(self._pattern(place), Paths(place.root, self.project.root, listed))
         argv, said = self._argv(place), Output()
@@ -99,32 +149,64 @@ class Run:
                 raise self._failure(argv, code, "its report has no mutant of the files in question", tree, said)
             yield report, True
 
+    async def check_baseline(self, place: Place) -> None:
+        """Run the tests without a mutant, which decides what is isolated. Raises `BaselineError` when they fail."""
+        printed = ""
+
+        async def passes() -> bool:
+            nonlocal printed
+            argv, said = self._argv(place), Output()
+            isolated = place if place.isolated else place.outside
+            async with self._running(argv, isolated) as tree:
+                async with contextlib.aclosing(_looks(tree, said)) as looks:
+                    async for _ in looks:
+                        pass
+                code = await tree.exited()
+                printed = _shown(tree.errors.strip() or str(said)) or f"it ended with exit code {code}"
+            await place.renew()
+            return code == 0
+
+        report_phase(BASELINE)
+        assert place.isolation is not None
+        if not await place.isolation.decide(passes):
+            raise BaselineError(
+                f"{self.tool.name}: the tests fail without any mutant: {printed}",
+                f"fix them first, they are run by `{shlex.join(self.command.words(self._values(place)))}`",
+            )
+
     def _argv(self, place: Place) -> list[str]:
         lists = {"files": self.files, "ranges": self.ranges, "ids": self.ids}
         words = self.command.words({**self._values(place), "jobs": str(self.project.jobs), **lists})
         program = Path(words[0])
         if "/" in words[0] and not program.is_absolute():  # environments are no part of a copy
-            words[0] = str((place.root if (place.root / program).exists() else self.project.root) / program)
+            words[0] = str((place.seen if (place.root / program).exists() else self.project.root) / program)
         return words
 
     @contextlib.asynccontextmanager
     async def _running(self, argv: Sequence[str], place: Place) -> AsyncIterator[ProcessTree]:
-        try:
-            tree = await ProcessTree.start(argv, cwd=place.root)
-        except OSError as error:
-            if error.errno != errno.E2BIG:
-                raise
-            raise ToolError(
-                f"{self.tool.name}: {len(self.files)} files are too many for one command",
-                "leave {files}, {ranges} and {ids} out of it, so that it is about all files, or select fewer files",
-            ) from error
-        try:
+        isolation = place.isolated
+        async with contextlib.AsyncExitStack() as stack:
+            if isolation is None:
+                env = await stack.enter_async_context(own_tmpdir())
+            else:
+                env = {}
+                argv = await in_thread(isolation.command, place.root, argv, [place.directory])
+            try:
+                tree = await ProcessTree.start(argv, cwd=place.root, env=env)
+            except OSError as error:
+                if error.errno != errno.E2BIG:
+                    raise
+                raise ToolError(
+                    f"{self.tool.name}: {len(self.files)} files are too many for one command",
+                    "leave {files}, {ranges} and {ids} out of it, so that it is about all files, or select fewer files",
+                ) from error
+            stack.push_async_callback(tree.end)
             yield tree
-        finally:
-            await tree.end()
+            if isolation is not None:
+                await in_thread(isolation.note, place.root)
 
     def _pattern(self, place: Place) -> str:
-        escaped = {name: glob.escape(value) for name, value in self._values(place).items()}
+        escaped = {name: glob.escape(value) for name, value in self._values(place.outside).items()}
         return os.path.join(glob.escape(str(place.root)), filled(self.tool.report, escaped))
 
     def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: Output) -> ToolError:
@@ -138,7 +220,7 @@ class Run:
     def _values(self, place: Place) -> dict[str, str]:
         python = self.project.python
         return {
-            "root": str(place.root),
+            "root": str(place.seen),
             "directory": str(place.directory),
             "report": str(place.directory / "report.json"),
             "project": str(self.project.root),

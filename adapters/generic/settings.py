@@ -19,7 +19,7 @@ LISTS = ("files", "ranges", "ids")
 SINGLE = ("report", "directory", "jobs", "root", "project", "python")
 MISSPELT = re.compile(rf"\{{\s*(?:\{{\s*)?({'|'.join(LISTS + SINGLE)})\s*(?:\}}\s*)?\}}", re.IGNORECASE)
 RELATIVE = "write a path relative to the project's root, without .."
-KEYS = ("files", "discover", "test", "report", "writes", "environments", "missing")
+KEYS = ("files", "discover", "test", "baseline", "report", "writes", "environments", "missing")
 PRIVATE = ("{report}", "{directory}")
 IN_REPORT = ("report", "directory", "root", "project")  # placeholders of the key `report`
 
@@ -115,6 +115,7 @@ class Tool:
     writes: bool = True  # into the project: it runs in a private copy
     environments: bool = False  # the copy has node_modules and virtual environments, too
     missing: Status = Status.IGNORED  # of a mutant that is known and that the report of a test lacks
+    baseline: Command | None = None  # runs the tests without a mutant
 
     @classmethod
     def of(cls, name: str, table: Any) -> Self:
@@ -135,11 +136,22 @@ class Tool:
             _flag(table, "writes", True, name, "say whether the tool writes into the project"),
             _flag(table, "environments", False, name, "say whether the copy shall have node_modules and .venv"),
             _missing(table, name),
+            _command(table, "baseline", name) if "baseline" in table else None,
         )
         tool._check()
         return tool
 
     def _check(self) -> None:
+        if self.baseline is not None and not self.writes:
+            raise ConfigurationError(
+                f"{self.name}: baseline decides how a private copy is isolated, and there is none",
+                "remove it, or `writes = false`",
+            )
+        for placeholder in ("report", "directory", *LISTS):
+            if self.baseline is not None and self.baseline.names(placeholder):
+                raise ConfigurationError(
+                    f"{self.name}: baseline runs all tests without a mutant", f"remove {{{placeholder}}} from it"
+                )
         for placeholder in ("ranges", "ids"):
             if self.discover.names(placeholder):
                 raise ConfigurationError(
@@ -156,6 +168,11 @@ class Tool:
                     f"{self.name}: {key} does not say where the report goes",
                     "put {report} in it, or set `report` to the place in the project where the tool writes it",
                 )
+
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """All that the user has set."""
+        return (self.discover, self.test, *([] if self.baseline is None else [self.baseline]))
 
     def claims(self, path: str) -> bool:
         """Whether `path` is one of its files; looks at no disk."""

@@ -20,7 +20,7 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -31,7 +31,15 @@ from msp_bridge.model import Mutant, Result
 from msp_bridge.phases import COLLECTING, report_phase
 from msp_bridge.python_engine.host import Host, Interrupted, TestPlan
 from msp_bridge.python_engine.program import python_environment
-from msp_bridge.toolkit import ProcessEnded, Sandbox, SandboxPool, WarmSandbox, identity, unwritable
+from msp_bridge.toolkit import (
+    ProcessEnded,
+    Sandbox,
+    SandboxPool,
+    WarmSandbox,
+    identity,
+    unwritable,
+    wanted_isolation,
+)
 from msp_bridge.toolkit.json_lines import forget_bytecode, is_damaged_bytecode
 
 log = logging.getLogger(__name__)
@@ -167,18 +175,6 @@ class Slot:
                 await self._warm.process.close()
             self._warm = None
             await self._lease.aclose()
-
-
-def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
-    """The parts of a world of its own that each mutant shall get; None: all that the machine permits.
-
-    The variable MSP_BRIDGE_ISOLATION names them, separated by commas; `off` is none of them. It is meant for finding
-    out which part a test does not pass in.
-    """
-    named = environment.get("MSP_BRIDGE_ISOLATION")
-    if named is None:
-        return None
-    return [] if named == "off" else [part.strip() for part in named.split(",")]
 
 
 def _put_up(barrier: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msp_bridge.toolkit.isolation import Isolation, own_tmpdir, wanted_isolation
 from msp_bridge.toolkit.json_lines import JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import SandboxPool, WarmProcess, WarmSandbox
 from msp_bridge.toolkit.sandbox import Sandbox
@@ -10,6 +11,7 @@ from msp_bridge.toolkit.slot import erase, unwritable
 from msp_bridge.toolkit.tree import identity, walk
 
 __all__ = [
+    "Isolation",
     "JobScheduler",
     "JsonLinesProcess",
     "ProcessEnded",
@@ -19,6 +21,8 @@ __all__ = [
     "WarmSandbox",
     "erase",
     "identity",
+    "own_tmpdir",
     "unwritable",
     "walk",
+    "wanted_isolation",
 ]

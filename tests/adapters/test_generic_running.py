@@ -99,8 +99,10 @@ class Scripted:
         return [json.loads(line) for line in (self.directory / "log").read_text("utf-8").splitlines()]
 
 
-@pytest.fixture
-def scripted(tmp_path: Path) -> Scripted:
+@pytest.fixture(params=["overlay", "off"], ids=["isolated", "portable"])
+def scripted(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    """Without temporary files of its own: the scripts lie among those."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", request.param)
     root, directory = tmp_path / "project", tmp_path / "directory"
     root.mkdir()
     directory.mkdir()

@@ -1,5 +1,7 @@
 """Runs a command in a world of its own: `python target FOLDER isolated_command OPTIONS`, see `isolation.enter_host`.
 
+OPTIONS may be `{"file": PATH}`, which names a file with the options: a single argument has at most 128 KB on Linux.
+
 The exit code is what a shell would give: the command's own, or 128 and the number of the signal that has ended it; 126
 and 127 where it can't be run. Where there can be no world it is 125. With this process ends all that the command has
 started, if the part "pid" is permitted.
@@ -7,6 +9,7 @@ started, if the part "pid" is permitted.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -19,10 +22,20 @@ IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
 
 
 def main(options: dict[str, Any]) -> NoReturn:
-    """Of `options`, `command` is what to run; the others are the arguments of `enter_host`."""
+    """Of `options`, `command` is what to run; the others are the arguments of `enter_host`.
+
+    `report` may name a file, to which `parts` and `refused` of the world are written as JSON before the command starts.
+    """
+    if "file" in options:
+        with open(options["file"], encoding="utf-8") as stored:
+            options = json.load(stored)
     command: list[str] = options.pop("command")
+    report = options.pop("report", None)
     try:
         world = enter_host(**options)
+        if report is not None:
+            with open(report, "w", encoding="utf-8") as stream:
+                json.dump({"parts": sorted(world.parts), "refused": world.refused}, stream)
         pid, namespace = world.fork(world.parts)
         if pid == 0:
             _become(command, world)

@@ -248,6 +248,7 @@ def enter_host(
     keep: Sequence[str] = (),
     share: Sequence[str] = (),
     parts: Collection[str] = PARTS,
+    tree: bool = True,
 ) -> World:
     """Make `copy` stand at `root` for this process and those it starts.
 
@@ -262,6 +263,7 @@ def enter_host(
         keep: paths relative to `root` that the copy leaves out and that stay visible; a missing one is skipped.
         share: directories outside of `root` that stay the real ones in children, for results.
         parts: those of PARTS to try.
+        tree: whether children get a layer over the tree, if "overlay" is permitted. Else they write into `copy`.
 
     Raises:
         PartRefused: with this process unchanged, where the machine permits no mounts.
@@ -273,7 +275,7 @@ def enter_host(
     for path in (layers, *shared):
         if below(path, root):
             raise PartRefused("mount", path, f"{path} is in the project {root}, which is covered")
-    world = World(root, copy, Layers(root, layers, shared, tuple(sorted(keep))), PARTS & frozenset(parts))
+    world = World(root, copy, Layers(root, layers, shared, tuple(sorted(keep)), tree), PARTS & frozenset(parts))
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()

@@ -66,6 +66,7 @@ class Layers:
     directory: str  # empty, outside of the project: children mount what they write there
     share: tuple[str, ...] = ()  # directories outside of `root` that stay the real ones
     keep: tuple[str, ...] = ()  # paths in `root` that the copy has not
+    tree: bool = True  # covered too; else what is written there goes to the copy, also after the end of the child
     overlays: bool = True  # the kernel permits them
     in_memory: bool = True
     user_namespace: bool = False
@@ -151,6 +152,9 @@ class Layers:
 
     def _lay(self, path: str, lower: str, layer: str) -> None:
         """Cover one place. What is written goes to directories whose names begin with `layer`."""
+        if path == self.root and not self.tree:  # the copy again, should a temporary directory have covered it
+            kernel.mount(lower, path, None, kernel.BIND | kernel.RECURSIVE)
+            return
         own = os.stat(lower)
         if not self.overlays:
             os.mkdir(layer)

@@ -1,0 +1,211 @@
+"""Isolation: a run of a tool sees its sandbox at the project's own path, and nothing that it leaves elsewhere stays.
+
+Theory of operation
+-------------------
+The problem. A tool that runs in a private copy still reaches the user's tree, by absolute paths, editable installs and
+links. It does not find what the copy leaves out. What it leaves in /tmp, and what it has started, meets the next run.
+
+The way out, on Linux where namespaces are permitted. The tool is started by the program `isolated_command`
+(`python_engine/target/isolation.py` has the theory). The sandbox stands at the project's own path. What it leaves out
+(environments, version control) stands there too, and what is written into that is dropped.
+
+Parts: "overlay" (what the sandbox leaves out), "tmp", "pid", "ipc", "net". Two parts that a Python mutant has bring a
+tool's run nothing: a layer over the tree, for the sandbox is the run's own and is made equal to the project before the
+next one, and build results would fill the memory; and the home directory, where tools keep what they have downloaded.
+
+Which parts are on: the most that the run without a mutant passes in. `STEPS` are tried one after another, and at last
+the sandbox where it lies. A tool without a run of that kind keeps the machine's network: nothing would show that its
+tests need one, and each mutant would be killed. There a run of the tool that fails inside is made again outside. If it
+passes there, later runs have fewer parts.
+
+The portable way, everywhere else: the sandbox where it lies, and a TMPDIR for each run. `Sandbox.refresh` puts back
+what the run has written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from attrs import define, field
+
+from msp_bridge.concurrency import in_thread
+from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
+from msp_bridge.processes import ProcessTree
+from msp_bridge.toolkit.slot import erase
+
+log = logging.getLogger(__name__)
+
+PROGRAMS = Path(__file__).parents[1] / "python_engine" / "target"
+OFFLINE = frozenset({"overlay", "tmp", "pid", "ipc", "net"})
+STEPS = (OFFLINE, OFFLINE - {"net"}, frozenset({"overlay"}))
+VARIABLE = "MSP_BRIDGE_ISOLATION"
+LAYERS, OPTIONS, REPORT = "layers", "isolation.json", "isolation-report.json"  # beside a sandbox
+CACHE = "CACHEDIR.TAG"  # marks build results, as cargo's `target`
+MEANING = {"net": "the network", "tmp": "temporary files", "pid": "processes", "ipc": "queues"}
+
+
+def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
+    """The parts to try; None: all that the machine permits.
+
+    The variable MSP_BRIDGE_ISOLATION names them, separated by commas; `off` is none of them. It is meant for finding
+    out which part a test does not pass in.
+    """
+    named = environment.get(VARIABLE)
+    if named is None:
+        return None
+    return [] if named == "off" else [part.strip() for part in named.split(",")]
+
+
+@define
+class Isolation:
+    """What the runs of one tool in one project have for themselves. Make one with `Isolation.of`."""
+
+    tool: str  # for the log
+    root: Path  # the project, links resolved
+    _all: tuple[frozenset[str], ...]  # to try, the most parts first
+    _step: int = field(default=0, init=False)
+    parts: frozenset[str] = field(default=frozenset(), init=False)  # of the last run that was inside
+    refused: Mapping[str, str] = field(factory=dict, init=False)  # part to the reason of the kernel
+    _logged: object = field(default=None, init=False)
+    _probed: bool = field(default=False, init=False)
+
+    @classmethod
+    def of(cls, tool: str, root: Path, *, network: bool) -> Isolation:
+        """`network`: keep the machine's, for the tool has no run without a mutant."""
+        named = wanted_isolation(os.environ)
+        steps: tuple[frozenset[str], ...] = STEPS[1:] if network else STEPS
+        if named is not None:
+            steps = tuple(dict.fromkeys(step.intersection(named) for step in steps)) if named else ()
+        return cls(tool, Path(os.path.realpath(root)), steps if sys.platform == "linux" else ())
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the next run is inside."""
+        return self._step < len(self._all)
+
+    def reduce(self, reason: str) -> None:
+        """The tool fails inside, and passes outside: the next run has fewer parts."""
+        left_out = sorted(
+            self._all[self._step] - (self._all[self._step + 1] if self._step + 1 < len(self._all) else set())
+        )
+        self._step += 1
+        what = f"runs without {', '.join(left_out)}" if self.is_on else "runs in a private copy, without namespaces"
+        log.warning("%s fails isolated and passes otherwise, so it %s from now on: %s", self.tool, what, reason)
+
+    async def decide(self, passes: Callable[[], Awaitable[bool]]) -> bool:
+        """Find the step in which the run without a mutant `passes`. False: none, and no step is given up."""
+        began = self._step
+        while not await passes():
+            if not self.is_on:
+                self._step = began
+                return False
+            self._step += 1
+        if self._step > began:
+            step, self._step = self._step, began
+            while self._step < step:
+                self.reduce("the run without a mutant shows it")
+        return True
+
+    def command(self, sandbox: Path, command: Sequence[str], share: Sequence[Path]) -> list[str]:
+        """What runs `command` inside; blocks. `share`: directories outside of the project that stay the real ones.
+
+        Raises OSError.
+        """
+        home = sandbox.parent
+        for name in (LAYERS, REPORT):
+            if os.path.lexists(home / name):
+                erase(str(home / name))
+        (home / LAYERS).mkdir()
+        options = {
+            "root": str(self.root),
+            "copy": str(sandbox),
+            "layers": str(home / LAYERS),
+            "keep": left_out(self.root, sandbox),
+            "share": [str(path) for path in share],
+            "parts": sorted(self._all[self._step]),
+            "tree": False,
+            "report": str(home / REPORT),
+            "command": list(command),
+        }
+        (home / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
+        program = [str(PROGRAMS), str(PROGRAMS), "isolated_command", json.dumps({"file": str(home / OPTIONS)})]
+        return [sys.executable, "-I", *program]
+
+    def note(self, sandbox: Path) -> None:
+        """After a run: which parts it had, for the log and for `doctor`; blocks."""
+        try:
+            report = json.loads((sandbox.parent / REPORT).read_text("utf-8"))
+        except (OSError, ValueError):
+            return  # the kernel permits nothing, or the run was ended before
+        self.parts, self.refused = frozenset(report["parts"]), report["refused"]
+        if self._logged != self.parts:
+            self._logged = self.parts
+            log.info("%s: %s", self.tool, self.description)
+
+    async def probe(self) -> None:
+        """Find out once, before the first run, what the machine permits."""
+        if self._probed or not self.is_on:
+            return
+        with tempfile.TemporaryDirectory(prefix="msp-bridge-probe-") as directory:
+            sandbox = Path(os.path.realpath(directory), "copy")
+            sandbox.mkdir()
+            argv = await in_thread(self.command, sandbox, [sys.executable, "-I", "-c", ""], ())
+            async with ProcessTree.running(argv, cwd=sandbox) as tree:
+                code = await tree.exited()
+                if code != 0:
+                    self.refused, self._all = {"mount": tree.errors.strip()}, ()
+                    log.info("%s: %s", self.tool, self.description)
+            await in_thread(self.note, sandbox)
+        self._probed = True
+
+    @property
+    def description(self) -> str:
+        """What a run has for itself."""
+        own = [meaning for part, meaning in MEANING.items() if part in self.parts]
+        if self.is_on:
+            text = f"each run has for itself: {', '.join(['the tree at its own path', *own])}"
+        else:
+            text = "each run has for itself: a copy of the tree, TMPDIR"
+        refused = "; ".join(f"{part}: {reason}" for part, reason in sorted(self.refused.items()))
+        return f"{text} ({refused})" if refused else text
+
+
+def left_out(root: Path, sandbox: Path) -> list[str]:
+    """The directories of the project, relative to it, that the sandbox leaves out and that a tool may need: no caches.
+
+    An empty directory in the sandbox is none: there an earlier run has mounted the real one.
+    """
+    found = []
+    for directory, names, _ in os.walk(root):
+        place = os.path.relpath(directory, root)
+        for name in list(names):
+            present = [marker for marker in CACHE_MARKERS if os.path.exists(os.path.join(directory, name, marker))]
+            if name not in IGNORED_DIRS and not present:
+                continue
+            names.remove(name)
+            inside = sandbox / place / name
+            is_cache = name in CACHES or present == [CACHE]
+            if not is_cache and not (os.path.isdir(inside) and os.listdir(inside)):
+                found.append(os.path.normpath(os.path.join(place, name)))
+    return sorted(found)
+
+
+@contextlib.asynccontextmanager
+async def own_tmpdir() -> AsyncIterator[dict[str, str | None]]:
+    """Variables of a run that is not isolated: temporary files go to a directory that is deleted after the run.
+
+    Its name is short, for a socket's path has at most 108 characters.
+    """
+    directory = await in_thread(tempfile.mkdtemp, None, "msp-")
+    try:
+        yield dict.fromkeys(("TMPDIR", "TMP", "TEMP"), directory)
+    finally:
+        await in_thread(shutil.rmtree, directory, True)

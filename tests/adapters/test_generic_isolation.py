@@ -1,0 +1,158 @@
+"""What the runs of a generic tool have for themselves, and what happens where a tool or its tests can't do with that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from support.generic_trees import Table, adapter_on, discovered, results_of
+
+from msp_bridge.adapter import BaselineError, Status
+from msp_bridge.toolkit import Isolation
+
+TOOL = """
+import json, os, pathlib, sys, tempfile
+report, root, seen = sys.argv[1:4]
+mutant = {"id": "1", "mutatorName": "Word", "replacement": "", "status": "Pending",
+          "location": {"start": {"line": 1, "column": 1}, "end": {"line": 1, "column": 4}}}
+if len(sys.argv) > 4:
+    exec(sys.argv[4])
+text = pathlib.Path("a.txt").read_text()
+files = {"a.txt": {"source": text, "mutants": [mutant]}}
+pathlib.Path(report).write_text(json.dumps({"schemaVersion": "1", "files": files}))
+"""
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """Of a project that does not lie among temporary files, as the projects of users don't."""
+    home = Path(tempfile.mkdtemp(dir="/var/lib" if os.access("/var/lib", os.W_OK) else Path.home()))
+    root = home / "project"
+    for name in (".venv/bin/marker", "a.txt", "tool.py"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(TOOL if name == "tool.py" else "one\n")
+    yield root
+    shutil.rmtree(home)
+
+
+@pytest.fixture
+async def permitted(root: Path) -> None:
+    isolation = Isolation.of("a tool", root, network=False)
+    await isolation.probe()
+    if not isolation.is_on or len(isolation.parts) < 5:
+        pytest.skip(f"this machine permits no isolation: {isolation.description}")
+
+
+def table(root: Path, script: str, **more: object) -> dict[str, Table]:
+    """A tool that runs the script when it tests; `seen` there is the project's own path."""
+    command = [sys.executable, "tool.py", "{report}", "{root}", str(root)]
+    return {"tool": {"files": ["a.txt"], "discover": command, "test": [*command, script], **more}}
+
+
+async def outcome(root: Path, tables: dict[str, Table]) -> tuple[Status, str]:
+    """The status of the mutant, and what isolated the last run."""
+    async with adapter_on(root, tables) as adapter:
+        [result] = await results_of(adapter, await discovered(adapter))
+        [*_, finding] = [finding async for finding in adapter.diagnose()]
+    return result.status, finding.text
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_a_tool_finds_its_copy_at_the_projects_own_path_and_leaves_nothing_elsewhere(root: Path) -> None:
+    left = f"/tmp/msp-bridge-test-{os.getpid()}"
+    script = f"""
+        pathlib.Path(seen, "a.txt").write_text("two\\n")
+        pathlib.Path(seen, ".venv/bin/marker").write_text("spoilt")
+        pathlib.Path({left!r}).touch()
+        same = root == seen == os.getcwd() and pathlib.Path("a.txt").read_text() == "two\\n"
+        mutant["status"] = "Killed" if same else "Survived"
+        pathlib.Path("a.txt").write_text("one\\n")
+    """
+    status, isolated = await outcome(root, table(root, "if True:" + script))
+    assert status is Status.KILLED
+    assert isolated == "each run has for itself: the tree at its own path, temporary files, processes, queues"
+    assert not os.path.exists(left)
+
+
+async def test_where_nothing_is_permitted_a_run_has_a_copy_and_temporary_files(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    script = f"""
+        name = tempfile.mkdtemp()
+        own = os.path.dirname(name) != {tempfile.gettempdir()!r} and root == os.getcwd() != seen
+        mutant["status"] = "Killed" if own else "Survived"
+    """
+    assert await outcome(root, table(root, "if True:" + script)) == (
+        Status.KILLED,
+        "each run has for itself: a copy of the tree, TMPDIR",
+    )
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_a_tool_that_fails_isolated_and_passes_otherwise_has_fewer_parts_from_then_on(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    device = os.stat("/tmp").st_dev
+    script = f"os.stat('/tmp').st_dev == {device} or sys.exit('a strange /tmp'); mutant['status'] = 'Killed'"
+    with caplog.at_level(logging.WARNING, "msp_bridge.toolkit.isolation"):
+        async with adapter_on(root, table(root, script)) as adapter:
+            mutants = await discovered(adapter)
+            for _ in range(2):
+                assert [result.status for result in await results_of(adapter, mutants)] == [Status.KILLED]
+            [*_, finding] = [finding async for finding in adapter.diagnose()]
+    [record] = caplog.records
+    assert "generic.tool fails isolated and passes otherwise, so it runs without ipc, pid, tmp" in record.getMessage()
+    assert "a strange /tmp" in record.getMessage()
+    assert finding.text == "each run has for itself: the tree at its own path"
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[int]:
+    """The port of something that the tests of a project talk to."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.usefixtures("permitted")
+@pytest.mark.parametrize("online", [False, True])
+async def test_the_baseline_decides_whether_a_tool_has_a_network_of_its_own(
+    root: Path, service: int, online: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    connect = f"import socket; socket.create_connection(('127.0.0.1', {service})).close()"
+    baseline = [sys.executable, "-c", connect if online else "pass"]
+    script = f"""
+        import socket
+        reached = not socket.socket().connect_ex(("127.0.0.1", {service}))
+        mutant["status"] = "Killed" if reached else "Survived"
+    """
+    status, isolated = await outcome(root, table(root, "if True:" + script, baseline=baseline))
+    assert status is (Status.KILLED if online else Status.SURVIVED)
+    assert ("the network" in isolated) is not online
+    assert ("generic.tool fails isolated and passes otherwise, so it runs without net" in caplog.text) is online
+
+
+async def test_tests_that_fail_without_a_mutant_are_an_error(root: Path) -> None:
+    baseline = ["sh", "-c", "echo red >&2; exit 1"]
+    async with adapter_on(root, table(root, "pass", baseline=baseline)) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(BaselineError, match=r"generic\.tool: the tests fail without any mutant: red: fix them"):
+            await results_of(adapter, mutants)
+
+
+async def test_the_baseline_is_run_once_for_each_state_of_the_project(root: Path) -> None:
+    runs = root.parent / "runs"
+    baseline = ["sh", "-c", f"echo run >> {runs}"]
+    async with adapter_on(root, table(root, "pass", baseline=baseline)) as adapter:
+        mutants = await discovered(adapter)
+        for _ in range(2):
+            await results_of(adapter, mutants)
+    assert runs.read_text() == "run\n"
