@@ -22,7 +22,7 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
-from msp_bridge.toolkit import walk
+from msp_bridge.toolkit import Isolation, walk
 
 from .cargo import INSTALL, Command, cargo, compiler, is_installed
 from .listing import Listing
@@ -49,6 +49,7 @@ class CargoMutants:
         self._command = Command(project.root, project.config_file)
         self._listing = Listing(project.root, self._command)
         self._builds = Builds(project)
+        self._isolation: Isolation | None = None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -86,7 +87,8 @@ class CargoMutants:
         if not mutants:
             return
         options = await self._listing.options()
-        run = Run(self._project.root, self._command, self._builds, self._project.jobs, options)
+        isolation = await self._isolation_of_runs()
+        run = Run(self._project.root, self._command, self._builds, self._project.jobs, options, isolation)
         async with contextlib.aclosing(run.results(list(dict.fromkeys(mutants)))) as results:
             async for result in results:
                 yield result
@@ -122,8 +124,18 @@ class CargoMutants:
                 versions = [line.decode() async for line in lines]
             yield Finding(True, "cargo-mutants", " ".join(versions))
             yield Finding(True, "mutants", f"{len(await self._listing.mutants())} in {self._project.root}")
+            isolation = await self._isolation_of_runs()
+            await isolation.probe()
+            yield Finding(True, "isolation", isolation.description)
         except BridgeError as error:
             yield Finding.of_error("cargo-mutants", error)
+
+    async def _isolation_of_runs(self) -> Isolation:
+        """Of the whole workspace: its copies have all of it."""
+        if self._isolation is None:
+            workspace = await self._listing.workspace_root()
+            self._isolation = Isolation.of(self.name, workspace, network=False)
+        return self._isolation
 
     async def aclose(self) -> None:
         """Give back the directories for builds; no process outlives its request."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 
@@ -37,11 +37,15 @@ class Command:
                 raise self.failure(tree)
 
     def running(
-        self, *arguments: str, env: Mapping[str, str | None] | None = None
+        self,
+        *arguments: str,
+        env: Mapping[str, str | None] | None = None,
+        within: Callable[[list[str]], list[str]] | None = None,
     ) -> AbstractAsyncContextManager[ProcessTree]:
-        """`cargo mutants`, to be ended with the block."""
+        """`cargo mutants`, to be ended with the block. `within` makes the command one that runs it isolated."""
         config = () if self.config_file is None else ("--config", str(self.config_file))
         argv = [cargo(), "mutants", "--colors", "never", *config, *arguments]
+        argv = argv if within is None else within(argv)
         return ProcessTree.running(argv, cwd=self.root, env={"PATH": search_path(), **(env or {})})
 
     async def workspace_root(self) -> Path:

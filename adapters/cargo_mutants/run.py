@@ -24,7 +24,7 @@ from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
-from msp_bridge.toolkit import Sandbox, SandboxPool
+from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool
 
 from .cargo import BASELINE_FAILED, SUCCESS, Command
 from .listing import Key, key_of
@@ -46,6 +46,7 @@ FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTIL
 COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
 PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
 ERROR = re.compile(r"^error.*", re.MULTILINE)
+ISOLATION = "isolation"  # in the private directory
 SHOWN = 1000  # characters of a reason
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
 
@@ -137,6 +138,7 @@ class Run:
     builds: Builds
     jobs: int
     options: Sequence[str]
+    isolation: Isolation
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results of those of `mutants` whose files are as they were listed, each as soon as cargo-mutants reports it.
@@ -146,7 +148,9 @@ class Run:
         for start in range(0, len(mutants), AT_ONCE):
             current = await in_thread(self._current, mutants[start : start + AT_ONCE])
             if current:
-                async with contextlib.aclosing(self._some(current)) as results:
+                await self.isolation.probe()
+                run = self.isolation.run(partial(self._some, current))
+                async with contextlib.aclosing(run) as results:
                     async for result in results:
                         yield result
 
@@ -154,33 +158,42 @@ class Run:
         digests = {path: reading.digest(self.root / path) for path in {mutant.path for mutant in mutants}}
         return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
-    async def _some(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """With kept builds where they pay. That takes one job, for jobs that share builds could run each other's."""
+    async def _some(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
+        """With kept builds where they pay. That takes one job, for jobs that share builds could run each other's.
+
+        The tool's own run without a mutant decides whether it can be isolated: see `Isolation.run`.
+        """
         jobs = min(self.jobs, MOST_JOBS, len(mutants))
         keep = self.builds.suit and (jobs == 1 or len(mutants) <= FEW)
         if keep:
             try:
-                async with self.builds.lease() as build, contextlib.aclosing(self._once(mutants, 1, build)) as results:
+                async with (
+                    self.builds.lease() as build,
+                    contextlib.aclosing(self._once(mutants, 1, build, isolated=isolated)) as results,
+                ):
                     async for result in results:
                         yield result
                 return
             except BaselineError as error:
                 log.info("%s; trying again with a build from nothing", error)
-        async with contextlib.aclosing(self._once(mutants, jobs, None)) as results:
+        async with contextlib.aclosing(self._once(mutants, jobs, None, isolated=isolated)) as results:
             async for result in results:
                 if keep:
                     self.builds.suit = False
                 yield result
 
-    async def _once(self, mutants: Sequence[Mutant], jobs: int, build: Path | None) -> AsyncGenerator[Result, None]:
+    async def _once(
+        self, mutants: Sequence[Mutant], jobs: int, build: Path | None, *, isolated: bool
+    ) -> AsyncGenerator[Result, None]:
         names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
         arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", "--jobs", str(jobs), *names]
         async with _private_directory() as directory:
             outcomes = Outcomes(directory / "mutants.out", {mutant.handle.key: mutant for mutant in mutants})
             env: dict[str, str | None] = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory))
             env["CARGO_TARGET_DIR"] = None if build is None else str(build)
+            within = partial(self._isolated, directory, build) if isolated else None
             report_phase(BASELINE)  # cargo-mutants copies and builds the tree for it
-            async with self.command.running("--output", str(directory), *arguments, env=env) as tree:
+            async with self.command.running("--output", str(directory), *arguments, env=env, within=within) as tree:
                 began = False
                 async with contextlib.aclosing(tree.lines()) as lines:
                     async for _ in lines:  # one for each outcome, after that is in outcomes.json
@@ -196,6 +209,15 @@ class Run:
                     raise self.command.failure(tree)
                 for result in await in_thread(outcomes.new):
                     yield result
+            await in_thread(self.isolation.note, directory / ISOLATION)
+
+    def _isolated(self, directory: Path, build: Path | None, argv: list[str]) -> list[str]:
+        """What it writes elsewhere than into these directories is dropped."""
+        home = directory / ISOLATION
+        home.mkdir()
+        if build is not None:
+            build.mkdir(parents=True, exist_ok=True)
+        return self.isolation.command(self.isolation.root, argv, [directory, *([] if build is None else [build])], home)
 
 
 def _exactly(name: str) -> str:

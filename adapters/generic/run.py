@@ -112,21 +112,18 @@ class Run:
         Closing it ends the tool. Raises `ToolError` when the tool ends without a report. A run that fails isolated is
         made again without isolation, and has fewer parts from then on if it passes there.
         """
-        isolation, failure = place.isolated, ""
-        if isolation is not None:
-            try:
-                async with contextlib.aclosing(self._reports(place)) as reports:
-                    async for report in reports:
-                        yield report
-                return
-            except ToolError as error:
-                failure = error.problem
-            await place.renew()
-        async with contextlib.aclosing(self._reports(place.outside)) as reports:
+        isolation = place.isolation
+        tries = self._reports(place) if isolation is None else isolation.run(partial(self._attempt, place))
+        async with contextlib.aclosing(tries) as reports:
             async for report in reports:
                 yield report
-        if isolation is not None:
-            isolation.reduce(failure)
+
+    async def _attempt(self, place: Place, isolated: bool) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
+        if not isolated and place.isolated:  # such a run has failed here
+            await place.renew()
+        async with contextlib.aclosing(self._reports(place if isolated else place.outside)) as reports:
+            async for report in reports:
+                yield report
 
     async def _reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         listed = await in_thread(self.tool.listed, self.project.root)
@@ -155,9 +152,8 @@ class Run:
 
         async def passes() -> bool:
             nonlocal printed
-            argv, said = self._argv(place), Output()
-            isolated = place if place.isolated else place.outside
-            async with self._running(argv, isolated) as tree:
+            where, said = place if place.isolated else place.outside, Output()
+            async with self._running(self._argv(where), where) as tree:
                 async with contextlib.aclosing(_looks(tree, said)) as looks:
                     async for _ in looks:
                         pass
@@ -203,7 +199,7 @@ class Run:
             stack.push_async_callback(tree.end)
             yield tree
             if isolation is not None:
-                await in_thread(isolation.note, place.root)
+                await in_thread(isolation.note, place.root.parent)
 
     def _pattern(self, place: Place) -> str:
         escaped = {name: glob.escape(value) for name, value in self._values(place.outside).items()}

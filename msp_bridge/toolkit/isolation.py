@@ -15,8 +15,11 @@ next one, and build results would fill the memory; and the home directory, where
 
 Which parts are on: the most that the run without a mutant passes in. `STEPS` are tried one after another, and at last
 the sandbox where it lies. A tool without a run of that kind keeps the machine's network: nothing would show that its
-tests need one, and each mutant would be killed. There a run of the tool that fails inside is made again outside. If it
-passes there, later runs have fewer parts.
+tests need one, and each mutant would be killed. A run of the tool that fails inside is made again outside. If it passes
+there, later runs have fewer parts.
+
+A tool that makes copies of its own, as cargo-mutants, runs in the project itself, under a layer: what is written into
+the project by an absolute path is dropped.
 
 The portable way, everywhere else: the sandbox where it lies, and a TMPDIR for each run. `Sandbox.refresh` puts back
 what the run has written.
@@ -31,17 +34,21 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from attrs import define, field
 
 from msp_bridge.concurrency import in_thread
+from msp_bridge.errors import ToolError
 from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit.slot import erase
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PROGRAMS = Path(__file__).parents[1] / "python_engine" / "target"
 OFFLINE = frozenset({"overlay", "tmp", "pid", "ipc", "net"})
@@ -114,12 +121,42 @@ class Isolation:
                 self.reduce("the run without a mutant shows it")
         return True
 
-    def command(self, sandbox: Path, command: Sequence[str], share: Sequence[Path]) -> list[str]:
-        """What runs `command` inside; blocks. `share`: directories outside of the project that stay the real ones.
+    async def run(self, start: Callable[[bool], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
+        """The items of `start(True)`, a run of the tool that is isolated, or of `start(False)`, one that is not.
 
-        Raises OSError.
+        The second where nothing is permitted, or where the first raises ToolError before its first item: what was
+        yielded can't be taken back. If the second comes to its end then, `reduce`.
         """
-        home = sandbox.parent
+        failure = ""
+        if self.is_on:
+            found = False
+            try:
+                async with contextlib.aclosing(start(True)) as items:
+                    async for item in items:
+                        found = True
+                        yield item
+                return
+            except ToolError as error:
+                if found:
+                    raise
+                failure = error.problem
+        async with contextlib.aclosing(start(False)) as items:
+            async for item in items:
+                yield item
+        if failure:
+            self.reduce(failure)
+
+    def command(
+        self, sandbox: Path, command: Sequence[str], share: Sequence[Path], home: Path | None = None
+    ) -> list[str]:
+        """What runs `command` inside; blocks.
+
+        `sandbox` may be the project itself: then what is written into it is dropped, too. `share`: directories outside
+        of the project that stay the real ones. `home`: a private directory for what this needs, by default the
+        sandbox's parent. Raises OSError.
+        """
+        home = home or sandbox.parent
+        in_place = os.path.realpath(sandbox) == str(self.root)
         for name in (LAYERS, REPORT):
             if os.path.lexists(home / name):
                 erase(str(home / name))
@@ -128,10 +165,10 @@ class Isolation:
             "root": str(self.root),
             "copy": str(sandbox),
             "layers": str(home / LAYERS),
-            "keep": left_out(self.root, sandbox),
+            "keep": [] if in_place else left_out(self.root, sandbox),
             "share": [str(path) for path in share],
             "parts": sorted(self._all[self._step]),
-            "tree": False,
+            "tree": in_place,
             "report": str(home / REPORT),
             "command": list(command),
         }
@@ -139,10 +176,10 @@ class Isolation:
         program = [str(PROGRAMS), str(PROGRAMS), "isolated_command", json.dumps({"file": str(home / OPTIONS)})]
         return [sys.executable, "-I", *program]
 
-    def note(self, sandbox: Path) -> None:
-        """After a run: which parts it had, for the log and for `doctor`; blocks."""
+    def note(self, home: Path) -> None:
+        """After a run: which parts it had, for the log and for `doctor`; blocks. `home`: as of `command`."""
         try:
-            report = json.loads((sandbox.parent / REPORT).read_text("utf-8"))
+            report = json.loads((home / REPORT).read_text("utf-8"))
         except (OSError, ValueError):
             return  # the kernel permits nothing, or the run was ended before
         self.parts, self.refused = frozenset(report["parts"]), report["refused"]
@@ -163,7 +200,7 @@ class Isolation:
                 if code != 0:
                     self.refused, self._all = {"mount": tree.errors.strip()}, ()
                     log.info("%s: %s", self.tool, self.description)
-            await in_thread(self.note, sandbox)
+            await in_thread(self.note, sandbox.parent)
         self._probed = True
 
     @property

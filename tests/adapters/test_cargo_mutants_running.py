@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from msp_bridge.adapters.cargo_mutants import CargoMutants
 from support.rust_trees import adapter_on, copied, discovered, results_of, stand_in
 
 from msp_bridge.adapter import BaselineError, Finding, Project, Status, ToolError
+from msp_bridge.toolkit import Isolation
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -20,6 +22,8 @@ from msp_bridge.workspace.workspace import Workspace
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The stand-in has no temporary files of its own, for it notes its calls among those."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay")
     stand_in(tmp_path, monkeypatch)
     return copied("rust_stand_in", tmp_path)
 
@@ -267,3 +271,35 @@ async def test_a_mutant_of_a_file_that_was_edited_gets_no_result(root: Path) -> 
     async with adapter_on(root) as adapter:
         results = await results_of(adapter, mutants)
     assert {result.mutant.path for result in results} == {"stock/src/lib.rs"}
+
+
+@pytest.fixture
+async def permitted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Isolation with all its parts."""
+    monkeypatch.delenv("MSP_BRIDGE_ISOLATION")
+    isolation = Isolation.of("a tool", root, network=False)
+    await isolation.probe()
+    if not isolation.is_on or len(isolation.parts) < 5:
+        pytest.skip(f"this machine permits no isolation: {isolation.description}")
+
+
+@pytest.mark.usefixtures("permitted")
+@pytest.mark.parametrize("count", [1, 12], ids=["with kept builds", "with jobs"])
+async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(root: Path, count: int) -> None:
+    script(root, spoils="spoilt")
+    async with adapter_on(root) as adapter:  # which compares the tree
+        mutants = (await discovered(adapter))[:count]
+        assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+        [*_, finding] = [finding async for finding in adapter.diagnose()]
+    own = "the tree at its own path, the network, temporary files, processes, queues"
+    assert finding == Finding(True, "isolation", f"each run has for itself: {own}")
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_tests_that_fail_only_isolated_are_run_without(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    script(root, device=os.stat("/tmp").st_dev)
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        assert len(await results_of(adapter, mutants)) == len(mutants)
+    assert "cargo-mutants fails isolated and passes otherwise, so it runs without net" in caplog.text
+    assert "the tests fail without any mutant: tests::add" in caplog.text

@@ -6,7 +6,8 @@ comment at the end of a mutant's line says what becomes of it, `// caught`, `// 
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
 (or "fails with kept builds"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
-{"exit": 70} fails at once. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
+{"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"spoils": TEXT} writes
+that beside each file whose mutants it tests, by an absolute path. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
 """
 
 from __future__ import annotations
@@ -95,6 +96,7 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         with (Path(target) / "runs").open("a") as runs:
             runs.write(f"{options.jobs}\n")
     fails = script.get("baseline") == "fails" or (script.get("baseline") is not None and target is not None)
+    fails = fails or os.stat("/tmp").st_dev != script.get("device", os.stat("/tmp").st_dev)
     log = "test tests::add ... FAILED\n\nthread 'tests::add' (1) panicked at src/lib.rs:1:1:\nleft is not right\n\n"
     (output.directory / "log" / "baseline.log").write_text(log if fails else "")
     if fails:
@@ -102,11 +104,14 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         print("ERROR cargo test failed in an unmutated tree, so no mutants were tested", file=sys.stderr)
         return 4
     output.add(outcome("Baseline", "Success", "log/baseline.log"), "ok       Unmutated baseline")
-    for fields in chosen:
+    for number, fields in enumerate(chosen):
         time.sleep(0.02)
+        log_path = f"log/mutant-{number}.log"
         summary = summary_of(root, fields)
-        (output.directory / "log" / "mutant.log").write_text(log if summary == "CaughtMutant" else "")
-        output.add(outcome({"Mutant": fields}, summary, "log/mutant.log"), f"tested {fields['name']}")
+        if "spoils" in script:
+            (root.resolve() / fields["file"]).with_suffix(".spoilt").write_text(script["spoils"])
+        (output.directory / log_path).write_text(log if summary == "CaughtMutant" else "")
+        output.add(outcome({"Mutant": fields}, summary, log_path), f"tested {fields['name']}")
         if "hangs" in script:
             time.sleep(3600)
     shutil.rmtree(copy)
