@@ -25,11 +25,30 @@ def first(a):
 def second(a):
     return first(a) * 2
 """
-TESTS = b"""from pkg.m import VALUE, first, second
+TESTS = b"""import unittest.mock
+
+import pytest
+from pkg.m import VALUE, first, second
+
+
+def four():
+    return 4
 
 
 def test_value():
-    assert VALUE in (4, 5)
+    assert VALUE in (four(), 5)
+
+
+@unittest.mock.patch("os.sep", "/")
+def test_patched():
+    patched = True
+    assert patched
+
+
+class TestFirst:
+    @pytest.mark.parametrize('a', [1])
+    def test_again(self, a):
+        assert a
 
 
 def test_first():
@@ -67,16 +86,58 @@ async def test_an_edit_of_a_body_is_reloaded_and_judged_as_it_is(tmp_path, caplo
         assert {result.covered_by for result in of_second} == {("tests/test_m.py::test_second",)}
 
 
+NOTING = """from pkg.m import first, second
+
+
+def test_first():
+    assert first(1) == 2
+
+
+class TestSecond:
+    def test_second(self):
+        with open({notes!r}, "a") as file:
+            file.write("again ")
+        assert second(1) == 4
+"""
+
+
+async def test_an_edit_of_a_test_is_reloaded_and_no_other_test_is_run_again(tmp_path, caplog, monkeypatch):
+    def covering(results):
+        found = [result for name, result in results.items() if "x_second" in name]
+        return {(result.status, frozenset(result.covered_by)) for result in found}
+
+    caplog.set_level("INFO")
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else the notes would be dropped
+    notes = tmp_path / "notes"
+    tests = NOTING.format(notes=str(notes)).encode()
+    first, second = "tests/test_m.py::test_first", "tests/test_m.py::TestSecond::test_second"
+    async with Trial.of({**FILES, "tests/test_m.py": tests}, tmp_path) as trial:
+        assert covering(await trial.test()) == {(Status.KILLED, frozenset({second}))}
+        host, before = await trial.host(), notes.read_text()
+        trial.edit("tests/test_m.py", "    assert first(1) == 2", "    two = 2\n    assert second(two) == 6, two")
+        assert (await trial.host(), notes.read_text()) == (host, before)
+        assert covering(await trial.test()) == {(Status.KILLED, frozenset({first, second}))}
+        trial.edit("tests/test_m.py", "        assert second(1) == 4", "        assert second(1)")
+        trial.edit("tests/test_m.py", "    assert second(two) == 6, two", "    assert first(two) == 3, two")
+        results = await trial.test()
+        assert {status for status, _ in covering(results)} != {Status.KILLED}, "the tests see less than before"
+        assert await trial.host() == host
+        assert how(caplog) == ["started", "reloaded", "reloaded"]
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new"),
     [
         ("pkg/m.py", "LIMIT = 3", "LIMIT = 4"),
         ("pkg/m.py", "return a + LIMIT", "return LIMIT + a"),
         ("pkg/m.py", "def second(a):", "def second(a, b=0):"),
-        ("tests/test_m.py", "assert first(1) == 2", "assert first(1) != 3"),
+        ("tests/test_m.py", "return 4", "return 2 + 2"),
+        ("tests/test_m.py", "def test_value():", "def test_new():\n    pass\n\n\ndef test_value():"),
+        ("tests/test_m.py", "@pytest.mark.parametrize('a', [1])", "@pytest.mark.parametrize('a', [2])"),
+        ("tests/test_m.py", "    assert patched", "    assert not not patched"),
     ],
 )
-async def test_what_ran_at_import_needs_new_servers(tmp_path, caplog, path, old, new):
+async def test_what_ran_at_import_and_what_several_tests_may_run_needs_new_servers(tmp_path, caplog, path, old, new):
     caplog.set_level("INFO")
     async with Trial.of(FILES, tmp_path) as trial:
         await trial.host()

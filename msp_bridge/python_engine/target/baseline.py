@@ -80,8 +80,10 @@ class Baseline:
             order_dependent=self.order_dependent | dependent,
         )
 
-    def edited(self, path: str, facts: FileFacts, moved: Mapping[int, int], again: Baseline, tests: int) -> Baseline:
-        """After an edit of function bodies in a file.
+    def edited(
+        self, path: str, facts: FileFacts | None, moved: Mapping[int, int], again: Baseline, tests: int
+    ) -> Baseline:
+        """After an edit of function bodies in a file. `facts`: of it now; None for a test file, which has none.
 
         `moved` are its lines, old to new; `again` is what `tests`, all that ran one of the edited functions, were
         measured to run now.
@@ -104,7 +106,7 @@ class Baseline:
                 again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
             ],
             lines=merged,
-            facts={**self.facts, path: facts},
+            facts=self.facts if facts is None else {**self.facts, path: facts},
             late=self.late | again.late,
             failing={**failing, **again.failing},
             subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,

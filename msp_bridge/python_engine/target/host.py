@@ -13,7 +13,7 @@ import re
 import select
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -21,10 +21,11 @@ from . import descendants
 from .baseline import Baseline
 from .channel import READY, Channel, Message, Plan
 from .endings import Unprepared, gist
+from .fork_server import ServerProcess
 from .fork_servers import ForkServers
-from .live_code import SourceFile
+from .live_code import Segment, SourceFile
 from .measurement import Measurement
-from .reload import reloaded
+from .reload import reloaded, reloaded_tests
 from .scheduler import MutantScheduler
 from .world import World
 
@@ -54,6 +55,7 @@ class Host:
         self._scheduler: MutantScheduler | None = None
         self._plan: Plan | None = None
         self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
+        self._test_files: dict[str, str] = {}  # path to text, as the servers have it
 
     def serve(self) -> None:
         """Until the bridge closes the channel."""
@@ -147,7 +149,7 @@ class Host:
             return known
         filename = os.path.join(self._world.place, path)
         data = Path(filename).read_bytes()
-        text = re.sub("\r\n?", "\n", _decoded(data))
+        text = _text_of(data)
         found = self._sources[path] = (blake2b(data, digest_size=16).hexdigest(), SourceFile(filename, text))
         return found
 
@@ -169,6 +171,7 @@ class Host:
         self._measurement.save(plan, baseline)
         self._plan = plan
         self._scheduler = self._scheduled(baseline, plan)
+        self._read_tests(baseline.tests, message["changed"])
         return {
             "tests": list(baseline.tests),
             "failing": {baseline.tests[test]: gist(text) for test, text in baseline.failing.items()},
@@ -203,17 +206,37 @@ class Host:
         for path in changed:
             if not path.endswith(".py") and not os.path.exists(os.path.join(self._world.place, path)):
                 return None
-            if path not in plan.sources or path not in old:
-                return None
-            try:
-                _, new = self._source(path)
-            except (OSError, SyntaxError, ValueError, RecursionError):
-                return None
-            result = reloaded(current, path, old[path][1], new, self._servers.live, self._world.parts)
+            result = None
+            if path in self._test_files and path not in plan.sources:
+                result = self._reload_tests(path, current, self._servers.live)
+            elif path in plan.sources and path in old:
+                try:
+                    _, new = self._source(path)
+                except (OSError, SyntaxError, ValueError, RecursionError):
+                    return None
+                result = reloaded(current, path, old[path][1], new, self._servers.live, self._world.parts)
             if result is None:
                 return None
             current = result
         return current
+
+    def _reload_tests(self, path: str, baseline: Baseline, server: ServerProcess) -> Baseline | None:
+        filename = os.path.join(self._world.place, path)
+        try:
+            segment = Segment(filename, 0, 1, self._test_files[path], _text(filename))
+        except (OSError, SyntaxError, ValueError):
+            return None
+        return reloaded_tests(baseline, path, segment, server, self._world.parts)
+
+    def _read_tests(self, tests: Sequence[str], changed: Collection[str]) -> None:
+        """Keep the texts of the files of `tests`; those that have not changed are known."""
+        files = {test.partition("::")[0] for test in tests}
+        known = {path: text for path, text in self._test_files.items() if path in files and path not in changed}
+        for path in files - known.keys():
+            if path.endswith(".py"):
+                with contextlib.suppress(OSError, SyntaxError, ValueError):
+                    known[path] = _text(os.path.join(self._world.place, path))
+        self._test_files = known
 
     def _save(self) -> None:
         """What has become known since `_prepare`; where it can't be written, the next host finds it out."""
@@ -229,10 +252,14 @@ class Host:
             self._scheduler = None
 
 
-def _decoded(data: bytes) -> str:
-    """The text of a Python file. Raises SyntaxError and UnicodeDecodeError."""
+def _text(filename: str) -> str:
+    return _text_of(Path(filename).read_bytes())
+
+
+def _text_of(data: bytes) -> str:
+    """The text of a Python file, with `\n` at the end of each line. Raises SyntaxError and UnicodeDecodeError."""
     import io
     import tokenize
 
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return data.decode(encoding)
+    return re.sub("\r\n?", "\n", data.decode(encoding))

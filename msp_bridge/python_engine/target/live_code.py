@@ -299,6 +299,11 @@ class LiveFunctions:
         functions = [function for group in self._functions.get(filename, {}).values() for function in group]
         return list({id(code): code for function in functions for code in all_nested(function.__code__)}.values())
 
+    def has(self, code: types.CodeType) -> bool:
+        """Whether a live function has this code."""
+        functions = self._functions.get(code.co_filename, {}).get(key(code), ())
+        return any(identical(function.__code__, code) for function in functions)
+
     def swap(self, old: types.CodeType, new: types.CodeType) -> int:
         """Give every function of the one code the other; how many there were. Raises NotLive."""
         count = 0

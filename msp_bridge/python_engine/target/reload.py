@@ -5,8 +5,8 @@ the edit mostly changes one function. The rule is that of `live_code`, with the 
 mutated one: if the edit changes nothing but code objects of functions, and none of these ran before the fork, the
 live functions of the server get the code of the new file, those that didn't change for their line numbers. What the
 unedited functions were seen to run stays true, at its new lines. The tests that ran an edited function (and those
-that start processes) are measured again: their paths through the project may differ now. Anything else needs new
-servers.
+that start processes) are measured again: their paths through the project may differ now. An edit of test functions goes
+the same way (`test_reload`): these tests are measured again. Anything else needs new servers.
 """
 
 from __future__ import annotations
@@ -57,6 +57,19 @@ def reloaded(
         return None
     now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
     return baseline.edited(path, now, _moved_lines(before, after), again, tests)
+
+
+def reloaded_tests(
+    baseline: Baseline, path: str, segment: Segment, server: ServerProcess, parts: Collection[str]
+) -> Baseline | None:
+    """The baseline after an edit of a test file, when the server has the new code; None when it can't have it."""
+    server.channel.send({"do": "reload", "segment": segment.as_list()})
+    answer = next(server.channel.messages(), None)
+    if answer is None or "tests" not in answer:
+        return None
+    tests = int(answer["tests"], 16)
+    again = remeasured(server, baseline, tests, parts) if tests else baseline
+    return None if again is None else baseline.edited(path, None, {}, again, tests)
 
 
 def _in_pairs(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:

@@ -26,6 +26,7 @@ from .imports import ImportTrace, loaded_elsewhere
 from .line_coverage import Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
 from .pytest_session import Failure, Session, arguments
+from .test_reload import reload_tests
 from .world import World
 
 read_beside_plugins(_pytest.assertion.rewrite)
@@ -102,12 +103,14 @@ class Live(Session):
     def _handle(self, message: Message) -> Message:
         """Reload: the live functions of this process get the code of an edited file."""
         try:
-            old, new = Segment(*message["segment"]).compiled()
+            segment = Segment(*message["segment"])
+            if segment.filename not in self._plan.filenames:
+                return {"do": "reloaded", "tests": hex(reload_tests(self.items, segment))}
+            old, new = segment.compiled()
             self._functions.replace(old, new)
         except Exception as error:  # the host then starts another server
             return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
-        filename = message["segment"][0]
-        return {"do": "reloaded", "facts": self._functions.facts(filename)}
+        return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
     def _work(self, job: Job) -> Message:
         _silence(self._plan)
