@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
-PROGRAMS := chromium elpa-eglot emacs-nox fish neovim vim zsh
+PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
 LOCKS := core8 core9 core10 yarn pnpm jsonrpc  # in tests/npm: StrykerJS, what it runs with, and JSON-RPC clients
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt

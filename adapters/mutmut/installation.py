@@ -28,6 +28,7 @@ class Installation:
 
     executable: Path
     python: str
+    implementation: str  # "CPython", "PyPy" …
     mutmut: str | None
     pytest: str | None
     fork: bool
@@ -51,7 +52,7 @@ class Installation:
             ) from None
         found = process.greeting
         await process.close()
-        return cls(python, found["python"], found["mutmut"], found["pytest"], found["fork"])
+        return cls(python, found["python"], found["implementation"], found["mutmut"], found["pytest"], found["fork"])
 
     @property
     def remedy(self) -> str:
@@ -61,6 +62,9 @@ class Installation:
     @property
     def fault(self) -> tuple[str, str] | None:
         """Why the bridge can't work with it, and what to do."""
+        if self.implementation != "CPython":
+            what = f"{self.executable} is {self.implementation}, and the bridge tests mutants of CPython projects only"
+            return what, "set `python` to a CPython, 3.10 or later"
         if not self.fork:
             return "mutmut doesn't run on Windows", "use WSL"
         if self.mutmut is None:

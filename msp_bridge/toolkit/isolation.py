@@ -42,8 +42,8 @@ from attrs import define, field
 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
-from msp_bridge.ignored import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
+from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.toolkit.slot import erase
 
 log = logging.getLogger(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,13 @@ async def test_versions_that_cannot_work_are_named_with_their_remedy(tmp_path, v
         findings = [finding async for finding in trial.adapter.diagnose()]
         assert [finding.good for finding in findings] == [True, False]
         assert findings[1].remedy == f"{python} -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
+
+
+@pytest.mark.skipif(shutil.which("pypy3") is None, reason="no pypy3")
+async def test_pypy_is_refused_by_name(tmp_path):
+    async with Trial.of(SOURCE, tmp_path, python=Path(shutil.which("pypy3"))) as trial:
+        with pytest.raises(ToolError, match="pypy3 is PyPy, and the bridge tests mutants of CPython projects only"):
+            await trial.discover()
 
 
 async def test_without_an_interpreter_the_error_says_how_to_name_one(tmp_path):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
 import sys
-import sysconfig
 from contextlib import aclosing
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from msp_bridge.adapters.mutmut import Mutmut
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Project, Result, Scope
 from msp_bridge.testing import Oracle, Verdict, pytest_command
 
+PYTHON = Path(os.environ.get("MSP_BRIDGE_CORPUS_PYTHON", sys.executable))  # of the projects
 CORPUS = Path(__file__).parent.parent / "corpus"
 KINDS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames", "xdist")
@@ -52,10 +53,13 @@ def project_of(kind: str, directory: Path) -> Path:
     root = Path(shutil.copytree(CORPUS / kind, directory / kind))
     for source in root.rglob("*.c"):
         compiler = shutil.which("cc")
-        include = sysconfig.get_path("include")
+        say = (
+            "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_config_var('EXT_SUFFIX'), sep='\\n')"
+        )
+        include, suffix = subprocess.run([PYTHON, "-c", say], check=True, capture_output=True, text=True).stdout.split()
         if compiler is None or not Path(include, "Python.h").exists():
             pytest.skip("no compiler, or no headers of Python, for a C extension")
-        built = source.with_name(source.stem + sysconfig.get_config_var("EXT_SUFFIX"))
+        built = source.with_name(source.stem + suffix)
         subprocess.run([compiler, "-shared", "-fPIC", f"-I{include}", source, "-o", built], check=True)
     return root
 
@@ -65,7 +69,7 @@ async def truth_of(kind: str, directory: Path) -> Truth:
         root = project_of(kind, directory / "truth")
         for attempt in range(ATTEMPTS):
             try:
-                TRUTHS[kind] = Truth(await Oracle.of(root, pytest_command(sys.executable)))
+                TRUTHS[kind] = Truth(await Oracle.of(root, pytest_command(PYTHON)))
                 break
             except BaselineError:
                 if kind != "flaky" or attempt == ATTEMPTS - 1:
@@ -88,7 +92,7 @@ async def differences(kind: str, directory: Path, adapter_class: type[Adapter], 
     if adapter_class is CosmicRay:
         source = "src" if (root / "src").is_dir() else "subject"
         (root / "cosmic-ray.toml").write_text(CONFIGURATION.format(source=source))
-    project = Project(root, directory / "cache", python=Path(sys.executable), jobs=2)
+    project = Project(root, directory / "cache", python=PYTHON, jobs=2)
     adapter = adapter_class.detect(project)
     assert adapter is not None
     async with aclosing(adapter):

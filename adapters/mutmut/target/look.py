@@ -13,7 +13,13 @@ def main(_options: Message) -> None:
     """Send it: versions, or null for what isn't there."""
     found = {name: _version(name) for name in ("mutmut", "pytest", "libcst")}
     Channel.to_bridge().send(
-        {**READY, "python": platform.python_version(), "fork": find_spec("fcntl") is not None, **found}
+        {
+            **READY,
+            "python": platform.python_version(),
+            "implementation": platform.python_implementation(),
+            "fork": find_spec("fcntl") is not None,
+            **found,
+        }
     )
 
 
