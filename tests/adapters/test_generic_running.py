@@ -242,9 +242,10 @@ async def test_a_tool_runs_in_a_private_copy(scripted: Scripted) -> None:
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         await results_of(adapter, await discovered(adapter))
         await results_of(adapter, await discovered(adapter))
-    for _, directory, *_ in scripted.runs():
-        assert Path(directory) != scripted.root
+    for _, directory, *_ in scripted.runs():  # isolated, the copy stands in the project's place
+        assert Path(directory) != scripted.root or os.environ["MSP_BRIDGE_ISOLATION"] == "overlay"
         assert Path(directory).name == "project"
+    assert (scripted.root / "a.txt").read_text() == "one two\n"
     assert scripted.runs()[-1][-1] == scripted.runs()[-1][1], "{root} is where it runs"
 
 
@@ -264,7 +265,10 @@ async def test_a_program_of_an_environment_that_is_not_copied_is_found(scripted:
         assert len(await discovered(adapter)) == 2
 
 
-async def test_environments_are_copied_where_the_tool_needs_them(scripted: Scripted) -> None:
+async def test_environments_are_copied_where_the_tool_needs_them(
+    scripted: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else a run finds them without a copy, at the project's own path
     for name in ("node_modules/lib/index.js", ".venv/lib/x.py", ".venv/pyvenv.cfg", ".git/config"):
         (scripted.root / name).parent.mkdir(parents=True, exist_ok=True)
         (scripted.root / name).touch()
@@ -342,7 +346,9 @@ async def test_the_doctor_shows_what_each_tool_lacks(scripted: Scripted) -> None
         findings = [finding async for finding in adapter.diagnose()]
     correct = "install it, put its directory on PATH, or correct the command"
     in_place = "*.none: 0 files; runs in the project itself, as `writes = false` says"
-    assert findings == [
+    isolation = [finding for finding in findings if finding.text.startswith("each run has for itself: ")]
+    assert [finding.subject for finding in isolation] == ["generic.tool"]
+    assert [finding for finding in findings if finding not in isolation] == [
         Finding(True, "generic.tool", sys.executable),
         Finding(False, "generic.tool", "there is no program bin/tool", correct),
         Finding(True, "generic.tool", "*.txt: 1 file; runs in a private copy"),

@@ -23,7 +23,7 @@ TABLE = {"files": ["src/**/*.php"], "discover": ["tool", "{report}"], "test": ["
         (TABLE | {"tests": []}, "unknown key 'tests': did you mean 'test'?"),
         (
             TABLE | {"cwd": "."},
-            "unknown key 'cwd': choose from files, discover, test, report, writes, environments, missing",
+            "unknown key 'cwd': choose from files, discover, test, baseline, report, writes, environments, missing",
         ),
         (
             {**TABLE, "files": "src/*.php"},
