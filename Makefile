@@ -8,10 +8,11 @@ LOCKS := core8 core9 core10 yarn pnpm jsonrpc  # in tests/npm: StrykerJS, what i
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo check test docker-test lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check test docker-test lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
+	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
 	@echo "make check  lint, types, and the tests that need no tool (under a minute)"
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
@@ -24,6 +25,10 @@ help:
 
 demo: $(VENV)/.demo
 	$(BIN)/msp-bridge run --root examples/shop
+
+demo-cluster: $(VENV)/.demo
+	$(INSTALL) --editable '.[cluster]'
+	$(BIN)/python examples/cluster/demo.py
 
 check: $(VENV)/.core
 	$(BIN)/ruff check .

@@ -25,6 +25,7 @@ sys.path.insert(0, str(TESTS))  # the scripted plugin is installed, as far as im
 NOT_CORE = {
     "adapters",
     "cli",
+    "cluster",
     "dialects",
     "faults",
     "fuzz",

@@ -61,6 +61,20 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "toolkit",
     },
     "toolkit": {"concurrency", "errors", "phases", "processes", "reading"},
+    "cluster": {
+        "adapter",
+        "concurrency",
+        "errors",
+        "model",
+        "phases",
+        "reading",
+        "text",
+        "toolkit",
+        "version",
+        "workspace.adapters",
+        "workspace.cache",
+        "workspace.interpreter",
+    },
     "incremental": {"adapter", "concurrency", "errors", "model", "reading", "text", "toolkit"},
     "dialects": {
         "concurrency",
@@ -72,7 +86,17 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "source",
         "workspace.selection",
     },
-    "workspace": {"adapter", "concurrency", "errors", "incremental", "model", "processes", "reading", "source"},
+    "workspace": {
+        "adapter",
+        "cluster",
+        "concurrency",
+        "errors",
+        "incremental",
+        "model",
+        "processes",
+        "reading",
+        "source",
+    },
     "reports": {"model", "phases", "source", "text", "version"},
     "testing": {"adapter", "model", "processes", "python_engine.target", "reading", "source"},
     "session": {"concurrency", "errors", "model", "source", "workspace"},
@@ -238,9 +262,9 @@ def test_only_what_ends_or_checks_processes_looks_at_them() -> None:
 def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> None:
     code = "import sys, msp_bridge.cli.serve, msp_bridge.dialects.msp; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    heavy = {"incremental", "mcp", "processes", "python_engine", "reports.standard", "toolkit"}
+    heavy = {"cluster", "incremental", "mcp", "processes", "python_engine", "reports.standard", "toolkit"}
     assert not {f"msp_bridge.{name}" for name in heavy} & {*loaded}
-    assert not {"mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
+    assert not {"distributed", "mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
 
 
 def test_no_command_waits_for_an_optional_package() -> None:

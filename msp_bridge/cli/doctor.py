@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.adapter import Finding
-from msp_bridge.cli.options import Options, bridge_options
+from msp_bridge.cli.options import CLUSTER, Options, bridge_options, with_options
 from msp_bridge.text import visible
 from msp_bridge.workspace.diagnosis import diagnose
 
@@ -26,10 +26,13 @@ from msp_bridge.workspace.diagnosis import diagnose
     is_flag=True,
     help="Test one mutant with each tool, and look for unsteady tests: this runs them several times.",
 )
+@with_options([CLUSTER])
 @bridge_options
 @click.pass_context
 def command(context: click.Context, /, *, as_json: bool, run: bool, **values: Any) -> None:
     """Show what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to fix it.
+
+    With --cluster, each worker of that cluster has a line, too: whether it can test this project.
 
     \b
     Exit codes:

@@ -44,6 +44,9 @@ def _adapters(_: click.Context, __: click.Parameter, incomplete: str) -> list[st
     return [name for name in installed() if name.startswith(incomplete)]
 
 
+CLUSTER = click.Option(
+    ["--cluster"], metavar="ADDRESS", help="Test on the workers of the Dask scheduler there, such as tcp://host:8786."
+)
 OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--root"],
@@ -114,6 +117,7 @@ class Options:
             adapters=_adapter(values["adapter"]),
             python=Path(os.path.abspath(Path(values["python"]).expanduser())) if values["python"] else None,
             jobs=values["jobs"],
+            cluster=values.get("cluster"),
         )
         if search and not values["root"]:
             from msp_bridge.workspace.detection import project_root  # here, for an editor waits for `serve stdio`

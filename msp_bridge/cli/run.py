@@ -16,7 +16,7 @@ from rich.console import Console
 
 from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
-from msp_bridge.cli.options import Options, bridge_options, outside
+from msp_bridge.cli.options import CLUSTER, Options, bridge_options, outside, with_options
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
 from msp_bridge.errors import BridgeError, FailingTests, PartlyFailed, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
@@ -58,6 +58,7 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
 @click.option("--verify", type=click.IntRange(1), metavar="N", help="Test N random mutants again, in fresh processes.")
 @click.option("--verify-command", metavar="COMMAND", help="The tests' command for --verify.  [default: the tool's own]")
 @output_options
+@with_options([CLUSTER])
 @bridge_options
 @click.pass_context
 def run(
@@ -85,6 +86,8 @@ def run(
     With --incremental, a mutant is tested only if something has changed that its verdict could depend on: a file, the
     tool, an installed package. The summary says how many verdicts are those of an earlier run. With --store FILE, which
     implies it, they are kept in FILE, which a CI can keep between jobs.
+
+    With --cluster, the workers of a Dask cluster test what is more than some mutants for each job of this machine.
 
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
     the tests run in a fresh process. Verdicts that differ are shown.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from threading import Event, Lock
 from typing import Self
@@ -14,7 +14,7 @@ from attrs import define, field
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.toolkit.slot import Slot, erase, unwritable
-from msp_bridge.toolkit.sync import Manifest, Refresh, digest_of, is_overlaid
+from msp_bridge.toolkit.sync import Manifest, Record, Refresh, digest_of, is_overlaid
 from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, identity, within
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,11 @@ class Sandbox:
     def digest(self) -> str:
         """A name for the source's content at the last `refresh`, the same on every machine."""
         return self._manifest.digest if self._manifest else ""
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """Path (relative, with `/`) to what was copied at the last `refresh`, a directory before what is in it."""
+        return self._manifest.records if self._manifest else {}
 
     @property
     def size(self) -> int:

@@ -36,6 +36,7 @@ class Configuration:
     incremental: bool | None = None  # whether verdicts of earlier runs are reused
     store: Path | None = None  # the file that has them; None: in the project's cache
     environment: tuple[str, ...] = ()  # variables that verdicts depend on
+    cluster: str | None = None  # the address of a Dask scheduler, whose workers test
 
     def over(self, other: Configuration) -> Configuration:
         """This configuration where it sets something, else `other`."""
@@ -48,6 +49,7 @@ class Configuration:
             incremental=other.incremental if self.incremental is None else self.incremental,
             store=self.store or other.store,
             environment=self.environment or other.environment,
+            cluster=self.cluster or other.cluster,
             tool_file=self.tool_file or other.tool_file,
             settings={**other.settings, **self.settings},
             folders={**other.folders, **self.folders},
@@ -229,7 +231,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     """`python` is relative to `base`, where the file is; folders to `root`, the directory that it is about."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
-    own = {"adapter", "python", "jobs", "threshold", "incremental", "environment", "folders"}
+    own = {"adapter", "python", "jobs", "threshold", "incremental", "environment", "cluster", "folders"}
     for key in table:
         if key not in own and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*own, *adapters])))
@@ -241,6 +243,7 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         threshold=_threshold(table, where),
         incremental=_incremental(table, where),
         environment=_environment(table, where),
+        cluster=_string(table, "cluster", where),
         settings={name: _table(table, name, where) for name in table if name in adapters},
         folders=_folders(table, where, root, adapters),
     )

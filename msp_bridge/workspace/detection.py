@@ -169,10 +169,19 @@ class _Detection:
         """The adapter's class. A broken plugin that was not chosen by name must not keep the others from working."""
         if name not in self._loaded and name not in self._broken:
             try:
-                self._loaded[name] = load(self._known[name])
+                self._loaded[name] = self._placed(load(self._known[name]))
             except BridgeError as error:
                 self._broken[name] = error
         return self._loaded.get(name)
+
+    def _placed(self, adapter_class: type[Adapter]) -> type[Adapter]:
+        """The class for where mutants are tested: here, or on a cluster."""
+        address = self._configuration.cluster
+        if address is None:
+            return adapter_class
+        from msp_bridge.cluster import behind_cluster  # here, for most have none
+
+        return behind_cluster(adapter_class, address)
 
     def _chosen(self, configuration: Configuration) -> tuple[str, ...]:
         return tuple(self._known) if configuration.adapters is None else configuration.adapters

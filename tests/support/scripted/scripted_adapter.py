@@ -14,7 +14,8 @@ and a mutant is tested as the script said when it was discovered:
                     "after": "gate",     the result waits for the file EVENTS/gate
                     "details": {…}       other fields of Result, by name
                     "times": 1}],        how many results a mutant gets: 0 and 2 are faults
-     "surroundings": {…},                 what its verdicts depend on besides files; without it nobody knows
+     "surroundings": {…},                 what its verdicts depend on besides files; without it nobody knows. A variable
+                                          SCRIPTED_VERSION is its entry "version"
      "trees": ["/directory"],             and directories outside of the project
      "events": "/directory",             gates lie here; what happens is written to its file `log`, a line each
      "discovery": FAULTS, "testing": FAULTS,
@@ -170,7 +171,10 @@ class Scripted:
     async def surroundings(self) -> Surroundings | None:
         script = self._script()
         trees = tuple(map(Path, script.get("trees", ())))
-        return Surroundings(script["surroundings"], trees) if "surroundings" in script else None
+        if "surroundings" not in script:
+            return None
+        here = {"version": version} if (version := os.environ.get("SCRIPTED_VERSION")) else {}
+        return Surroundings({**script["surroundings"], **here}, trees)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         yield Finding(True, "script", "found")

@@ -1,0 +1,270 @@
+"""The wrapper around an adapter: it discovers here, and tests on the workers of a cluster.
+
+Handles: a mutant of `discover` carries the adapter's own handle, and what identifies the content of its file. `test`
+takes a snapshot of the project; a mutant whose file is another one in it gets no result, as `Adapter` promises.
+
+Where mutants are tested: here when they are few (`LOCAL_MUTANTS` for each job of this machine), for a worker has to
+have the files, open the adapter and run the tests without mutants first; and those that no worker lists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from attrs import evolve, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import (
+    Adapter,
+    ChecksTests,
+    Edit,
+    Finding,
+    HasThreshold,
+    IgnoresMutants,
+    Mutant,
+    Project,
+    Result,
+    Scope,
+    Surroundings,
+    TellsSurroundings,
+)
+from msp_bridge.cluster.connection import Bounds, Connection, WorkerLost
+from msp_bridge.cluster.snapshot import Snapshot
+from msp_bridge.cluster.wire import Greeting, Order
+from msp_bridge.concurrency import in_thread
+from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.phases import report_phase
+from msp_bridge.text import counted_mutants
+from msp_bridge.toolkit import Sandbox, SandboxPool, walk
+
+if TYPE_CHECKING:
+    from msp_bridge.cluster.dispatch import Dispatch
+
+log = logging.getLogger(__name__)
+
+LOCAL_MUTANTS = 8  # for each job: so many are tested here before a worker has opened the adapter
+PREPARING = "preparing the workers"
+
+
+@frozen
+class Handle:
+    """`Mutant.handle` here: the digest of its file when it was discovered, and the handle of the adapter."""
+
+    digest: str | None
+    inner: Any
+
+
+def behind_cluster(
+    inner: type[Adapter], address: str, *, local: int = LOCAL_MUTANTS, bounds: Bounds | None = None
+) -> type[Adapter]:
+    """The class of adapters that are `inner`, and test on the cluster whose scheduler is at `address`.
+
+    `local` is how many mutants for each job are tested here.
+    """
+    body = {
+        "name": inner.name,
+        "markers": inner.markers,
+        "sources": getattr(inner, "sources", ()),
+        "inner_class": inner,
+        "address": address,
+        "local": local,
+        "bounds": bounds or Bounds(),
+    }
+    return type(f"{inner.__name__}OnCluster", (_OnCluster,), body)
+
+
+class _OnCluster:
+    """See `behind_cluster`, which sets what is of the class. What adapters may have besides it has if `inner` does."""
+
+    name: ClassVar[str]
+    markers: ClassVar[tuple[str, ...]]
+    sources: ClassVar[tuple[str, ...]]
+    inner_class: ClassVar[type[Adapter]]
+    address: ClassVar[str]
+    local: ClassVar[int]
+    bounds: ClassVar[Bounds]
+
+    def __init__(self, inner: Adapter, project: Project) -> None:
+        self.inner, self._project = inner, project
+        self._tree = project.opened or project.root
+        self._connection = Connection(self.address)
+        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(
+            partial(Sandbox.claim, project.cache / "cluster", self._tree), max_idle=1
+        )
+        self._client = uuid.uuid4().hex
+        self._used: set[str] = set()  # workers that have something of ours
+        self._said: set[str] = set()
+        self.traffic: dict[str, Any] = {}  # of the last request: what was sent to each worker
+        self._offer_what_inner_has()
+
+    def _offer_what_inner_has(self) -> None:
+        """As attributes of the object, for so `isinstance` looks for them."""
+        inner = self.inner
+        if isinstance(inner, ChecksTests):
+            self.check_tests = inner.check_tests
+        if isinstance(inner, HasThreshold):
+            self.threshold = inner.threshold
+        if isinstance(inner, TellsSurroundings):
+            self.surroundings = inner.surroundings
+        if isinstance(inner, IgnoresMutants):
+            self.ignore = partial(_ignore, inner)
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        """See `Adapter.detect`."""
+        inner = cls.inner_class.detect(project)
+        return None if inner is None else cls(inner, project)
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        """See `Adapter.absent`."""
+        return cls.inner_class.absent(project)
+
+    def claims(self, path: str) -> bool:
+        """See `Adapter.claims`."""
+        return self.inner.claims(path)
+
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+        """See `Adapter.discover`: here."""
+        digests = await in_thread(self._digests, scope)
+        async with contextlib.aclosing(self.inner.discover(scope)) as mutants:
+            async for mutant in mutants:
+                if mutant.path not in digests:
+                    digests[mutant.path] = reading.digest(self._project.root / mutant.path)
+                yield evolve(mutant, handle=Handle(digests[mutant.path], mutant.handle))
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        """See `Adapter.test`."""
+        if len(mutants) <= self.local * self._project.jobs:
+            here: Sequence[Mutant] = mutants
+        else:
+            await self._connection.connect()
+            async with self._copies.lease() as warm:
+                await warm.refresh()
+                dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), mutants)
+                self.traffic = dispatch.traffic
+                async with contextlib.aclosing(dispatch.results()) as results:
+                    async for result in results:
+                        yield result
+            here = dispatch.unmatched
+            if here:
+                self._say(f"{counted_mutants(here)} tested here, for no worker's {self.name} lists them")
+        if here:
+            own = {evolve(mutant, handle=mutant.handle.inner): mutant for mutant in here}
+            async with contextlib.aclosing(self.inner.test(list(own))) as tested:
+                async for result in tested:
+                    yield evolve(result, mutant=own.get(result.mutant, result.mutant))
+
+    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+        """What the adapter says of this machine, and then a line for each worker."""
+        async with contextlib.aclosing(self.inner.diagnose()) as findings:
+            async for finding in findings:
+                yield finding
+        try:
+            await self._connection.connect()
+            async with self._copies.lease() as warm:
+                await warm.refresh()
+                dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), ())
+                workers = await self._connection.workers()
+                if not workers:
+                    text = f"the scheduler {self.address} has none"
+                    yield Finding(False, "worker", text, f"dask worker {self.address}")
+                for address in sorted(workers):
+                    yield await _finding(dispatch, address)
+        except BridgeError as error:
+            yield Finding.of_error("cluster", error)
+
+    async def aclose(self) -> None:
+        """End what is warm here and, for this client, at the workers."""
+        try:
+            await self._release()
+        finally:
+            await self._connection.aclose()
+            await self._copies.aclose()
+            await self.inner.aclose()
+
+    async def _dispatch(self, snapshot: Snapshot, mutants: Sequence[Mutant]) -> Dispatch:
+        """Of those mutants whose files are in the snapshot as they were discovered."""
+        from msp_bridge.cluster.dispatch import Dispatch  # here, for a worker's half imports more of the bridge
+
+        surroundings = await self.inner.surroundings() if isinstance(self.inner, TellsSurroundings) else None
+        folder = self._project.root.relative_to(self._tree)
+        digests = {path: snapshot.digest_of(str(folder / path)) for path in {mutant.path for mutant in mutants}}
+        current = [one for one in mutants if one.handle.digest is not None and one.handle.digest == digests[one.path]]
+        order = self._order(snapshot, surroundings)
+        if current:
+            report_phase(PREPARING)
+        return Dispatch(self._connection, order, snapshot, current, self._say, self._used, self.bounds)
+
+    def _order(self, snapshot: Snapshot, surroundings: Surroundings | None) -> Order:
+        project = self._project
+        file = project.config_file
+        if file is not None and not file.is_relative_to(self._tree):
+            raise ConfigurationError(
+                f"the configuration {file} lies outside of {self._tree}, which is what workers get", "move it there"
+            )
+        return Order(
+            client=self._client,
+            snapshot=snapshot.id,
+            tree=snapshot.directory.name,
+            folder=project.root.relative_to(self._tree).as_posix(),
+            adapter=self.name,
+            settings=project.settings,
+            config_file=None if file is None else file.relative_to(self._tree).as_posix(),
+            nested=project.nested,
+            surroundings=None if surroundings is None else surroundings.values,
+        )
+
+    def _digests(self, scope: Scope) -> dict[str, str | None]:
+        """Of the files in scope, taken before they are listed. Blocks."""
+        root = self._project.root
+        if scope.paths is not None and not any(path.endswith("/") for path in scope.paths):
+            return {path: reading.digest(root / path) for path in scope.paths}
+        found: dict[str, str | None] = {}
+        for directory, _, names in walk(root):
+            prefix = directory[len(str(root)) + 1 :].replace("\\", "/")
+            for name in names:
+                path = f"{prefix}/{name}" if prefix else name
+                if scope.covers(path) and self.inner.claims(path):
+                    found[path] = reading.digest(root / path)
+        return found
+
+    async def _release(self) -> None:
+        used, self._used = self._used, set()
+        if not used:
+            return
+        from msp_bridge.cluster import worker as remote  # as above
+
+        async def release(address: str) -> None:
+            with contextlib.suppress(WorkerLost, BridgeError):
+                await self._connection.call(address, remote.release, self._client, within=self.bounds.end)
+
+        await asyncio.gather(*map(release, used))
+
+    def _say(self, text: str) -> None:
+        """A warning, once."""
+        log.log(logging.DEBUG if text in self._said else logging.WARNING, "%s", text)
+        self._said.add(text)
+
+
+async def _ignore(inner: IgnoresMutants, mutant: Mutant, reason: str) -> Edit:
+    return await inner.ignore(evolve(mutant, handle=mutant.handle.inner), reason)
+
+
+async def _finding(dispatch: Dispatch, address: str) -> Finding:
+    from msp_bridge.cluster.dispatch import Refused
+
+    try:
+        greeting: Greeting = await dispatch.prepare(address)
+    except Refused as error:
+        return Finding(False, "worker", error.problem, error.remedy)
+    except WorkerLost as error:
+        return Finding(False, "worker", f"{address}: {error}", "see the worker's log")
+    threads = "1 thread" if greeting.threads == 1 else f"{greeting.threads} threads"
+    return Finding(True, "worker", f"{address} is ready: {threads}, msp-bridge {greeting.version}")

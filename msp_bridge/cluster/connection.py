@@ -1,0 +1,140 @@
+"""The connection to a Dask scheduler, and the calls to its workers, each with a bound.
+
+Everything goes through the scheduler, so a client needs no way to the workers themselves. TLS and authentication are
+Dask's: its configuration says which certificates a client has (`distributed.comm.tls`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from attrs import define, field, frozen
+
+from msp_bridge.cluster.wire import LEASE_S
+from msp_bridge.errors import ConfigurationError, ToolError
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+CONNECT_S = 30
+TASK = "msp-bridge"  # what Dask's dashboard shows
+
+
+class WorkerLost(Exception):
+    """The worker has ended, or doesn't answer."""
+
+
+@frozen
+class Bounds:
+    """How long a worker may keep the client waiting, in seconds."""
+
+    answer: float = 90.0  # for an answer, beyond what a question for results is kept waiting; a slow network has some
+    prepare: float = 1800.0  # for the adapter to be opened: an interpreter may be slow to start, a store large
+    result: float = 1800.0  # for the next result of a chunk; the first waits for the tests without mutants
+    join: float = 30.0  # for a worker, where there is none, as when one is started anew
+    ask: float = 10.0  # for which a worker keeps a question for results waiting
+    lease: float = LEASE_S
+    end: float = 20.0  # for the end of the tests on a worker when nobody wants more
+
+
+@define(eq=False)
+class Connection:
+    """A client of the scheduler at `address`, connected at its first use."""
+
+    address: str
+    _client: Any = None
+    _connecting: asyncio.Lock = field(factory=asyncio.Lock)
+
+    async def connect(self) -> None:
+        """Raises ToolError when there is no scheduler, ConfigurationError when it can't be talked to."""
+        async with self._connecting:
+            if self._client is not None and self._client.status == "running":
+                return
+            client_class = _client_class()
+            await self._close()
+            try:
+                self._client = await client_class(
+                    self.address, asynchronous=True, timeout=CONNECT_S, set_as_default=False, name=TASK
+                )
+            except (OSError, ImportError, TimeoutError) as error:
+                reason = str(error).partition("\n")[0] or type(error).__name__
+                raise ToolError(
+                    f"the cluster's scheduler {self.address} can't be reached: {reason}",
+                    "start it with `dask scheduler`, or correct the address",
+                ) from error
+            except (ValueError, TypeError, RuntimeError) as error:
+                raise ConfigurationError(
+                    f"{self.address} can't be used as a cluster: {error}",
+                    "write tcp://HOST:PORT or tls://HOST:PORT, and the certificates into Dask's configuration",
+                ) from error
+
+    async def workers(self) -> dict[str, int]:
+        """Address to threads, as the scheduler knows them. Raises ToolError when the scheduler is gone."""
+        with self._scheduler_errors():
+            return dict(await asyncio.wait_for(self._client.nthreads(), CONNECT_S))
+
+    async def call(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> Any:
+        """What `function` returns on `worker`, which gives it itself as `dask_worker`.
+
+        Raises WorkerLost, and ToolError when the scheduler is gone.
+        """
+        calling = self._client.run(function, *arguments, workers=[worker], on_error="return")
+        with self._scheduler_errors():
+            try:
+                answers = await asyncio.wait_for(calling, within)
+            except TimeoutError:
+                raise WorkerLost(f"it has not answered for {within:.0f} s") from None
+        answer = answers.get(worker)
+        if isinstance(answer, ImportError | AttributeError):
+            raise WorkerLost(f"it has another version of the bridge, or none: {answer}")
+        if isinstance(answer, OSError | TimeoutError):
+            raise WorkerLost("it has ended")
+        if isinstance(answer, Exception):
+            raise WorkerLost(f"{answer!r}") from answer
+        return answer
+
+    def submit(self, worker: str, function: Callable[..., Any], argument: Any, key: str) -> Any:
+        """The Dask future of a task that only this worker may run; it is released when it is no longer held."""
+        return self._client.submit(
+            function, argument, key=f"{TASK}-{key}", workers=[worker], allow_other_workers=False, pure=False, retries=0
+        )
+
+    async def aclose(self) -> None:
+        """Leave the scheduler."""
+        async with self._connecting:
+            await self._close()
+
+    async def _close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):  # it may be gone, and that is all that is wanted
+                await asyncio.wait_for(client.close(), CONNECT_S)
+
+    @contextlib.contextmanager
+    def _scheduler_errors(self) -> Any:
+        try:
+            yield
+        except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
+            runs = self._client is not None and self._client.status == "running"
+            if runs and isinstance(error, RuntimeError | AttributeError):
+                raise
+            raise ToolError(
+                f"the cluster's scheduler {self.address} is gone: {type(error).__name__}",
+                "what was tested so far stays; start the scheduler, and run the rest again",
+            ) from error
+
+
+def _client_class() -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ConfigurationError(
+            "a cluster needs Dask, which is not installed", "pip install 'msp-bridge[cluster]'"
+        ) from None
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here
+    return Client

@@ -1,0 +1,323 @@
+"""One request on a cluster: chunks of mutants to the workers, each result once.
+
+Theory of operation
+-------------------
+The problem. Workers come and go, hang, lack a tool, or have another one than the client. Whatever happens, each mutant
+gets one result, it is the one that this machine would give, and nothing runs on when nobody wants it.
+
+The parts. For each worker of the scheduler there is one task here, its *feeder*. It prepares the worker: sends what the
+worker lacks of the snapshot, and has it open the adapter and compare what verdicts depend on. Then it keeps `AT_ONCE`
+chunks at the worker, so that the worker has the next one when it ends one. A chunk is a Dask task for this worker
+alone: it is in the scheduler's books, on its dashboard, and waits its turn among the tasks of other clients. The
+results are asked for while it runs (`worker.progress`), for a task's value comes at its end. The scheduler is asked
+every few seconds which workers there are: one that joins is fed, one that has left is lost.
+
+The invariants.
+
+- `_due` holds the mutants without a result. A result is given on only when it takes its mutant from there. So a chunk
+  that was tested twice is reported once, whoever was first.
+- A mutant is in `_due`, and then at exactly one of: `Chunks` (nobody has it), the chunks of a feeder, or `unmatched`
+  (the caller tests it here). A feeder that ends, however it ends, puts back what it had.
+- A worker is never fed again in this request once it was lost or refused. A worker that refuses, because its tool is
+  missing or another one, or its tests fail without a mutant, is no reason to stop as long as another one tests.
+- A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
+  runs only while its chunk does: it may wait behind chunks of others.
+- Results go through a queue of one. While nobody takes from it, no more results are asked for, and the worker starts no
+  more mutants; but the chunk's lease is renewed, so that it does not run out.
+
+Failures. When no worker is left, the request fails with the reason of the first that was refused, or says that there is
+none. When the scheduler is gone, all feeders fail, and the first failure is raised. What was given on stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from typing import Any
+
+from attrs import define, field
+
+from msp_bridge import __version__
+from msp_bridge.cluster import worker as remote
+from msp_bridge.cluster.chunks import Chunks
+from msp_bridge.cluster.connection import Bounds, Connection, WorkerLost
+from msp_bridge.cluster.snapshot import Snapshot
+from msp_bridge.cluster.wire import Chunk, Failure, Greeting, Order, Progress, mutant_row, result_of
+from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.errors import BridgeError, ToolError, log_failing_tests
+from msp_bridge.model import Mutant, Result, Status
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 2  # chunks at a worker: one that it tests, and the next
+LOOK_S = 2.0  # between two looks at which workers there are
+SENDING = 8  # workers that get files at the same time
+
+
+@define(eq=False)
+class Traffic:
+    """What was sent to one worker before it could test."""
+
+    files: int = 0
+    bytes: int = 0  # compressed
+
+
+@define(eq=False)
+class Dispatch:
+    """One request. `say` tells the user, once, why a worker is not used."""
+
+    connection: Connection
+    order: Order
+    snapshot: Snapshot
+    mutants: Sequence[Mutant]
+    say: Callable[[str], None]
+    used: set[str] = field(factory=set)  # workers that have something of this client, added to
+    bounds: Bounds = field(factory=Bounds)
+    unmatched: list[Mutant] = field(factory=list, init=False)  # which no worker lists; due still
+    traffic: dict[str, Traffic] = field(factory=dict, init=False)
+    _due: dict[Mutant, None] = field(init=False)
+    _chunks: Chunks = field(init=False)
+    _results: asyncio.Queue[Result] = field(factory=lambda: asyncio.Queue(1), init=False)
+    _feeders: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)
+    _ready: set[str] = field(factory=set, init=False)  # workers that are fed
+    _lost: set[str] = field(factory=set, init=False)  # these and the refused ones are not fed again
+    _refused: set[str] = field(factory=set, init=False)
+    _given_up: list[Mutant] = field(factory=list, init=False)  # with which workers were lost again and again
+    _refusals: list[BridgeError] = field(factory=list, init=False)
+    _sending: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(SENDING), init=False)
+    _wake: asyncio.Event = field(factory=asyncio.Event, init=False)
+    _failing: set[str] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._due = dict.fromkeys(self.mutants)
+        self._chunks = Chunks.of(self._due)
+
+    async def results(self) -> AsyncGenerator[Result, None]:
+        """Each as soon as it is known; none for those that are `unmatched` then. Raises BridgeError.
+
+        Closing it ends the tests on all workers.
+        """
+        feeding = asyncio.create_task(self._feed(), name="feeding the cluster")
+        try:
+            while self._waiting:
+                taking = asyncio.ensure_future(self._results.get())
+                await asyncio.wait([taking, feeding], return_when=asyncio.FIRST_COMPLETED)
+                if not taking.done():
+                    taking.cancel()
+                    feeding.result()  # raises what ended it
+                    break
+                result = taking.result()
+                if result.mutant in self._due:
+                    del self._due[result.mutant]
+                    yield result
+            for mutant in self._given_up:
+                yield Result(mutant, Status.IGNORED, status_reason=GIVEN_UP, reusable=False)
+        finally:
+            await cancel_all([feeding])
+
+    @property
+    def _waiting(self) -> bool:
+        return len(self._due) > len(self.unmatched) + len(self._given_up)
+
+    async def _feed(self) -> None:
+        """Has a feeder for each worker until no result is waited for; raises what ends the request."""
+        loop = asyncio.get_running_loop()
+        alone_since = loop.time()
+        try:
+            while self._waiting:
+                await self._look(await self.connection.workers())
+                if self._feeders:
+                    alone_since = loop.time()
+                else:
+                    in_vain = self._refusals and not self._lost
+                    if in_vain or loop.time() - alone_since > self.bounds.join:
+                        raise self._nobody()
+                self._wake.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+        finally:
+            await cancel_all([*self._feeders.values()])
+
+    async def _look(self, workers: Collection[str]) -> None:
+        """A feeder for each new worker, none for one that has left. Raises what a feeder has raised."""
+        for address in self._feeders.keys() - workers:
+            self._lose(address, "it has left the cluster")
+            await cancel_all([self._feeders[address]])
+        for address, feeder in [*self._feeders.items()]:
+            if feeder.done():
+                del self._feeders[address]
+                if not feeder.cancelled():
+                    feeder.result()
+        for address in workers - self._feeders.keys() - self._lost - self._refused:
+            self._feeders[address] = asyncio.create_task(self._feeder(address), name=f"feeding {address}")
+
+    def _nobody(self) -> BridgeError:
+        if self._refusals:
+            return self._refusals[0]
+        return ToolError(
+            f"the cluster {self.connection.address} has no worker that can test",
+            "start one with `dask worker`; `msp-bridge doctor --cluster` shows what each lacks",
+        )
+
+    def _lose(self, address: str, reason: object) -> None:
+        self._lost.add(address)
+        if self._waiting:
+            self.say(f"the worker {address} was lost: {reason}; what it was testing is tested elsewhere")
+
+    async def _feeder(self, address: str) -> None:
+        """Until there is nothing left, or the worker can't be used. Raises ToolError when the scheduler is gone."""
+        try:
+            await self.prepare(address)
+            self._ready.add(address)
+            await self._feed_one(address)
+        except WorkerLost as error:
+            self._lose(address, error)
+        except Refused as error:
+            self._refused.add(address)
+            self._refusals.append(error.reason)
+            self.say(f"the worker {address} is not used: {error.reason}")
+        finally:
+            self._ready.discard(address)
+            self._chunks.leave(address)
+            self._wake.set()
+
+    async def _feed_one(self, address: str) -> None:
+        try:
+            async with asyncio.TaskGroup() as lines:
+                for _ in range(AT_ONCE):
+                    lines.create_task(self._line(address))
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+
+    async def prepare(self, address: str) -> Greeting:
+        """Have the worker ready for this order. Raises WorkerLost, Refused, and ToolError for the scheduler."""
+        call, bounds = self.connection.call, self.bounds
+        greeting = await call(address, remote.greet, within=bounds.answer)
+        assert isinstance(greeting, Greeting)
+        if greeting.version != __version__:
+            text = f"msp-bridge is {greeting.version} there, and {__version__} here"
+            raise Refused(ToolError(text, "install the same version on all machines"))
+        self.used.add(address)
+        async with self._sending:
+            await self._send(address)
+        failure = await call(address, remote.prepare, self.order, within=bounds.prepare)
+        if failure is not None:
+            raise Refused(failure.error(address))
+        return greeting
+
+    async def _send(self, address: str) -> None:
+        """The files that the worker lacks."""
+        call, snapshot, within = self.connection.call, self.snapshot, self.bounds.answer
+        traffic = self.traffic.setdefault(address, Traffic())
+        lacking = await call(address, remote.lacking, snapshot.id, None, within=within)
+        if lacking is None:
+            lacking = await call(address, remote.lacking, snapshot.id, snapshot.entries, within=within)
+        pieces = snapshot.pieces(lacking)
+        while (piece := await in_thread(next, pieces, None)) is not None:
+            traffic.files += len(piece)
+            traffic.bytes += sum(map(len, piece.values()))
+            failure: Failure | None = await call(address, remote.keep, piece, within=self.bounds.prepare)
+            if failure is not None:
+                raise Refused(failure.error(address))
+
+    async def _line(self, address: str) -> None:
+        """One chunk after another, while something is left that this worker could get."""
+        while self._waiting:
+            mutants = self._chunks.take(address, len(self._ready))
+            if mutants:
+                await self._chunk(address, mutants)
+                self._wake.set()
+            else:  # another worker may be lost yet
+                await asyncio.sleep(LOOK_S)
+
+    async def _chunk(self, address: str, mutants: Sequence[Mutant]) -> None:
+        chunk = Chunk(uuid.uuid4().hex, self.order.id, [mutant_row(mutant) for mutant in mutants], self.bounds.lease)
+        future = self.connection.submit(address, remote.run_chunk, chunk, chunk.id)
+        left = dict.fromkeys(mutants)  # which this feeder answers for
+        begun = ended = False
+        try:
+            async with contextlib.aclosing(self._progress(address, chunk.id, future)) as answers:
+                async for progress in answers:
+                    begun, ended = progress.begun, progress.ended
+                    for row in progress.rows:
+                        result = result_of(row, mutants)
+                        await self._give_on(address, chunk.id, result)
+                        left.pop(result.mutant, None)
+            if progress.failure is not None:
+                raise Refused(progress.failure.error(address))
+            self._settle(left, [mutants[number] for number in progress.unmatched])
+        except BaseException as error:
+            if begun and (isinstance(error, WorkerLost) or address in self._lost):
+                self._given_up += self._chunks.lost([*left])
+                left.clear()
+            raise
+        finally:
+            self._chunks.put_back(left)
+            if not ended:
+                await self._end(address, chunk.id)
+            future.release()
+
+    def _settle(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
+        """What a chunk that has ended gave no result for: the caller's to deal with."""
+        for mutant in unmatched:
+            self.unmatched.append(mutant)
+            left.pop(mutant, None)
+        for mutant in left:
+            self._due.pop(mutant, None)
+        left.clear()
+
+    async def _give_on(self, address: str, chunk: str, result: Result) -> None:
+        """To whoever waits for results; as long as nobody does, the lease is renewed."""
+        putting = asyncio.ensure_future(self._results.put(result))
+        try:
+            while not (await asyncio.wait([putting], timeout=self.bounds.ask))[0]:
+                await self.connection.call(address, remote.renew, chunk, within=self.bounds.answer)
+        finally:
+            putting.cancel()
+
+    async def _progress(self, address: str, chunk: str, future: Any) -> AsyncGenerator[Progress, None]:
+        """The worker's answers, until the chunk has ended there. Raises WorkerLost, ToolError for the scheduler."""
+        loop = asyncio.get_running_loop()
+        after, last = 0, loop.time()
+        ask, within = self.bounds.ask, self.bounds.ask + self.bounds.answer
+        while True:
+            progress: Progress = await self.connection.call(address, remote.progress, chunk, after, ask, within=within)
+            if progress.rows or not progress.begun:
+                last = loop.time()
+            elif loop.time() - last > self.bounds.result:
+                raise WorkerLost(f"there was no result for {self.bounds.result:.0f} s")
+            if not progress.begun and future.status in ("error", "cancelled", "lost"):
+                raise WorkerLost(f"its task could not run: {future.status}")
+            after += len(progress.rows)
+            new = {test: text for test, text in progress.failing_tests.items() if test not in self._failing}
+            self._failing.update(new)
+            log_failing_tests(log, new)
+            yield progress
+            if progress.rows:
+                last = loop.time()
+            if progress.ended:
+                return
+
+    async def _end(self, address: str, chunk: str) -> None:
+        """Returns when its tests have ended, or the worker does not answer: then its lease runs out."""
+        with contextlib.suppress(WorkerLost, BridgeError):
+            await self.connection.call(address, remote.end_chunk, chunk, within=self.bounds.end)
+
+
+GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"
+
+
+class Refused(BridgeError):
+    """This worker is not used; `reason` says why."""
+
+    def __init__(self, reason: BridgeError) -> None:
+        super().__init__(reason.problem, reason.remedy)
+        self.reason = reason
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,186 @@
+"""A snapshot of the project: a private copy at the client, sent file by file, and the same tree at each worker.
+
+Files are named by their content. A worker keeps those that it got in a store, asks only for what that lacks, and writes
+the tree from it. The tree is somebody's project as far as the adapter is concerned, so nothing but this module writes
+to it; what it was made of is noted beside it, and removed while it is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+from attrs import define, frozen
+
+from msp_bridge import reading
+from msp_bridge.cluster.wire import Entry, is_within_tree
+from msp_bridge.errors import ToolError
+from msp_bridge.toolkit import Sandbox
+from msp_bridge.toolkit.slot import erase, unwritable
+from msp_bridge.toolkit.tree import Kind
+
+PIECE = 4 << 20  # bytes in one message, unless one file has more
+STORE_SIZE = 4 << 30  # bytes that a worker keeps of files
+
+
+@frozen
+class Snapshot:
+    """What a request tests: the tree as it was when the request began. Its files are read from `directory`."""
+
+    id: str
+    directory: Path
+    entries: Mapping[str, Entry]
+
+    @classmethod
+    def of(cls, sandbox: Sandbox) -> Snapshot:
+        """Of a sandbox that was just refreshed, and that nobody else uses. Blocks."""
+        entries = {}
+        for path, record in sandbox.records.items():
+            content = os.readlink(sandbox.path / path) if record.kind is Kind.LINK else record.digest
+            entries[path] = Entry(record.kind.value, content, record.source[4] & 0o777)
+        return cls(f"{sandbox.path.name}-{sandbox.digest}", sandbox.path, entries)
+
+    def pieces(self, digests: Collection[str]) -> Iterator[dict[str, bytes]]:
+        """The files with these digests, compressed, in messages of some megabytes. Blocks."""
+        piece: dict[str, bytes] = {}
+        size = 0
+        for digest, path in self._places(digests).items():
+            piece[digest] = zlib.compress(reading.content(self.directory / path), 1)
+            size += len(piece[digest])
+            if size >= PIECE:
+                yield piece
+                piece, size = {}, 0
+        if piece:
+            yield piece
+
+    def digest_of(self, path: str) -> str | None:
+        """What `reading.digest` said of the file when the snapshot was taken."""
+        return reading.digest(self.directory / path)
+
+    def _places(self, digests: Collection[str]) -> dict[str, str]:
+        wanted = set(digests)
+        return {entry.content: path for path, entry in self.entries.items() if entry.content in wanted}
+
+
+@define
+class ContentStore:
+    """Files by the digest of their bytes, in one directory; workers on one machine may share it."""
+
+    directory: Path
+
+    def lacking(self, entries: Iterable[Entry]) -> list[str]:
+        """The digests of files that are not here; those that are here count as used now."""
+        missing = []
+        for digest in {entry.content for entry in entries if entry.kind == Kind.FILE.value}:
+            try:
+                os.utime(self.directory / digest)
+            except OSError:
+                missing.append(digest)
+        return missing
+
+    def keep(self, files: Mapping[str, bytes]) -> None:
+        """Write compressed files, each whole or not at all. Raises ToolError."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            for digest, compressed in files.items():
+                content = zlib.decompress(compressed)
+                if blake2b(content, digest_size=16).hexdigest() != digest:
+                    raise ToolError("a file of the snapshot arrived damaged", "run it again")
+                descriptor, fresh = tempfile.mkstemp(dir=self.directory, suffix=".new")
+                with open(descriptor, "wb") as writer:
+                    writer.write(content)
+                os.replace(fresh, self.directory / digest)
+        except OSError as error:
+            raise unwritable(self.directory, error) from error
+
+    def read(self, digest: str) -> bytes:
+        """Raises OSError."""
+        return (self.directory / digest).read_bytes()
+
+    def sweep(self, size: int = STORE_SIZE) -> None:
+        """Delete what was not used for the longest time, until `size` bytes are left."""
+        with os.scandir(self.directory) as found:
+            files = sorted(((one.stat(), one.path) for one in found), key=lambda one: -one[0].st_mtime)
+        total = 0
+        for status, path in files:
+            total += status.st_size
+            if total > size:
+                os.unlink(path)
+
+
+@define
+class Tree:
+    """The tree of a snapshot at a worker, in the directory `root`; `linked` are entries of the worker's own in it."""
+
+    root: Path
+    store: ContentStore
+    linked: Path | None = None  # a directory: what the root of the snapshot lacks of its entries is linked there
+
+    def materialise(self, entries: Mapping[str, Entry]) -> None:
+        """Make it equal to `entries`; what is so already is not touched. Blocks. Raises ToolError."""
+        try:
+            self._materialise(entries)
+        except OSError as error:
+            raise unwritable(self.root, error) from error
+
+    def _materialise(self, entries: Mapping[str, Entry]) -> None:
+        old = self._noted()
+        if old is None and self.root.exists():
+            erase(str(self.root))
+        self.root.mkdir(parents=True, exist_ok=True)
+        if old == entries and old is not None:
+            return
+        self._note_file.unlink(missing_ok=True)
+        old = old or {}
+        for path in sorted(old, reverse=True):  # what is in a directory before the directory
+            if old[path] != entries.get(path):
+                self._remove(path, old[path], entries.get(path))
+        for path in sorted(entries):
+            if old.get(path) != entries[path]:
+                self._write(path, entries[path])
+        self._link_own()
+        rows = {path: (entry.kind, entry.content, entry.mode) for path, entry in entries.items()}
+        self._note_file.write_text(json.dumps(rows), encoding="ascii")
+
+    @property
+    def _note_file(self) -> Path:
+        return self.root.parent / "snapshot.json"
+
+    def _noted(self) -> dict[str, Entry] | None:
+        try:
+            rows = reading.json_value(self._note_file)
+            return {path: Entry(*row) for path, row in rows.items()} if self.root.is_dir() else None
+        except (OSError, ValueError, TypeError, AttributeError):
+            return None
+
+    def _remove(self, path: str, old: Entry, new: Entry | None) -> None:
+        stays = new is not None and new.kind == old.kind == Kind.DIRECTORY.value
+        if not stays and os.path.lexists(self.root / path):
+            erase(str(self.root / path))
+
+    def _write(self, path: str, entry: Entry) -> None:
+        if not is_within_tree(path):
+            raise ToolError(
+                f"the snapshot has a path outside of the project, {path!r}", "look for a link that leads out"
+            )
+        place = self.root / path
+        if place.is_symlink():  # the worker's own, of an earlier snapshot
+            place.unlink()
+        if entry.kind == Kind.LINK.value:
+            place.symlink_to(entry.content)
+        elif entry.kind == Kind.DIRECTORY.value:
+            place.mkdir(exist_ok=True)
+            place.chmod(entry.mode | 0o700)
+        else:
+            place.write_bytes(self.store.read(entry.content))
+            place.chmod(entry.mode | 0o600)
+
+    def _link_own(self) -> None:
+        for own in sorted(self.linked.iterdir()) if self.linked is not None else ():
+            if not os.path.lexists(self.root / own.name):
+                (self.root / own.name).symlink_to(own)

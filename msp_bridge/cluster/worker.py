@@ -1,0 +1,454 @@
+"""What runs in a worker of the cluster: a place for each snapshot and adapter, and the chunks that are tested there.
+
+Theory of operation
+-------------------
+The client calls the functions below through the scheduler: `greet`, `lacking` and `keep` bring the files, `prepare`
+opens the adapter and says whether it would give the client's verdicts, `run_chunk` is the Dask task that tests, and
+`progress` is asked for its results again and again. All of it runs in the worker's own event loop; what blocks, in
+threads.
+
+A *place* is a slot of the cache: the tree of a snapshot, the adapter that is open on it, and the adapter's own cache.
+It stays warm from chunk to chunk and from request to request. While chunks run in it, its tree does not change: a
+request with another snapshot has another place.
+
+Whoever asks renews a *lease*. A chunk that nobody asked for as long as its lease is cancelled, and its place closed: so
+tests end when the client was killed, or the network is gone. A place that is not used for `IDLE_S` is closed as well.
+
+Back-pressure: the adapter's next result is awaited only while fewer than `AHEAD` results wait for the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import platform
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from attrs import define, field
+
+from msp_bridge import __version__
+from msp_bridge.adapter import Adapter, Mutant, Project, Scope, TellsSurroundings
+from msp_bridge.cluster.snapshot import ContentStore, Tree
+from msp_bridge.cluster.wire import (
+    LEASE_S,
+    Chunk,
+    Entry,
+    Failure,
+    Greeting,
+    Order,
+    Progress,
+    Row,
+    differences,
+    mutant_of,
+    result_row,
+    summary,
+)
+from msp_bridge.concurrency import in_thread, run_shielded
+from msp_bridge.errors import BridgeError, ToolError
+from msp_bridge.toolkit.slot import Slot
+from msp_bridge.workspace.adapters import installed, load
+from msp_bridge.workspace.cache import cache_home, make_private
+from msp_bridge.workspace.interpreter import find_interpreter
+
+log = logging.getLogger(__name__)
+
+LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such as node_modules, are linked into trees
+IDLE_S = 600.0
+LOOK_S = 1.0  # between two looks for what nobody wants any more
+AHEAD = 4  # results
+SLOTS = 256  # of one project, by all workers that share a cache
+REMEMBERED = 32  # snapshots and orders
+T = TypeVar("T")
+_failing: ContextVar[dict[str, str] | None] = ContextVar("failing tests of the chunk", default=None)
+
+
+async def greet(dask_worker: Any) -> Greeting:
+    """Who this worker is; its form never changes, for the versions may differ."""
+    return Greeting(__version__, str(dask_worker.name), int(dask_worker.state.nthreads), platform.python_version())
+
+
+async def lacking(snapshot: str, entries: Mapping[str, Entry] | None, dask_worker: Any) -> list[str] | None:
+    """The digests of the files that the worker lacks of a snapshot.
+
+    None when `entries` are needed for that: a snapshot that the worker has seen is named by its id alone.
+    """
+    return await _site(dask_worker).lacking(snapshot, entries)
+
+
+async def keep(files: Mapping[str, bytes], dask_worker: Any) -> Failure | None:
+    """Write files into the store."""
+    return await _answered(in_thread(_site(dask_worker).store.keep, files))
+
+
+async def prepare(order: Order, dask_worker: Any) -> Failure | None:
+    """Have everything ready for chunks of this order; the failure says why this worker can't be used."""
+    return await _answered(_site(dask_worker).prepare(order))
+
+
+async def run_chunk(chunk: Chunk) -> int:
+    """The Dask task: test the chunk. Returns how many results there were; `progress` gives them."""
+    from distributed import get_worker
+
+    running = _site(get_worker()).running(chunk.id)
+    await running.run(chunk)
+    return len(running.rows)
+
+
+async def progress(chunk: str, after: int, wait: float, dask_worker: Any) -> Progress:
+    """The results of a chunk from number `after` on, as soon as there are any, or after `wait` s; renews its lease."""
+    return await _site(dask_worker).running(chunk).progress(after, wait)
+
+
+async def renew(chunk: str, dask_worker: Any) -> None:
+    """The client still wants the results of a chunk, though it asks for none now."""
+    _site(dask_worker).running(chunk).asked = time.monotonic()
+
+
+async def end_chunk(chunk: str, dask_worker: Any) -> None:
+    """Nobody wants more of it. Returns when its tests have ended."""
+    await _site(dask_worker).end_chunk(chunk)
+
+
+async def release(client: str, dask_worker: Any) -> None:
+    """Close all that was set up for this client. Returns when it is."""
+    await _site(dask_worker).release(client)
+
+
+async def _answered(work: Any) -> Failure | None:
+    try:
+        await work
+    except BridgeError as error:
+        return Failure.of(error)
+    except Exception as error:  # a fault of an adapter, which is no reason for the client to lose its other workers
+        log.exception("a fault on a worker")
+        return Failure("tool", f"{error!r}, a fault of the adapter", "please report it, with the worker's log")
+    return None
+
+
+@define(eq=False)
+class Place:
+    """A slot of the cache with a snapshot, and the adapter that is open on it."""
+
+    slot: Slot
+    key: tuple[str, str, str]
+    client: str
+    wanted: str  # the snapshot that it is for
+    adapter: Adapter | None = None
+    snapshot: str = ""  # that is in its tree
+    failing: dict[str, str] = field(factory=dict)  # tests that the adapter left out, with what they print
+    users: int = 0  # chunks, and preparations
+    used: float = field(factory=time.monotonic)
+    _known: dict[str, dict[Mutant, Mutant]] = field(factory=dict)  # by file: the mutants with the handles of here
+    _turn: asyncio.Lock = field(factory=asyncio.Lock)
+
+    async def set_up(self, order: Order, entries: Mapping[str, Entry], store: ContentStore, threads: int) -> None:
+        """The snapshot in its tree, and the adapter on it. Raises BridgeError."""
+        async with self._turn:
+            if self.snapshot == order.snapshot and self.adapter is not None:
+                return
+            self._known.clear()
+            self.failing.clear()
+            self.snapshot = ""
+            tree = Tree(self.slot.directory / "tree" / order.tree, store, _linked())
+            await in_thread(tree.materialise, entries)
+            if self.adapter is None:
+                self.adapter = await in_thread(_opened, order.adapter, self._project(order, threads))
+            self.snapshot = order.snapshot
+
+    async def check(self, order: Order) -> None:
+        """Raises ToolError unless verdicts depend on the same things here as at the client."""
+        if order.surroundings is None or not isinstance(self.adapter, TellsSurroundings):
+            return
+        here = await self.adapter.surroundings()
+        if here is None:
+            return
+        found = differences(order.surroundings, here.values)
+        if found:
+            raise ToolError(summary(found), "give workers and client the same interpreter, tool and packages")
+
+    async def matched(self, mutants: Sequence[Mutant]) -> tuple[dict[Mutant, int], list[int]]:
+        """The mutants as discovered here, each with its place in `mutants`; and the places of those not found."""
+        async with self._turn:
+            new = frozenset(mutant.path for mutant in mutants) - self._known.keys()
+            if new:
+                assert self.adapter is not None
+                found: dict[str, dict[Mutant, Mutant]] = {path: {} for path in new}
+                async with contextlib.aclosing(self.adapter.discover(Scope(new))) as discovered:
+                    async for mutant in discovered:
+                        found.setdefault(mutant.path, {})[mutant] = mutant
+                self._known.update(found)
+        matched, unmatched = {}, []
+        for number, mutant in enumerate(mutants):
+            known = self._known[mutant.path].get(mutant)
+            if known is None:
+                unmatched.append(number)
+            else:
+                matched[known] = number
+        return matched, unmatched
+
+    async def close(self) -> None:
+        """End its processes, and let others have the slot."""
+        async with self._turn:
+            try:
+                if self.adapter is not None:
+                    await self.adapter.aclose()
+            finally:
+                self.slot.release()
+
+    def _project(self, order: Order, threads: int) -> Project:
+        tree = self.slot.directory / "tree" / order.tree
+        root = tree / order.folder
+        return Project(
+            root=root,
+            cache=self.slot.directory / "cache" / order.adapter,
+            config_file=None if order.config_file is None else tree / order.config_file,
+            settings=order.settings,
+            python=find_interpreter(root, opened=tree),
+            jobs=threads,
+            nested=order.nested,
+            opened=tree,
+        )
+
+
+@define(eq=False)
+class RunningChunk:
+    """A chunk from the first question for its results on, or from its start, until it is ended."""
+
+    site: Site
+    rows: list[Row] = field(factory=list)
+    asked: float = field(factory=time.monotonic)
+    lease: float = LEASE_S
+    begun: bool = False
+    ended: bool = False
+    _after: int = 0  # results that the client has
+    _unmatched: Sequence[int] = ()
+    _failure: Failure | None = None
+    _place: Place | None = None
+    _changed: asyncio.Event = field(factory=asyncio.Event)
+    _taken: asyncio.Event = field(factory=asyncio.Event)
+    _testing: asyncio.Task[None] | None = None
+
+    async def run(self, chunk: Chunk) -> None:
+        """Test it; what goes wrong is part of the progress."""
+        if self.ended or self._testing is not None:  # the client has given it up meanwhile
+            return
+        self.begun, self.lease = True, chunk.lease
+        self._testing = asyncio.create_task(self._test(chunk), name=f"chunk {chunk.id}")
+        try:
+            await asyncio.wait([self._testing])
+        finally:
+            await self.end()
+
+    async def progress(self, after: int, wait: float) -> Progress:
+        """See the function of this name."""
+        self.asked, self._after = time.monotonic(), max(after, self._after)
+        self._taken.set()
+        deadline = self.asked + wait
+        while len(self.rows) <= after and not self.ended and (left := deadline - time.monotonic()) > 0:
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), left)
+        rows = self.rows[after:]
+        failing = {} if self._place is None else dict(self._place.failing)
+        return Progress(rows, self.begun, self.ended, self._unmatched, self._failure, failing)
+
+    async def end(self) -> None:
+        """End its tests, if they run. Returns when they have ended."""
+        testing = self._testing
+        if testing is not None:
+            testing.cancel()
+            await asyncio.wait([testing])
+        self.ended = True
+        self._changed.set()
+
+    async def _test(self, chunk: Chunk) -> None:
+        self._failure = await _answered(self._tested(chunk))
+
+    async def _tested(self, chunk: Chunk) -> None:
+        async with self.site.place(self.site.order(chunk.order)) as place:
+            self._place = place
+            matched, self._unmatched = await place.matched([mutant_of(row) for row in chunk.mutants])
+            if not matched:
+                return
+            assert place.adapter is not None
+            async with contextlib.aclosing(place.adapter.test(list(matched))) as results:
+                async for result in results:
+                    number = matched.get(result.mutant)
+                    if number is not None:
+                        self.rows.append(result_row(number, result))
+                        self._changed.set()
+                    await self._room()
+
+    async def _room(self) -> None:
+        while len(self.rows) - self._after >= AHEAD:
+            self._taken.clear()
+            await self._taken.wait()
+
+
+class Site:
+    """All that this bridge has on one worker."""
+
+    def __init__(self, worker: Any) -> None:
+        self._worker = worker
+        self._home = cache_home() / "cluster"
+        make_private(self._home, Path.home())
+        self.store = ContentStore(self._home / "files")
+        self._snapshots: dict[str, Mapping[str, Entry]] = {}
+        self._orders: dict[str, Order] = {}
+        self._places: list[Place] = []
+        self._chunks: dict[str, RunningChunk] = {}
+        self._preparing = asyncio.Lock()
+        self._watching = asyncio.create_task(self._watch(), name="leases of chunks")
+        logging.getLogger("msp_bridge").addHandler(_FailingTests(logging.WARNING))
+
+    async def lacking(self, snapshot: str, entries: Mapping[str, Entry] | None) -> list[str] | None:
+        """See the function of this name."""
+        if entries is not None:
+            _remember(self._snapshots, snapshot, entries)
+        known = self._snapshots.get(snapshot)
+        return None if known is None else await in_thread(self.store.lacking, known.values())
+
+    async def prepare(self, order: Order) -> None:
+        """See the function of this name. Raises BridgeError."""
+        _remember(self._orders, order.id, order)
+        async with self.place(order) as place:
+            await place.check(order)
+
+    def order(self, name: str) -> Order:
+        """One that was prepared. Raises ToolError."""
+        if name not in self._orders:
+            raise ToolError("the worker does not know the order any more", "run it again")
+        return self._orders[name]
+
+    @contextlib.asynccontextmanager
+    async def place(self, order: Order) -> AsyncIterator[Place]:
+        """The place of the order, with its snapshot set up. Raises BridgeError."""
+        async with self._preparing:
+            place = await self._chosen(order)
+            place.users += 1
+        try:
+            entries = self._snapshots.get(order.snapshot)
+            if entries is None and place.snapshot != order.snapshot:
+                raise ToolError("the worker does not know the snapshot any more", "run it again")
+            threads = int(self._worker.state.nthreads)
+            await place.set_up(order, entries or {}, self.store, threads)
+            _failing.set(place.failing)
+            yield place
+        finally:
+            place.users -= 1
+            place.used = time.monotonic()
+
+    async def _chosen(self, order: Order) -> Place:
+        """One with this snapshot; else an idle one of the same project, whose tree is brought up to date; else new."""
+        own = [place for place in self._places if place.key == order.place]
+        for place in sorted(own, key=lambda one: one.wanted != order.snapshot):
+            if place.wanted == order.snapshot or not place.users:
+                place.wanted = order.snapshot
+                return place
+        name = blake2b(repr(order.place[1:]).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+        slot = await in_thread(lambda: Slot.claim(self._home, f"{order.tree}-{name}", SLOTS))
+        await in_thread(lambda: Slot.sweep(self._home, days=14, size=8 << 30))
+        place = Place(slot, order.place, order.client, order.snapshot)
+        self._places.append(place)
+        return place
+
+    def running(self, chunk: str) -> RunningChunk:
+        """The chunk of this id; made at the first mention, which may be the question for its results."""
+        if chunk not in self._chunks:
+            self._chunks[chunk] = RunningChunk(self)
+        return self._chunks[chunk]
+
+    async def end_chunk(self, chunk: str) -> None:
+        """See the function of this name."""
+        running = self.running(chunk)  # perhaps before its start
+        await running.end()
+        running.asked = time.monotonic()  # forgotten when its lease has run out
+
+    async def release(self, client: str) -> None:
+        """See the function of this name."""
+        closing = [place for place in self._places if place.client == client]
+        self._places = [place for place in self._places if place not in closing]
+        for place in closing:
+            await run_shielded(place.close(), "end of a place")
+        with contextlib.suppress(OSError):
+            await in_thread(self.store.sweep)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._end_unwanted()
+            except Exception:
+                log.exception("a fault on a worker")
+
+    async def _end_unwanted(self) -> None:
+        now = time.monotonic()
+        for name, chunk in [*self._chunks.items()]:
+            if now - chunk.asked > chunk.lease:
+                unwanted = not chunk.ended
+                await chunk.end()
+                del self._chunks[name]
+                if unwanted:
+                    log.warning("nobody has asked for the results of a chunk for %.0f s: it is ended", chunk.lease)
+                    await self._close_unused(0)
+        await self._close_unused(IDLE_S)
+
+    async def _close_unused(self, idle: float) -> None:
+        now = time.monotonic()
+        closing = [place for place in self._places if not place.users and now - place.used > idle]
+        self._places = [place for place in self._places if place not in closing]
+        for place in closing:
+            await run_shielded(place.close(), "end of a place")
+
+
+class _FailingTests(logging.Handler):
+    """Collects the tests that an adapter leaves out (`errors.log_failing_tests`) for the chunk that it tests."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See `logging.Handler`."""
+        found = _failing.get()
+        match vars(record).get("failing_test"):
+            case (str(test), str(output)) if found is not None:
+                found[test] = output
+
+
+_sites: WeakKeyDictionary[Any, Site] = WeakKeyDictionary()
+
+
+def _site(worker: Any) -> Site:
+    if worker not in _sites:
+        _sites[worker] = Site(worker)
+    return _sites[worker]
+
+
+def _remember(known: dict[str, T], name: str, value: T) -> None:
+    known.pop(name, None)
+    while len(known) >= REMEMBERED:
+        del known[next(iter(known))]
+    known[name] = value
+
+
+def _linked() -> Path | None:
+    named = os.environ.get(LINKED_VARIABLE)
+    return Path(named) if named else None
+
+
+def _opened(name: str, project: Project) -> Adapter:
+    """Raises BridgeError."""
+    entry = installed().get(name)
+    if entry is None:
+        raise ToolError(f"there is no adapter {name}", "install the same there as here")
+    adapter_class = load(entry)
+    found = adapter_class.detect(project)
+    if found is None:
+        absent = adapter_class.absent(project)
+        raise ToolError(f"{name} is not set up: {absent.text}", absent.remedy)
+    return found

@@ -1,0 +1,131 @@
+"""The tree of a snapshot at a worker is the project's, whatever was there before, and only what it lacks is sent."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.cluster.snapshot import ContentStore, Snapshot, Tree
+from msp_bridge.cluster.wire import Entry, differences
+from msp_bridge.errors import ToolError
+from msp_bridge.testing import TreeState
+from msp_bridge.toolkit import Sandbox
+
+
+def taken(project: Path, cache: Path) -> Snapshot:
+    sandbox = Sandbox.claim(cache, project)
+    sandbox.refresh()
+    snapshot = Snapshot.of(sandbox)
+    sandbox.close()
+    return snapshot
+
+
+def brought(snapshot: Snapshot, store: ContentStore) -> int:
+    """Sends what the store lacks; how many files that were."""
+    lacking = store.lacking(snapshot.entries.values())
+    for piece in snapshot.pieces(lacking):
+        store.keep(piece)
+    return len(lacking)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    (root / "src" / "deep").mkdir(parents=True)
+    (root / "src" / "a.py").write_text("a = 1\n")
+    (root / "src" / "deep" / "b.py").write_text("b = 1\n")
+    (root / "run.sh").write_text("#!/bin/sh\n")
+    os.chmod(root / "run.sh", 0o755)
+    (root / "link").symlink_to("src/a.py")
+    return root
+
+
+def same(project: Path, tree: Tree) -> bool:
+    return all(
+        (tree.root / path.relative_to(project)).is_file()
+        and (tree.root / path.relative_to(project)).read_bytes() == path.read_bytes()
+        and os.access(tree.root / path.relative_to(project), os.X_OK) == os.access(path, os.X_OK)
+        for path in project.rglob("*")
+        if path.is_file()
+    ) and {path.relative_to(project) for path in project.rglob("*")} == {
+        path.relative_to(tree.root) for path in tree.root.rglob("*")
+    }
+
+
+def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(project: Path, tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "files")
+    tree = Tree(tmp_path / "slot" / "tree" / "shop", store)
+    snapshot = taken(project, tmp_path / "cache")
+    assert brought(snapshot, store) == 3
+    tree.materialise(snapshot.entries)
+    assert same(project, tree)
+    (project / "src" / "a.py").write_text("a = 2\n")
+    (project / "src" / "deep" / "b.py").unlink()
+    (project / "src" / "deep").rmdir()
+    (project / "src" / "deep").write_text("now a file\n")
+    (project / "run.sh").unlink()
+    (project / "run.sh").mkdir()
+    second = taken(project, tmp_path / "cache")
+    assert second.id != snapshot.id
+    assert brought(second, store) == 2
+    tree.materialise(second.entries)
+    assert same(project, tree)
+    state = TreeState.of(tree.root)
+    tree.materialise(second.entries)
+    assert state.differences(TreeState.of(tree.root)) == []
+
+
+def test_a_tree_that_was_left_half_written_is_made_anew(project: Path, tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "files")
+    tree = Tree(tmp_path / "slot" / "tree" / "shop", store)
+    snapshot = taken(project, tmp_path / "cache")
+    brought(snapshot, store)
+    tree.materialise(snapshot.entries)
+    (tree.root / "src" / "a.py").write_text("half")
+    (tree.root.parent / "snapshot.json").unlink()
+    tree.materialise(snapshot.entries)
+    assert same(project, tree)
+
+
+def test_what_the_worker_has_of_its_own_is_linked_into_the_root(project: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    (own / "node_modules" / "x").mkdir(parents=True)
+    (own / "run.sh").write_text("of the worker")
+    store = ContentStore(tmp_path / "files")
+    tree = Tree(tmp_path / "slot" / "tree" / "shop", store, own)
+    snapshot = taken(project, tmp_path / "cache")
+    brought(snapshot, store)
+    tree.materialise(snapshot.entries)
+    assert (tree.root / "node_modules" / "x").is_dir()
+    assert (tree.root / "run.sh").read_text() == "#!/bin/sh\n"
+
+
+@pytest.mark.parametrize("path", ["../outside", "/outside", "src/../../outside"])
+def test_nothing_is_written_outside_of_the_tree(path: str, tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "slot" / "tree" / "shop", ContentStore(tmp_path / "files"))
+    with pytest.raises(ToolError, match="outside of the project"):
+        tree.materialise({path: Entry("d", "", 0o755)})
+
+
+def test_a_file_that_arrives_damaged_is_refused(tmp_path: Path) -> None:
+    store = ContentStore(tmp_path / "files")
+    with pytest.raises(ToolError, match="damaged"):
+        store.keep({"00" * 16: zlib.compress(b"something else")})
+
+
+def test_another_tool_or_package_is_a_difference_and_the_project_itself_is_none() -> None:
+    here = {
+        "python": "3.12",
+        "packages": [["shop", "1", "editable", ""], ["pytest", "9", None, ""]],
+        "files": {"x.pth": "1"},
+    }
+    assert differences(here, {"python": "3.12", "packages": [["pytest", "9", None, ""]], "files": {}}) == []
+    there = {"python": "3.13", "packages": [["pytest", "8", None, ""], ["extra", "1", None, ""]], "files": {}}
+    assert differences(here, there) == [
+        "extra is 1 there, and missing here",
+        "pytest is 8 there, and 9 here",
+        "python is 3.13 there, and 3.12 here",
+    ]

@@ -1,0 +1,120 @@
+"""A Dask scheduler and workers on loopback, each a process with a directory and a cache of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+TESTS = Path(__file__).parents[1]
+WAIT_S = 180.0  # for a process to be ready, on a machine that does much else
+
+
+class Cluster:
+    """The scheduler's `address`, and the workers by name. Everything ends with `aclose`, however it is then."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
+        self.scheduler: subprocess.Popen[bytes] | None = None
+        self.address = ""
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def running(cls, directory: Path, workers: int = 2) -> AsyncIterator[Cluster]:
+        """With workers called `w0`, `w1` …"""
+        cluster = cls(directory)
+        try:
+            await cluster._start_scheduler()
+            for number in range(workers):
+                cluster.start_worker(f"w{number}")
+            await cluster.joined(workers)
+            yield cluster
+        finally:
+            cluster.aclose()
+
+    async def _start_scheduler(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{port}"
+        self.scheduler = self._start(
+            "scheduler", "dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"
+        )
+
+    def start_worker(self, name: str, **environment: str) -> subprocess.Popen[bytes]:
+        """With a thread; `environment` is added to this process's."""
+        options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
+        self.workers[name] = self._start(name, "dask_worker", self.address, *options, **environment)
+        return self.workers[name]
+
+    async def joined(self, count: int) -> None:
+        """Until the scheduler has so many workers."""
+        from distributed import Client
+
+        async with Client(self.address, asynchronous=True, timeout=WAIT_S, set_as_default=False) as client:
+            await client.wait_for_workers(count, timeout=WAIT_S)
+
+    def cache(self, name: str) -> Path:
+        """Where a worker keeps snapshots."""
+        return self._directory / name / "cache" / "cluster"
+
+    def below(self, name: str) -> list[psutil.Process]:
+        """The processes that a worker has started, and theirs."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.workers[name].pid).children(recursive=True)
+        return []
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, as when a machine vanishes."""
+        self.workers[name].kill()
+        self.workers[name].wait()
+
+    def aclose(self) -> None:
+        """End everything."""
+        running = [process for process in (*self.workers.values(), self.scheduler) if process is not None]
+        for process in running:
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+        for process in running:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _start(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
+        directory = self._directory / name
+        directory.mkdir(parents=True)
+        with (directory / "log").open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", f"distributed.cli.{module}", *arguments],
+                cwd=directory,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(TESTS),
+                    "MSP_BRIDGE_CACHE": str(directory / "cache"),
+                    "DASK_TEMPORARY_DIRECTORY": str(directory),
+                    **environment,
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+
+async def until(condition: Callable[[], Any], what: str) -> None:
+    """Until something is so; fails after a bound that no machine needs."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + WAIT_S
+    while not condition():
+        assert loop.time() < end, f"waited in vain: {what}"
+        await asyncio.sleep(0.02)
