@@ -74,20 +74,20 @@ async def discovered(adapter: Adapter) -> list[Mutant]:
         return [mutant async for mutant in found]
 
 
-async def tested(adapter: Adapter, mutants: list[Mutant], into: list[Result] | None = None) -> list[Result]:
-    results = [] if into is None else into
+async def tested(adapter: Adapter, mutants: list[Mutant]) -> list[Result]:
+    results: list[Result] = []
+    await tested_into(results, adapter, mutants)
+    return results
+
+
+async def tested_into(results: list[Result], adapter: Adapter, mutants: list[Mutant]) -> None:
     async with contextlib.aclosing(adapter.test(mutants)) as found:
         async for result in found:
             results.append(result)
-    return results
 
 
 def once_each(results: list[Result], mutants: list[Mutant]) -> bool:
     return Counter(result.mutant for result in results) == Counter(mutants)
-
-
-def gated(results: list[Result]) -> list[Status]:
-    return [result.status for result in results if result.mutant.mutator == "digit"]
 
 
 async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Tree, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(tested(adapter, mutants, results))
+        testing = asyncio.create_task(tested_into(results, adapter, mutants))
         await until(
             lambda: results and sum("until gate" in line or "started" in line for line in tree.log()) > 1, "start"
         )
@@ -151,11 +151,11 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(tested(adapter, mutants, results))
+        testing = asyncio.create_task(tested_into(results, adapter, mutants))
         await until(lambda: results, "a first result")
         assert cluster.scheduler is not None
         cluster.scheduler.kill()
-        with pytest.raises(ToolError, match="the cluster's scheduler .* is gone"):
+        with pytest.raises(ToolError, match=r"the cluster's scheduler .* is gone"):
             await asyncio.wait_for(testing, 300)
         assert {result.status for result in results} == {Status.SURVIVED}
 
