@@ -74,13 +74,13 @@ async def discovered(adapter: Adapter) -> list[Mutant]:
         return [mutant async for mutant in found]
 
 
-async def tested(adapter: Adapter, mutants: list[Mutant]) -> list[Result]:
+async def results_of(adapter: Adapter, mutants: list[Mutant]) -> list[Result]:
     results: list[Result] = []
-    await tested_into(results, adapter, mutants)
+    await collect(results, adapter, mutants)
     return results
 
 
-async def tested_into(results: list[Result], adapter: Adapter, mutants: list[Mutant]) -> None:
+async def collect(results: list[Result], adapter: Adapter, mutants: list[Mutant]) -> None:
     async with contextlib.aclosing(adapter.test(mutants)) as found:
         async for result in found:
             results.append(result)  # noqa: PERF401 - each as it comes
@@ -95,7 +95,7 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Tree,
     tree.files(6, "x = y + 1\nz = a + b + 1\n")
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
-        results = await tested(adapter, mutants)
+        results = await results_of(adapter, mutants)
         assert once_each(results, mutants)
         assert {(one.mutant.mutator, one.status) for one in results} == {
             ("plus", Status.SURVIVED),
@@ -106,7 +106,7 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Tree,
         assert all(any(cluster.cache(name).glob("project-*/tree/project/f0.py")) for name in cluster.workers)
         assert {sent.files for sent in adapter.traffic.values()} == {2}  # one content in six files, and the script
         (tree.root / "f0.py").write_text("x = y + 1\n")
-        results = await tested(adapter, now := await discovered(adapter))
+        results = await results_of(adapter, now := await discovered(adapter))
         assert once_each(results, now)
         assert {sent.files for sent in adapter.traffic.values()} == {1}
 
@@ -119,7 +119,7 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(tested_into(results, adapter, mutants))
+        testing = asyncio.create_task(collect(results, adapter, mutants))
         await until(
             lambda: results and sum("until gate" in line or "started" in line for line in tree.log()) > 1, "start"
         )
@@ -136,7 +136,7 @@ async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: Tree, tmp_path: P
     tree.files(4, "x = 1\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
-        testing = asyncio.create_task(tested(adapter, mutants))
+        testing = asyncio.create_task(results_of(adapter, mutants))
         await until(lambda: sum("started" in line for line in tree.log()) > 1, "both workers test")
         cluster.workers["w0"].send_signal(signal.SIGSTOP)
         tree.open_gate()
@@ -151,7 +151,7 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
-        testing = asyncio.create_task(tested_into(results, adapter, mutants))
+        testing = asyncio.create_task(collect(results, adapter, mutants))
         await until(lambda: results, "a first result")
         assert cluster.scheduler is not None
         cluster.scheduler.kill()
@@ -171,7 +171,7 @@ async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(t
         await results.aclose()
         assert [cluster.below(name) for name in cluster.workers] == [[], []]
         tree.open_gate()
-        assert once_each(await tested(adapter, mutants[:2]), mutants[:2]), "the workers can be used again"
+        assert once_each(await results_of(adapter, mutants[:2]), mutants[:2]), "the workers can be used again"
 
 
 CLIENT = """
@@ -218,7 +218,7 @@ async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
         await cluster.joined(2)
         with caplog.at_level(logging.WARNING):
             mutants = await discovered(adapter)
-            assert once_each(await tested(adapter, mutants), mutants)
+            assert once_each(await results_of(adapter, mutants), mutants)
         findings = [finding async for finding in adapter.diagnose()]
         workers = sorted((finding.good, finding.text) for finding in findings if finding.subject == "worker")
         assert [good for good, _ in workers] == [False, True]
@@ -227,7 +227,7 @@ async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
         cluster.kill("w0")
         await cluster.joined(1)
         with pytest.raises(ToolError, match=r"version is 2\.0 there, and missing here \(on the worker tcp"):
-            await tested(adapter, mutants)
+            await results_of(adapter, mutants)
 
 
 async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_tests(
@@ -238,7 +238,7 @@ async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_
     tree.files(1, "x = y + z\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         with pytest.raises(BaselineError, match="2 tests fail") as raised:
-            await tested(adapter, await discovered(adapter))
+            await results_of(adapter, await discovered(adapter))
         assert raised.value.failing == ("t1", "t2")
         assert raised.value.first_failure == "assert 0"
 
@@ -249,7 +249,7 @@ async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: Tree
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         (tree.root / "f0.py").write_text("x = y + z\n\n")
-        results = await tested(adapter, mutants)
+        results = await results_of(adapter, mutants)
         assert [result.mutant.path for result in results] == ["f1.py"]
 
 
@@ -262,7 +262,7 @@ async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: Tree, tmp_p
     assert adapter is not None
     async with contextlib.aclosing(adapter):
         mutants = await discovered(adapter)
-        assert once_each(await tested(adapter, mutants), mutants)
+        assert once_each(await results_of(adapter, mutants), mutants)
 
 
 async def test_a_cluster_that_is_not_there_is_one_clear_error(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,4 +273,4 @@ async def test_a_cluster_that_is_not_there_is_one_clear_error(tree: Tree, monkey
     cluster.address = "tcp://127.0.0.1:9"
     async with tree.adapter(cluster) as adapter:
         with pytest.raises(ToolError, match=r"the cluster's scheduler tcp://127\.0\.0\.1:9 can't be reached"):
-            await tested(adapter, await discovered(adapter))
+            await results_of(adapter, await discovered(adapter))
