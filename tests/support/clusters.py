@@ -22,17 +22,17 @@ WAIT_S = 180.0  # for a process to be ready, on a machine that does much else
 class Cluster:
     """The scheduler's `address`, and the workers by name. Everything ends with `aclose`, however it is then."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, path: str = str(TESTS)) -> None:
+        self._directory, self._path = directory, path
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.scheduler: subprocess.Popen[bytes] | None = None
         self.address = ""
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def running(cls, directory: Path, workers: int = 2) -> AsyncIterator[Cluster]:
-        """With workers called `w0`, `w1` …"""
-        cluster = cls(directory)
+    async def running(cls, directory: Path, workers: int = 2, *, path: str = str(TESTS)) -> AsyncIterator[Cluster]:
+        """With workers called `w0`, `w1` …, and modules of theirs on `path`: usually the scripted adapter."""
+        cluster = cls(directory, path)
         try:
             await cluster._start_scheduler()
             for number in range(workers):
@@ -100,7 +100,7 @@ class Cluster:
                 cwd=directory,
                 env={
                     **os.environ,
-                    "PYTHONPATH": str(TESTS),
+                    "PYTHONPATH": self._path,
                     "MSP_BRIDGE_CACHE": str(directory / "cache"),
                     "DASK_TEMPORARY_DIRECTORY": str(directory),
                     **environment,

@@ -101,7 +101,7 @@ def test_the_command_line_goes_before_the_file() -> None:
         ("mutmt = 1", "msp-bridge.toml: unknown key 'mutmt': did you mean 'mutmut'?"),
         (
             "zzz = 1",
-            "msp-bridge.toml: unknown key 'zzz': choose from adapter, cosmic-ray, environment, folders, incremental, jobs, mutmut, python, threshold",
+            "msp-bridge.toml: unknown key 'zzz': choose from adapter, cluster, cosmic-ray, environment, folders, incremental, jobs, mutmut, python, threshold",
         ),
         ("jobs = 0", "msp-bridge.toml: jobs must be a whole number from 1 on, not 0"),
         ("jobs = -1", "msp-bridge.toml: jobs must be a whole number from 1 on, not -1"),
