@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 # [Stryker.Core/InjectedHelpers/MutantControl.cs].
 CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
-CONNECT_TIMEOUT_S = 60.0
+CONNECT_TIMEOUT_S = 300.0  # whoever can't run ends much sooner
 SHOWN = 600  # characters of a program's last words in a message
 USE_THE_TOOL = 'set `engine = "tool"`'
 

@@ -37,11 +37,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 from msp_bridge import reading
-from msp_bridge.adapter import Project, ToolError
+from msp_bridge.adapter import BaselineError, Project, ToolError
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
@@ -51,7 +52,7 @@ from . import tool
 from .hosts import Hosts
 from .mtp import TestPrograms
 from .plan import Base, Plan, needs_platform
-from .prepared import Baseline, Part, Prepared, measure, parse_kept
+from .prepared import BASELINE_TIMEOUT_S, Baseline, Part, Prepared, measure, parse_kept
 from .report import Entry, Report
 from .sandbox import TestBed
 from .setup import DEFAULT_EXTRA_S
@@ -197,6 +198,11 @@ class Preparation:
                 root=bed.path,
                 page=page,
             )
+        except BaselineError as error:
+            failing = await self._failing(plan, bed, base)
+            raise BaselineError(
+                error.problem, error.remedy, tuple(failing), next(iter(failing.values()), "")
+            ) from error
         except ToolError as error:
             if not plan.uses_platform(base) and await in_thread(needs_platform, self._project.root / base.directory):
                 remedy = 'add `"test-runner": "mtp"` to stryker-config.json: the tests need Microsoft.Testing.Platform'
@@ -204,6 +210,14 @@ class Preparation:
             raise
         finally:
             await in_thread(bed.clear)
+
+    async def _failing(self, plan: Plan, bed: TestBed, base: Base) -> dict[str, str]:
+        """What each test of the base that fails without any mutant prints, by its name: the tool folds their names."""
+        assemblies = _of_base(await in_thread(bed.built_tests), bed, base)
+        with contextlib.suppress(ToolError):  # that they fail is worth more than that we can't say which
+            outcome, _ = await self._hosts(plan, bed, base).baseline(assemblies, BASELINE_TIMEOUT_S)
+            return dict(outcome.failures)
+        return {}
 
     async def _load(self, plan: Plan, bed: TestBed, kept: str) -> Prepared | None:
         """None when it is of another version of the bridge."""
@@ -228,15 +242,17 @@ class Preparation:
         digests = {path: reading.digest(bed.path / path) for report in reports for path in report.paths}
         parts = []
         for base, content, report, baseline in zip(plan.bases, contents, reports, baselines, strict=True):
-            own = [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
-            hosts: Hosts = TestPrograms(bed.environment) if plan.uses_platform(base) else self._vstest_in(bed)
             configuration = plan.configuration(base)
             extra_s = configuration.extra_s if configuration else DEFAULT_EXTRA_S
             entries = report.entries(digests, listing=not page)
+            own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
             parts.append(Part(base, content, entries, own, hosts, extra_s, baseline))
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
             log.warning("the mutated assemblies can't be tested in test hosts here: Stryker.NET itself tests them")
         return Prepared(plan, parts, digests, page, by_hosts=bool(assemblies))
+
+    def _hosts(self, plan: Plan, bed: TestBed, base: Base) -> Hosts:
+        return TestPrograms(bed.environment) if plan.uses_platform(base) else self._vstest_in(bed)
 
     def _vstest_in(self, bed: TestBed) -> VsTest:
         if self._vstest is None:
@@ -259,6 +275,11 @@ class Preparation:
             if self._prepared is prepared:
                 with contextlib.suppress(ToolError):  # raised again to whoever needs it
                     await self.baseline(prepared, part)
+
+
+def _of_base(assemblies: Sequence[Path], bed: TestBed, base: Base) -> Sequence[Path]:
+    """Those in the directory of the base; all where none is, for the tests lie elsewhere."""
+    return [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
 
 
 async def _refreshed(bed: TestBed, plan: Plan) -> str | None:

@@ -45,6 +45,7 @@ ENVIRONMENT = {
     "NBGV_GitEngine": "Disabled",  # Nerdbank.GitVersioning
     "DisableGitVersionTask": "true",  # GitVersion.MsBuild
     "NO_COLOR": "1",
+    "VSTEST_CONNECTION_TIMEOUT": "300",  # s; on a busy machine its 90 end a run
 }
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # each run leaves 32 MB there: an unzipped VSTest
 
@@ -169,6 +170,11 @@ class TestBed:
     def test_assemblies(self) -> list[Path]:
         """Those of .NET test projects beside a mutated assembly whose mutants can be chosen from outside; sorted."""
         return sorted(file for directory in self._mutated_directories() for file in _tests_in(directory))
+
+    def built_tests(self) -> list[Path]:
+        """The assemblies of all .NET test projects, mutated or not; sorted."""
+        places = (Path(directory) for directory, _, _ in os.walk(self.path) if BUILT[0] in Path(directory).parts)
+        return sorted(file for directory in places for file in _tests_in(directory))
 
     def _mutated_directories(self) -> set[Path]:
         found = set()

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.adapter import ToolError
+from msp_bridge.adapter import BaselineError, ToolError
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.processes import ProcessTree
 
@@ -52,6 +52,8 @@ PAGE_END = "</html>"
 WIDTH = 80
 LOGGED = r"^\[\d\d:\d\d:\d\d (\w{3})\] "
 SAYS_WHY_BELOW = r"see the logs\s+below:"
+SAYS_RED = "Initial testrun has"  # failing tests, more than half or, with a setting, any; it prints what each one says
+SAYS_CRASHED = r"^Unhandled exception\. ([^\n]+)"  # .NET itself, before SIGABRT
 SAYS_UNSTABLE = "unexpected test case"  # a test that the discovery of tests had not found
 # What `dotnet` says when a local tool isn't there [dotnet/sdk].
 SAYS_ABSENT = ("Could not execute because the specified command or file was not found", "No executable found matching")
@@ -156,7 +158,11 @@ def failure(printed: str, code: int, root: Path) -> ToolError:
         if any(name.startswith(RESTORING) for name in errors.values()):
             return ToolError(f"the packages of the project can't be restored: {shown}", "run `dotnet restore`")
         return ToolError(f"the project doesn't build: {shown}", "fix what `dotnet build` shows")
+    if SAYS_RED in printed:
+        return BaselineError("the tests fail without any mutant", "make `dotnet test` pass")
     reason = excerpt(printed)
+    if crash := re.search(SAYS_CRASHED, printed, re.MULTILINE):
+        return ToolError(f"Stryker.NET has crashed: {crash[1][:SHOWN]} | {reason}", BY_HAND)
     if code < 0:
         name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
         return ToolError(

@@ -45,7 +45,6 @@ from .hosts import CONNECT_TIMEOUT_S, SHOWN, USE_THE_TOOL, Case, HostsUnavailabl
 
 VERSION = 7  # of the protocol that is offered; the console answers with the one that it will speak
 OLDEST = 2  # before, test cases have another shape
-HANDSHAKE_TIMEOUT_S = 60.0
 CANCEL_S = 2.0  # within which a cancelled run must be over
 FAILED = 2  # TestOutcome
 ERROR = 2  # TestMessageLevel
@@ -78,7 +77,7 @@ class Console:
 
         console = cls(await Link.start("vstest.console", argv, cwd, env))
         try:
-            async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await console._agree()
         except BaseException as error:
             await console.end()

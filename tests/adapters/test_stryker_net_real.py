@@ -16,7 +16,7 @@ from msp_bridge.adapters.stryker_net import StrykerNet, tool
 from support.net_projects import LEFT_OUT, REAL, SUMS, XUNIT, everything, example, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, results_of
 
-from msp_bridge.adapter import Mutant, Project, Result, ToolError
+from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
 from msp_bridge.source import SourceText
 from msp_bridge.testing import Running, TreeState, check_adapter
 
@@ -163,6 +163,17 @@ async def test_edits_of_tests_and_red_tests_are_seen(
         "Shop.Tests.CartTests.Red"
     ]
     assert list(temporary.iterdir()) == []
+
+
+async def test_tests_that_keep_the_tool_from_testing_are_named(shop: Path) -> None:
+    (shop / "stryker-config.json").write_text('{"stryker-config": {"break-on-initial-test-failure": true}}')
+    red = '[Fact] public void Red() => Assert.Equal("a longer line than the console of the tool has columns", "b");'
+    (shop / SHOP_TESTS).write_text((shop / SHOP_TESTS).read_text().rstrip().removesuffix("}") + f"{red} }}\n")
+    async with adapter_on(shop) as adapter:
+        with pytest.raises(BaselineError) as failure:
+            await discovered(adapter)
+    assert failure.value.failing == ("Shop.Tests.CartTests.Red",)
+    assert "Strings differ" in failure.value.first_failure
 
 
 async def test_code_that_does_not_compile_is_one_clear_sentence(shop: Path) -> None:

@@ -187,6 +187,20 @@ r.GetTestHost
 
    at Microsoft
 """
+RED = """Stryker.NET failed to mutate your project. For more information see the logs{space}
+below:
+
+
+Initial testrun has more than 50% failing tests.
+
+SumsTests.Names
+
+Assert.Null() Failure: Value is not null
+"""
+CRASHED = """[08:33:12 ERR] An error occurred during the mutation test run
+Unhandled exception. System.InvalidOperationException: No process is associated with this object.
+   at System.Diagnostics.Process.EnsureState(State state)
+"""
 OUTPUTS = {
     "a broken build": (
         BUILD,
@@ -217,6 +231,15 @@ OUTPUTS = {
             "'tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll'. | "
             "Microsoft.VisualStudio.TestPlatform.ObjectModel.TestPlatformException: Could not find testhost for "
             "Microsoft.VisualStudio.TestPlatform.CrossPlatEngine.Hosting.DotnetTestHostManager.GetTestHost"
+        ),
+        "run `dotnet stryker` by hand to see all that it prints",
+    ),
+    "failing tests": (RED, "the tests fail without any mutant", "make `dotnet test` pass"),
+    "a crash": (
+        CRASHED,
+        (
+            "Stryker.NET has crashed: System.InvalidOperationException: No process is associated with this object. | "
+            "An error occurred during the mutation test run"
         ),
         "run `dotnet stryker` by hand to see all that it prints",
     ),
