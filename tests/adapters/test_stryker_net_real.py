@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import logging
 import random
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+import psutil
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet, tool
 from support.net_projects import LEFT_OUT, REAL, SUMS, XUNIT, everything, example, laid_out
@@ -22,6 +24,7 @@ from msp_bridge.testing import Running, TreeState, check_adapter
 
 pytestmark = REAL
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"
+CONSOLE, TEST_HOST = r"\S*dotnet \S*vstest\.console", r"\S*dotnet exec .*testhost"
 EXPECTED = {
     ("Sums.cs", "5 - 5", "Killed"),
     ("Sums.cs", "a - b", "Killed"),
@@ -47,6 +50,16 @@ def solution(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The empty directory for temporary files of the system."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setenv("TMPDIR", str(directory))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return directory
+
+
+@pytest.fixture
 def shop(tmp_path: Path) -> Path:
     return example(tmp_path)
 
@@ -61,6 +74,18 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the tool was run again")
 
     monkeypatch.setattr(tool, "run", run)
+
+
+async def kill(running: Running, command: str) -> None:
+    """Kill the process whose command line begins with the pattern `command`, as soon as there is one."""
+    async with asyncio.timeout(300):
+        while True:
+            for process in running.look():
+                with contextlib.suppress(psutil.Error):
+                    if re.match(command, " ".join(process.cmdline()), re.IGNORECASE):
+                        process.kill()
+                        return
+            await asyncio.sleep(0.02)
 
 
 def of(mutants: list[Mutant], replacement: str) -> Mutant:
@@ -114,6 +139,39 @@ async def test_a_cancelled_request_leaves_no_process(
             await testing
         assert not [process for process in running.look() if "testhost" in " ".join(process.cmdline())]
         [result] = await results_of(adapter, [of(mutants, "Depth(n - 1) - 1")])
+    assert result.status.value == "Killed"
+
+
+@pytest.mark.parametrize("command", [CONSOLE, TEST_HOST])
+async def test_a_process_that_is_killed_while_it_tests_changes_no_verdict(
+    solution: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    no_runs(monkeypatch)
+    async with adapter_on(solution) as adapter:
+        endless = of(await discovered(adapter, "src/Calc/Endless.cs"), ";")
+        testing = asyncio.create_task(results_of(adapter, [endless]))
+        await kill(Running(), command)
+        [result] = await testing
+    assert result.status.value == "Timeout"
+
+
+async def test_a_bridge_that_is_killed_while_it_tests_leaves_no_process_and_what_it_prepared(
+    solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
+) -> None:
+    no_runs(monkeypatch)
+    running = Running()
+    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, solution], stdout=subprocess.PIPE)
+    try:
+        assert bridge.stdout is not None
+        assert await asyncio.to_thread(bridge.stdout.readline)  # the first result
+        running.look()
+    finally:
+        bridge.kill()
+        bridge.communicate()
+    assert await running.settled(0) == []
+    assert list(temporary.iterdir()) == []
+    async with adapter_on(solution) as adapter:
+        [result] = await results_of(adapter, [of(await discovered(adapter), "a - b")])
     assert result.status.value == "Killed"
 
 
