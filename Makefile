@@ -4,17 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
 PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
-LOCKS := core8 core9 core10 yarn pnpm jsonrpc  # in tests/npm: StrykerJS, what it runs with, and JSON-RPC clients
+LOCKS := core8 core9 core10 yarn pnpm jsonrpc vscode  # in tests/npm: StrykerJS, what it runs with, and clients
+NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+VSIX := build/msp-bridge.vsix
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check test docker-test lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check test vscode docker-test lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
 	@echo "make check  lint, types, and the tests that need no tool (under a minute)"
 	@echo "make test   install everything that the tests need, then run them"
+	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
@@ -36,8 +39,10 @@ check: $(VENV)/.core
 	$(BIN)/mypy
 	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet -W error::pytest.PytestUnraisableExceptionWarning
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VSIX)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+vscode: $(VSIX)
 
 docker-test: $(VENV)/.test
 	$(BIN)/python -m pytest docker
@@ -69,7 +74,8 @@ lock:
 	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
 clean:
-	rm -rf $(VENV) build *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.*
+	rm -rf $(VENV) build *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.* \
+		editors/vscode/node_modules editors/vscode/dist editors/vscode/LICENSE
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("msp-bridge needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -88,7 +94,7 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 	$(INSTALL) --group test
 	@command -v npm > /dev/null || { echo "the tests drive real tools: install Node.js 20 or newer, with npm" >&2; exit 1; }
 	for lock in $(LOCKS); do \
-		npm ci --prefix tests/npm/$$lock --ignore-scripts --no-audit --no-fund --loglevel error || exit 1; \
+		$(NPM_CI) --prefix tests/npm/$$lock || exit 1; \
 	done
 	YARN_NPM_REGISTRY_SERVER=$$(npm config get registry | sed 's,/$$,,') \
 		node tests/npm/yarn/node_modules/@yarnpkg/cli-dist/bin/yarn.js --cwd tests/npm/pnp install --immutable > /dev/null
@@ -101,6 +107,12 @@ $(VENV)/.programs: $(BIN)/python
 		apt-get update --quiet=2 && apt-get install --quiet=2 --yes --no-install-recommends $(PROGRAMS) > /dev/null; \
 	fi
 	@touch $@
+
+$(VSIX): LICENSE $(addprefix editors/vscode/,README.md package.json package-lock.json tsconfig.json) $(wildcard editors/vscode/src/*.ts)
+	$(NPM_CI) --prefix editors/vscode
+	mkdir -p build
+	cp LICENSE editors/vscode/LICENSE
+	cd editors/vscode && node_modules/.bin/vsce package --no-dependencies --allow-missing-repository --out $(CURDIR)/$@
 
 $(VENV)/.lint: $(VENV)/.test
 	$(INSTALL) --group lint

@@ -301,6 +301,59 @@ async def test_code_actions_test_show_and_say_what_changed(client: LspClient, pr
     assert refused.value.code == -32803
 
 
+async def test_a_client_that_lists_mutants_gets_all_of_them_and_every_result(
+    client: LspClient, project: ScriptedProject
+) -> None:
+    project.script(SURVIVES, {"mutator": "plus", "find": "+", "replacement": "-", "details": {"killed_by": ["t"]}})
+    text = "a = 1 + 0\n"
+    document = await opened(client, project, text, initializationOptions={"results": True})
+    project.write("sub/b.py", "b = 1\n")
+    listed = (await client.request("msp-bridge/mutants", {}))["files"]
+    assert [(file["uri"], file["project"], len(file["mutants"])) for file in listed] == [
+        (document, "scripted", 2),
+        (uri(project, "sub/b.py"), "scripted", 1),
+    ]
+    one, plus = listed[0]["mutants"]
+    place = {"start": {"line": 0, "character": 4}, "end": {"line": 0, "character": 5}}
+    assert one == {"id": one["id"], "range": place, "mutator": "digit", "original": "1", "replacement": "2"}
+    assert await client.request("msp-bridge/test", {"mutants": [{**one, "uri": document}]}) is None
+    survived = one | {"status": "Survived", "before": "a = 1 + 0", "after": "a = 2 + 0"}
+    assert (await client.until("msp-bridge/results"))["files"] == [{**listed[0], "mutants": [survived]}]
+    assert [found[3] for found in await client.diagnostics()] == ['Survived: "1" -> "2"']
+    for uris, count in (([document], 2), ([uri(project, "sub")], 1), (None, 3)):
+        await client.request("msp-bridge/test", {"uris": uris})
+        counted = 0
+        while counted < count:
+            counted += sum(len(file["mutants"]) for file in (await client.until("msp-bridge/results"))["files"])
+        assert counted == count
+    killed = plus | {"status": "Killed", "killedBy": ["t"]}
+    (listed_again,) = (await client.request("msp-bridge/mutants", {"uri": document}))["files"]
+    assert listed_again["mutants"] == [survived, killed]
+    await client.change(document, "# unsaved\n" + text)
+    (unsaved,) = (await client.request("msp-bridge/mutants", {"uri": document}))["files"]
+    assert unsaved["mutants"] == [one, plus]
+    with pytest.raises(Refused, match="in no folder that is open here"):
+        await client.request("msp-bridge/mutants", {"uri": "file:///elsewhere.py"})
+
+
+async def test_a_client_that_lists_mutants_cancels_their_test(client: LspClient, project: ScriptedProject) -> None:
+    project.script({**SURVIVES, "after": "never"}, tool="hang")
+    document = await opened(client, project, "a = 1\n")
+    id = await client.ask("msp-bridge/test", {"uris": [document]})
+    await project.started("hang")
+    await client.cancel(id)
+    assert (await client.answer(id))["error"]["code"] == -32800
+    assert project.alive() == []
+
+
+async def test_only_a_client_that_asks_for_results_gets_them(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "a = 1\n")
+    await client.request("msp-bridge/test", {"uris": [document]})
+    assert await client.tested() == "1 mutant: 1 survived"
+    assert all(not message["method"].startswith("msp-bridge/") for message in client.heard)
+
+
 async def test_a_client_that_pulls_is_not_pushed_to(client: LspClient, project: ScriptedProject) -> None:
     project.script(SURVIVES)
     pulls = {"workspace": {"diagnostics": {"refreshSupport": True}}, "textDocument": {"diagnostic": {}}}

@@ -15,6 +15,7 @@ REQUESTS = {  # of the server: what the client answers
     "workspace/diagnostic/refresh": None,
     "workspace/applyEdit": {"applied": True},
 }
+OURS = "msp-bridge/"  # what methods that are none of LSP's begin with
 CAPABILITIES = {
     "workspace": {"applyEdit": True, "codeLens": {"refreshSupport": True}},
     "textDocument": {"codeAction": {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": []}}}},
@@ -100,11 +101,13 @@ class LspClient(Client):
 
     async def _take(self, message: dict[str, Any]) -> None:
         if "method" not in message:
-            if "result" in message and (method := self._asked.get(message["id"])):
+            method = self._asked.get(message["id"], OURS)
+            if "result" in message and not method.startswith(OURS):
                 CONVERTER.structure(message, types.METHOD_TO_TYPES[method][1])
             super()._keep(message)
             return
-        CONVERTER.structure(message, types.METHOD_TO_TYPES[message["method"]][0])
+        if not message["method"].startswith(OURS):
+            CONVERTER.structure(message, types.METHOD_TO_TYPES[message["method"]][0])
         self.heard.append(message)
         if "id" in message:
             await self.send({"id": message["id"], "result": REQUESTS[message["method"]]})

@@ -20,6 +20,7 @@ from msp_bridge.dialects.dialect import Dialect, Handshake
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document
 from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
+from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import (
     COMMANDS,
     IGNORE,
@@ -59,6 +60,7 @@ class Lsp(Dialect):
         self._converter = StrictConverter()
         self._editor = Editor(client, self._in_background, {})
         self._folders = Folders()
+        self._explorer = Explorer(self._editor, self._folders)
         self._failing = FailingTests()
         self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found)
         self._said: set[str] = set()  # why saves could not be tested, since one could
@@ -77,6 +79,8 @@ class Lsp(Dialect):
             "textDocument/diagnostic": Method(self._diagnostic),
             "textDocument/hover": Method(self._hover),
             "workspace/executeCommand": Method(self._execute),
+            "msp-bridge/mutants": Method(self._mutants),
+            "msp-bridge/test": Method(self._test),
         }
         notifications = {
             "initialized": Method(self._check),
@@ -109,8 +113,11 @@ class Lsp(Dialect):
     async def _initialize(self, params: Any) -> Any:
         given = self._read(params, lsp.InitializeParams)
         self._editor = Editor(self._client, self._in_background, given.capabilities)
-        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found)
-        self._configure(given.initialization_options)
+        self._explorer = Explorer(self._editor, self._folders)
+        options = given.initialization_options
+        listing = self._explorer if isinstance(options, Mapping) and options.get("results") is True else None
+        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found, listing)
+        self._configure(options)
         if given.workspace_folders:
             uris = [folder.uri for folder in given.workspace_folders]
         elif given.root_uri or given.root_path:
@@ -295,6 +302,13 @@ class Lsp(Dialect):
             self._in_background(self._test_saying_errors(place[0], selection, what), given.command)
         return None
 
+    async def _mutants(self, params: Any) -> Any:
+        return await self._explorer.mutants(self._read(params, lsp.MutantsParams).uri)
+
+    async def _test(self, params: Any) -> None:
+        for folder, selection, what in await self._explorer.selected(self._read(params, lsp.TestParams)):
+            await self._runs.test(folder, selection, what)
+
     async def _selected(
         self, command: str, folder: Folder, path: str, argument: lsp.CommandArguments
     ) -> tuple[Selection | None, str]:
@@ -308,8 +322,7 @@ class Lsp(Dialect):
         if source is None or saved is None:
             raise RpcError(self.failed, f"{path} can't be read")
         units = self._editor.units
-        wanted = Location(units.model(source, argument.range.start), units.model(source, argument.range.end))
-        lines = Changed.between(source.text, saved.text).moved(wanted)
+        lines = Changed.between(source.text, saved.text).moved(units.location(source, argument.range))
         if lines is None:
             await self._editor.say(f"{path} has unsaved changes there: save it, tools test what is saved", WARNING)
             return None, ""

@@ -41,6 +41,10 @@ class Units:
         """`place` as the model has it."""
         return source.position(self.offset(source, place))
 
+    def location(self, source: SourceText, place: lsp.Range) -> Location:
+        """The Range `place` as the model has it."""
+        return Location(self.model(source, place.start), self.model(source, place.end))
+
     def range(self, source: SourceText | None, location: Location) -> dict[str, dict[str, int]]:
         """The Range of `location` on the wire; without `source`, all characters are taken for ASCII."""
         return {"start": self._wire(source, location.start), "end": self._wire(source, location.end)}

@@ -48,6 +48,10 @@ class Editor:
         """The diagnostics of a document, in the place of those before."""
         await self._client.notify("textDocument/publishDiagnostics", {"uri": uri, "diagnostics": diagnostics})
 
+    async def notify(self, method: str, params: Any) -> None:
+        """Send a notification that is none of LSP's."""
+        await self._client.notify(method, params)
+
     async def apply(self, label: str, edit: Any) -> None:
         """Have the client make an edit. Raises RpcError when it doesn't."""
         answer = await self._client.request("workspace/applyEdit", {"label": label, "edit": edit})

@@ -170,6 +170,12 @@ class Findings:
         found = (finding.at_line(line) for line, here in self._lines.items() for finding in here.values())
         return next((finding for finding in found if finding.id == id), None)
 
+    def result(self, mutant: Mutant) -> Result | None:
+        """What became of `mutant`, where the text is now."""
+        line, key = place_of(mutant)
+        found = self._lines.get(line, {}).get(key)
+        return None if found is None else found.result
+
     def diagnostics(self, units: Units, source: SourceText | None, tool: str) -> Iterator[dict[str, Any]]:
         """The Diagnostics on the wire, top down, of what is known when the first is asked for.
 

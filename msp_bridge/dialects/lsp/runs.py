@@ -31,6 +31,7 @@ from typing import Any
 
 from msp_bridge.dialects.lsp.documents import Changed
 from msp_bridge.dialects.lsp.editor import LENSES, PULL, WARNING, Editor, Start
+from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import Place, place_of, summary_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.uris import uri_of
@@ -48,12 +49,20 @@ PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file wit
 class Runs:
     """Those of one client. `start` begins work that nobody waits for.
 
-    `failing` is where a log handler puts the tests that fail without any mutant: the client is told of each once.
+    `failing` is where a log handler puts the tests that fail without any mutant: the client is told of each once. `explorer` is sent every result.
     """
 
-    def __init__(self, editor: Editor, folders: Folders, start: Start, failing: MutableMapping[str, str]) -> None:
+    def __init__(
+        self,
+        editor: Editor,
+        folders: Folders,
+        start: Start,
+        failing: MutableMapping[str, str],
+        explorer: Explorer | None = None,
+    ) -> None:
         self._editor, self._folders, self._start, self._failing = editor, folders, start, failing
         self._said: set[str] = set()  # those of them that the client has been told of
+        self._explorer = explorer
         self._publishing: set[tuple[Folder, str]] = set()  # what is published soon
         self._newest: dict[str, int] = {}  # by URI: what is being published
         self._numbers = itertools.count()
@@ -97,6 +106,8 @@ class Runs:
         for path, results in by_path.items():
             saved = await folder.read(path)
             folder.known(path).take(results, saved, self._since(saved, folder, path))
+            if self._explorer is not None:
+                await self._explorer.results(folder, path, results, saved)
             if len(folder.known(path)) < MANY:
                 await self.publish(folder, path)
             else:

@@ -150,6 +150,31 @@ class ExecuteCommandParams:
 
 
 @frozen
+class MutantsParams:
+    """`msp-bridge/mutants`: the mutants of a document or directory, of all folders without."""
+
+    uri: str | None = None
+
+
+@frozen
+class ListedMutant:
+    """A mutant as `msp-bridge/mutants` has listed it."""
+
+    uri: str
+    range: Range
+    mutator: str
+    replacement: str
+
+
+@frozen
+class TestParams:
+    """`msp-bridge/test`: exactly `mutants`, or those of documents and directories; all of all folders without both."""
+
+    uris: list[str] | None = None
+    mutants: list[ListedMutant] | None = None
+
+
+@frozen
 class ProgressCancelParams:
     """`window/workDoneProgress/cancel`."""
 
