@@ -27,6 +27,7 @@ NOT_CORE = {
     "cli",
     "cluster",
     "dialects",
+    "editors",
     "faults",
     "fuzz",
     "processes",

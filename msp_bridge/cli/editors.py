@@ -25,12 +25,16 @@ from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.workspace import Workspace
 
 COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name
-VSCODE = "vscode"
+VSCODE, VSCODE_LSP = "vscode", "vscode-lsp"
+INSTALL_VSIX = (  # built by `make vscode`, and part of a release
+    "the extension is the file msp-bridge.vsix of a release: code --install-extension msp-bridge.vsix"
+)
 SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where nothing is set: the next may be another
 SETTINGS = Path(".vscode", "settings.json")
 WATCH_PATTERN = "strykerMutator.watchPattern"
 WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
 EDITORS = {
+    VSCODE_LSP: "Settings for our own extension: what no test notices underlined, and all mutants in the Testing view.",
     VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
     "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test notices, as diagnostics.",
     "helix-lsp": "The same for Helix.",
@@ -70,7 +74,7 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     Without an editor, list all. What is printed names this very bridge, and contains the options given here:
 
     \b
-        msp-bridge editors vscode --write
+        msp-bridge editors vscode-lsp --write
         msp-bridge editors neovim-lsp --write
         msp-bridge editors emacs > ~/.emacs.d/msp-bridge.el
 
@@ -86,10 +90,12 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
         options = evolve(options, log_level=None)  # this terminal's environment isn't the editor's
     if editor is None:
         click.echo(_list(context.make_formatter()), nl=False)
-    elif editor == VSCODE:
-        settings = vscode_settings(options)
+    elif editor in (VSCODE, VSCODE_LSP):
+        settings = vscode_settings(options) if editor == VSCODE else vscode_lsp_settings(options)
+        if editor == VSCODE_LSP:
+            click.echo(f"msp-bridge: {INSTALL_VSIX}", err=True)
         if write:
-            _write(options.root / SETTINGS, settings)
+            _write(editor, options.root / SETTINGS, settings)
         else:
             click.echo(merged("", settings), nl=False)
     else:
@@ -133,6 +139,14 @@ def vscode_settings(options: Options) -> dict[str, Any]:
     if endings := sorted(_endings(options)):
         either = endings[0] if len(endings) == 1 else f"{{{','.join(endings)}}}"
         settings[WATCH_PATTERN] = f"**/*.{either}"
+    return settings
+
+
+def vscode_lsp_settings(options: Options) -> dict[str, Any]:
+    """Those of our own extension, by their names."""
+    settings: dict[str, Any] = {"msp-bridge.path": _from(options.root, executable())}
+    if handed_on := _handed_on(options):
+        settings["msp-bridge.args"] = handed_on
     return settings
 
 
@@ -213,7 +227,7 @@ def _list(formatter: click.HelpFormatter) -> str:
     return formatter.getvalue()
 
 
-def _write(file: Path, settings: Mapping[str, Any]) -> None:
+def _write(editor: str, file: Path, settings: Mapping[str, Any]) -> None:
     try:
         before = file.read_bytes().decode("utf-8-sig") if file.exists() else ""
         known = parse(before)
@@ -222,12 +236,12 @@ def _write(file: Path, settings: Mapping[str, Any]) -> None:
         after = merged(before, settings)
     except (UnicodeDecodeError, ConfigurationError) as error:
         raise ConfigurationError(
-            f"{file} was left as it is, for {error}; `msp-bridge editors {VSCODE}` prints what to put into it"
+            f"{file} was left as it is, for {error}; `msp-bridge editors {editor}` prints what to put into it"
         ) from None
     if after != before:
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(after.encode())
-    if WORKING_DIRECTORY in known:
+    if editor == VSCODE and WORKING_DIRECTORY in known:
         click.echo(
             f"msp-bridge: {WORKING_DIRECTORY} is set, and with it the extension finds nothing to test: remove it, "
             "and open the directory itself or the whole repository",

@@ -22,6 +22,7 @@ from msp_bridge.cli.editors import TEXTS
 from msp_bridge.errors import ConfigurationError
 
 TESTS = Path(__file__).parents[1]
+EXTENSION = TESTS.parent / "editors" / "vscode"
 SCRIPT = {
     "files": "*.py",
     "mutations": [
@@ -78,6 +79,7 @@ def settings(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 def test_the_editors_are_listed(project: Path, elsewhere: Path) -> None:
     done = editors(project, elsewhere)
     assert [line.split()[0] for line in done.stdout.splitlines()[1:] if not line.startswith("    ")] == [
+        "vscode-lsp",
         "vscode",
         *TEXTS,
     ]
@@ -120,6 +122,19 @@ def test_settings_hand_on_the_options(project: Path, elsewhere: Path) -> None:
     found = settings(editors(project, elsewhere, "vscode", "--config", "other.json", "--jobs", "2"))
     assert found["server.args"] == ["serve", "stdio", "--adapter", "scripted", "--jobs", "2"]
     assert found["server.configFile"] == "other.json"
+
+
+def test_settings_of_our_extension_name_the_bridge_and_hand_on_the_options(project: Path, elsewhere: Path) -> None:
+    done = editors(project, elsewhere, "vscode-lsp", "--jobs", "2")
+    assert json.loads(done.stdout) == {
+        "msp-bridge.path": str(elsewhere),
+        "msp-bridge.args": ["--adapter", "scripted", "--jobs", "2"],
+    }
+    assert "code --install-extension msp-bridge.vsix" in done.stderr
+    declared = json.loads((EXTENSION / "package.json").read_text())["contributes"]["configuration"]["properties"]
+    assert json.loads(done.stdout).keys() <= declared.keys()
+    written = editors(project, elsewhere, "vscode-lsp", "--jobs", "2", "--write")
+    assert f"written: {project / '.vscode/settings.json'}" in written.stdout
 
 
 def test_without_a_tool_there_are_no_settings(project: Path, elsewhere: Path) -> None:
@@ -179,7 +194,7 @@ def test_write_leaves_what_it_does_not_understand(project: Path, elsewhere: Path
 def test_write_needs_an_editor(project: Path, elsewhere: Path) -> None:
     done = editors(project, elsewhere, "--write")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "--write needs an editor: vscode, neovim" in done.stderr
+    assert "--write needs an editor: vscode-lsp, vscode, neovim" in done.stderr
 
 
 @pytest.mark.parametrize(

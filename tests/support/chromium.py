@@ -30,8 +30,9 @@ OPTIONS = [
     "--hide-scrollbars",
     "--remote-debugging-port=0",
 ]
+KEYS = {"Enter": 13, "Escape": 27, "End": 35, "ArrowRight": 39, "ArrowDown": 40, "F1": 112}
 LOOK_S = 0.05  # s between two looks at a page
-PAGE_TIMEOUT_S = 60.0  # s
+PAGE_TIMEOUT_S = 120.0  # s
 
 needs_chromium = pytest.mark.skipif(PROGRAM is None, reason="needs a browser: chromium is not installed")
 
@@ -88,6 +89,46 @@ class Tab:
         except TimeoutError:
             raise AssertionError(f"the page never showed all of {parts}, but: {text}") from None
         return text
+
+    async def value(self, script: str) -> Any:
+        """The value of a JavaScript expression, as soon as it is a true one."""
+        value: Any = None
+        try:
+            async with asyncio.timeout(PAGE_TIMEOUT_S):
+                while not value:
+                    await asyncio.sleep(LOOK_S)
+                    value = await self.evaluate(script)
+        except TimeoutError:
+            raise AssertionError(f"never true: {script}; the page: {await self.text()}") from None
+        return value
+
+    async def element(self, script: str) -> None:
+        """Returns as soon as the JavaScript expression is an element."""
+        await self.value(f"({script}) != null")
+
+    async def point(self, element: str) -> dict[str, float]:
+        """Move the mouse to the middle of an element, a JavaScript expression, as soon as it is there."""
+        await self.value(f"({element})?.getBoundingClientRect().width")
+        box = await self.value(f"(({element}).getBoundingClientRect()).toJSON()")
+        place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+        await self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+        return place
+
+    async def click(self, element: str) -> None:
+        place = await self.point(element)
+        for kind in ("mousePressed", "mouseReleased"):
+            await self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+
+    async def press(self, key: str, *, control: bool = False) -> None:
+        """One of KEYS, or a letter."""
+        code = KEYS.get(key, ord(key[0].upper()))
+        name = {"key": key, "code": key if key in KEYS else f"Key{key.upper()}", "windowsVirtualKeyCode": code}
+        text = {"text": "\r"} if key == "Enter" else {}
+        for kind in ("keyDown" if text else "rawKeyDown", "keyUp"):
+            await self.call("Input.dispatchKeyEvent", type=kind, modifiers=2 * control, **name, **text)
+
+    async def type(self, text: str) -> None:
+        await self.call("Input.insertText", text=text)
 
     async def screenshot(self, file: Path, width: int = 1200, height: int = 800) -> None:
         await self.call(

@@ -306,8 +306,7 @@ function report(run: vscode.TestRun, item: vscode.TestItem, mutant: protocol.Mut
     default:
       run.skipped(item);
   }
-  const place = item.uri !== undefined && item.range !== undefined ? new vscode.Location(item.uri, item.range) : undefined;
-  run.appendOutput(`${details(mutant)}\r\n`, place, item);
+  run.appendOutput(`${details(mutant)}\r\n`, undefined, item); // with its place, each line of the text would show it
 }
 
 function survived(item: vscode.TestItem, mutant: protocol.Mutant): vscode.TestMessage {

@@ -49,7 +49,8 @@ PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file wit
 class Runs:
     """Those of one client. `start` begins work that nobody waits for.
 
-    `failing` is where a log handler puts the tests that fail without any mutant: the client is told of each once. `explorer` is sent every result.
+    `failing` is where a log handler puts the tests that fail without any mutant: the client is told of each once.
+    `explorer` is sent every result.
     """
 
     def __init__(
