@@ -99,7 +99,7 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 	YARN_NPM_REGISTRY_SERVER=$$(npm config get registry | sed 's,/$$,,') \
 		node tests/npm/yarn/node_modules/@yarnpkg/cli-dist/bin/yarn.js --cwd tests/npm/pnp install --immutable > /dev/null
 	node tests/npm/pnpm/node_modules/pnpm/bin/pnpm.cjs --dir tests/npm/pnpm-workspace install --frozen-lockfile \
-		--ignore-scripts --store-dir $(CURDIR)/tests/npm/pnpm/node_modules/.store --loglevel error
+		--ignore-scripts --config.confirm-modules-purge=false --store-dir $(CURDIR)/tests/npm/pnpm/node_modules/.store --loglevel error
 	@touch $@
 
 $(VENV)/.programs: $(BIN)/python
