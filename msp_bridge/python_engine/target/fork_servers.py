@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from . import descendants, imports
 from .channel import Channel, Message, Plan
 from .endings import Unprepared, last_error, why_not_collected
-from .fork_server import ForkServer, ServerProcess
+from .fork_server import ForkServer, Job, ServerProcess
 from .imports import ImportTrace
 from .world import World
 
@@ -102,13 +103,19 @@ def _serve(kind: str, channel: Channel, plan: Plan, root: str, world: World) -> 
     imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready"})
-        job = ForkServer(channel, world).serve()
-        from . import servers
-
-        job.run(lambda job: servers.alone(job, plan, world))
+        ForkServer(channel, world).serve().run(lambda job: _alone(job, plan, world))
     trace = ImportTrace(frozenset(plan.filenames))
     if kind == "live":
         trace.start()  # before pytest, which may import the project
     from . import servers  # here, and not above: it imports pytest, which the host must not
 
     getattr(servers, kind)(channel, plan, world, trace)
+
+
+def _alone(job: Job, plan: Plan, world: World) -> Message:
+    """A job of the bare server: pytest is imported with the mutated file in place, for it imports the project."""
+    start = time.perf_counter()
+    world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
+    from . import servers
+
+    return servers.alone(job, plan, world, start)

@@ -2,7 +2,8 @@
 
 The *live* server has imported the project and collected the tests, so that a job runs its few tests at once. The
 *fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
-file on the disk. The *bare* server has not even imported pytest, for projects that pytest itself imports.
+file on the disk. The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this
+module, so each job does that with the mutated file in place.
 """
 
 from __future__ import annotations
@@ -49,9 +50,10 @@ def fresh(channel: Channel, plan: Plan, world: World, _trace: ImportTrace) -> No
         server.job.run(lambda _job: server.report(code))
 
 
-def alone(job: Job, plan: Plan, world: World) -> Message:
-    """What a job of the bare server does: everything."""
-    server = Fresh(None, plan, world, job)
+def alone(job: Job, plan: Plan, world: World, start: float) -> Message:
+    """What a job of the bare server does, which has entered its world at `start`: everything."""
+    server = Fresh(None, plan, world)
+    server.begin(job, start)
     return server.report(int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach])))
 
 
@@ -167,13 +169,17 @@ class Live(Session):
 class Fresh(Session):
     """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
 
-    def __init__(self, channel: Channel | None, plan: Plan, world: World, job: Job | None = None) -> None:
+    def __init__(self, channel: Channel | None, plan: Plan, world: World) -> None:
         super().__init__()
-        self._channel, self._plan, self._world, self.job = channel, plan, world, job
+        self._channel, self._plan, self._world = channel, plan, world
+        self.job: Job | None = None
         self.reach = Reach()
         self._start = 0.0
-        if job is not None:
-            self._begin(job)
+
+    def begin(self, job: Job, start: float) -> None:
+        """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
+        self.job, self._start = job, start
+        _silence(self._plan)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
@@ -184,8 +190,9 @@ class Fresh(Session):
             self._channel.send({"do": "unfit" if unfit else "ready"})
             gc.collect()
             gc.freeze()
-            self.job = ForkServer(self._channel, self._world).serve()
-            self._begin(self.job)
+            job = ForkServer(self._channel, self._world).serve()
+            self.begin(job, time.perf_counter())
+            self._world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
         try:
             yield
         except BaseException as error:
@@ -230,11 +237,6 @@ class Fresh(Session):
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}
-
-    def _begin(self, job: Job) -> None:
-        _silence(self._plan)
-        self._world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
-        self._start = time.perf_counter()
 
 
 def run_until_failure(session: Session, tests: Sequence[int]) -> Message:
