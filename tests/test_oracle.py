@@ -12,7 +12,7 @@ from msp_bridge.adapter import BaselineError, Mutant, Result, Status
 from msp_bridge.python_engine.target import isolation
 from msp_bridge.source import SourceText
 from msp_bridge.testing.left_behind import TreeState
-from msp_bridge.testing.oracle import Oracle, pytest_command
+from msp_bridge.testing.oracle import Difference, Oracle, pytest_command
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef unused():\n    return 'ä😀' + 1\n"
 TESTS = """
@@ -134,9 +134,13 @@ async def test_results_that_differ_are_found(root: Path) -> None:
     def results(*statuses: Status) -> list[Result]:
         return [Result(one, status) for one, status in zip((killed, survives), statuses, strict=True)]
 
-    right = await oracle.compare(results(Status.TIMEOUT, Status.NO_COVERAGE), jobs=2)
+    reported: list[Difference | None] = []
+    right = await oracle.compare(results(Status.TIMEOUT, Status.NO_COVERAGE), jobs=2, report=reported.append)
     assert (right.judged, right.differences, right.unsteady) == (2, (), ())
-    wrong = await oracle.compare(results(Status.NO_COVERAGE, Status.KILLED), jobs=2)
+    assert reported == [None, None]
+    reported.clear()
+    wrong = await oracle.compare(results(Status.NO_COVERAGE, Status.KILLED), jobs=2, report=reported.append)
+    assert sorted(map(str, reported)) == sorted(map(str, wrong.differences))
     assert [(each.result.mutant, each.verdict.status) for each in wrong.differences] == [
         (killed, Status.KILLED),
         (survives, Status.SURVIVED),

@@ -277,7 +277,7 @@ class Run:
                 from msp_bridge.cli.verification import verify_results
 
                 results = self.results.values()
-                await verify_results(workspace, options, results, self.verify, self.verify_command, console)
+                await verify_results(workspace, results, self.verify, self.verify_command, console)
         if self._failures:
             raise SeveralErrors(self._failures)
 

@@ -34,7 +34,7 @@ import sys
 import tempfile
 import time
 import tokenize
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from attrs import field, frozen
@@ -158,11 +158,13 @@ class Oracle:
         seed: int = 0,
         jobs: int = 1,
         known: MutableMapping[Mutant, Verdict] | None = None,
+        report: Callable[[Difference | None], object] = lambda _difference: None,
     ) -> Verification:
         """Judge `count` of the results again (all by default), drawn by `seed`; `jobs` at a time.
 
-        `known` takes what was judged, and spares the first judgement of what it has: for several runs on one source.
-        NoCoverage is right when the mutant survives; Timeout and Killed are both detected, and count as equal.
+        `report` is called for each as soon as it is judged: with None for one that is confirmed. `known` takes what was
+        judged, and spares the first judgement of what it has: for several runs on one source. NoCoverage is right when
+        the mutant survives; Timeout and Killed are both detected, and count as equal.
         Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
         """
         drawn = [result for result in results if result.status.detected or result.status.undetected]
@@ -178,11 +180,13 @@ class Oracle:
                     known[result.mutant] = await self.judge(result.mutant)
                 verdicts = [known[result.mutant]]
                 if _agree(result, verdicts[0]):
+                    report(None)
                     return [], []
                 verdicts += [await self.judge(result.mutant) for _ in range(2)]
-            if any(_agree(result, verdict) for verdict in verdicts):
-                return [], [Difference(result, verdicts[0])]
-            return [Difference(result, verdicts[0])], []
+            difference = Difference(result, verdicts[0])
+            report(difference)
+            by_chance = any(_agree(result, verdict) for verdict in verdicts)
+            return ([], [difference]) if by_chance else ([difference], [])
 
         async with asyncio.TaskGroup() as group:
             checks = [group.create_task(check(result)) for result in drawn]

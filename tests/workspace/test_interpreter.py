@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.interpreter import candidates, find_interpreter, is_for_the_bridge_alone
 
 Environment = Callable[[Path], Path]
@@ -176,3 +178,12 @@ def test_what_a_failed_uninstall_leaves_is_not_installed(tmp_path: Path, monkeyp
     (site / "other-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
     os.utime(site, ns=(1, 1))  # certainly not what it was
     assert not is_for_the_bridge_alone()
+
+
+def test_the_interpreter_of_a_tool_is_the_one_that_the_configuration_names(root: Path, tmp_path: Path) -> None:
+    """It is also the one that `run --verify` tests with."""
+    python = environment(tmp_path / "elsewhere")
+    environment(root / ".venv")
+    (root / "pyproject.toml").write_text(f'[tool.mutmut]\n[tool.msp-bridge]\npython = "{python}"\n')
+    projects = detect_projects(root, Configuration())
+    assert [projects.python_of(tool) for tool in projects.tools] == [python]
