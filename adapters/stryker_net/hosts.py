@@ -85,6 +85,10 @@ class HostsUnavailable(ToolError):
     """Mutants can't be tested in test hosts here: the tool's own runs can."""
 
 
+class HostEnded(HostsUnavailable):
+    """A program that tests mutants ended by itself, or was ended by a test or from outside."""
+
+
 @frozen(eq=False)
 class Link:
     """A program that has connected to a socket of ours, on this machine only: `reader` and `writer` are that socket."""
@@ -120,7 +124,8 @@ class Link:
                 waiting: list[asyncio.Future[Any]] = [connection, draining]
                 await asyncio.wait(waiting, timeout=CONNECT_TIMEOUT_S, return_when="FIRST_COMPLETED")
                 if not connection.done():
-                    raise HostsUnavailable(f"{name} did not connect ({printed(tree)})", USE_THE_TOOL)
+                    ended = HostEnded if draining.done() else HostsUnavailable
+                    raise ended(f"{name} did not connect ({printed(tree)})", USE_THE_TOOL)
                 return cls(name, tree, *connection.result(), draining)
             except BaseException:
                 await cancel_all([draining])

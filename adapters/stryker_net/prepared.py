@@ -94,6 +94,8 @@ def parse_kept(text: str) -> tuple[bool, list[tuple[Mapping[str, Any], Baseline 
 async def measure(part: Part) -> Baseline:
     """Run all tests without a mutant. Raises `ToolError`, and `HostsUnavailable` where the tool itself has to test."""
     outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
+    if outcome.fault is not None:  # once more, for a process may have been killed from outside
+        outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
     if outcome.timed_out:
         raise ToolError(f"the tests don't end within {BASELINE_TIMEOUT_S:.0f} s without any mutant", "make them end")
     if outcome.fault is not None:

@@ -41,7 +41,18 @@ from msp_bridge.adapter import ToolError
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.processes import ProcessTree
 
-from .hosts import CONNECT_TIMEOUT_S, SHOWN, USE_THE_TOOL, Case, HostsUnavailable, Link, Outcome, activation, printed
+from .hosts import (
+    CONNECT_TIMEOUT_S,
+    SHOWN,
+    USE_THE_TOOL,
+    Case,
+    HostEnded,
+    HostsUnavailable,
+    Link,
+    Outcome,
+    activation,
+    printed,
+)
 
 VERSION = 7  # of the protocol that is offered; the console answers with the one that it will speak
 OLDEST = 2  # before, test cases have another shape
@@ -55,10 +66,6 @@ SETTINGS = (
     "<EnvironmentVariables>{variables}</EnvironmentVariables></RunConfiguration></RunSettings>"
 )
 DURATION = re.compile(r"(?:(\d+)\.)?(\d+):(\d+):(\d+(?:\.\d+)?)")  # a TimeSpan
-
-
-class ConsoleEnded(HostsUnavailable):
-    """It ended by itself, or a test ended it."""
 
 
 class Console:
@@ -153,7 +160,7 @@ class Console:
             raise HostsUnavailable(f"vstest.console sent what is no message ({error})", USE_THE_TOOL) from error
 
     def _gone(self) -> ToolError:
-        return ConsoleEnded(f"vstest.console has ended ({printed(self._link.tree)})", USE_THE_TOOL)
+        return HostEnded(f"vstest.console has ended ({printed(self._link.tree)})", USE_THE_TOOL)
 
 
 class Run:
@@ -244,7 +251,7 @@ class VsTest:
             sound = run.over
         except TimeoutError:
             return Outcome(time.monotonic() - begun, timed_out=True), ()
-        except ConsoleEnded as error:
+        except HostEnded as error:
             return Outcome(time.monotonic() - begun, fault=error.problem), ()
         finally:
             if sound:
@@ -260,7 +267,10 @@ class VsTest:
     async def _start(self) -> Console:
         if self._program is None:
             self._program = await _console_in(self._cwd, self._env)
-        return await Console.start(self._program, self._cwd, self._env)
+        try:
+            return await Console.start(self._program, self._cwd, self._env)
+        except HostEnded:  # once more, for it may have been killed from outside
+            return await Console.start(self._program, self._cwd, self._env)
 
     def _end(self, console: Console) -> asyncio.Task[None]:
         task = asyncio.create_task(console.end(), name="end of vstest.console")

@@ -123,7 +123,7 @@ async def test_test_hosts_that_fail_give_way_to_the_tool(
     problem: str,
 ) -> None:
     if console == "silent":
-        monkeypatch.setattr(vstest, "HANDSHAKE_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(vstest, "CONNECT_TIMEOUT_S", 0.5)
     dotnet.say(console=console)
     async with adapter_on(root) as adapter:
         results = await results_of(adapter, chosen(await discovered(adapter)))

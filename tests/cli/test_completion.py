@@ -46,9 +46,9 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
     ("words", "offered"),
     [
         (["d"], ["discover", "doctor"]),
-        (["editors", "vs"], ["vscode"]),
+        (["editors", "vs"], ["vscode-lsp", "vscode"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
-        (["serve", ""], ["stdio", "socket", "mcp", "mtp"]),
+        (["serve", ""], ["stdio", "socket", "websocket", "mcp", "mtp"]),
         (["run", "--log-level", "w"], ["warning"]),
         (["run", "--thr"], ["--threshold"]),
         (["serve", "stdio", "--adapter", "cosm"], ["cosmic-ray"]),
@@ -80,7 +80,7 @@ def test_commands_are_offered_without_importing_them(environment: dict[str, str]
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 def test_fish_completes(environment: dict[str, str]) -> None:
     offered = run(environment, "fish", "-c", 'msp-bridge completion fish | source; complete -C "msp-bridge editors vs"')
-    assert offered == ["vscode"]
+    assert offered == ["vscode", "vscode-lsp"]
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")

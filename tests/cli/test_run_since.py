@@ -169,7 +169,7 @@ def test_git_writes_nothing_into_the_repository(project: Path) -> None:
     assert index.read_bytes() == before
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "--output=x", "", "main:a.py"])
+@pytest.mark.parametrize("revision", ["nowhere", "--output=x", "main:a.py"])
 def test_an_unknown_revision_is_one_sentence(project: Path, revision: str) -> None:
     done = bridge(project, "run", f"--since={revision}")
     assert done.returncode == 2

@@ -12,7 +12,9 @@ from msp_bridge.workspace import configuration
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "security.md").read_text("utf-8")
 TESTS = "".join(
-    file.read_text("utf-8") for folder in (HERE, HERE.parent / "jsonrpc") for file in folder.glob("test_*.py")
+    file.read_text("utf-8")
+    for folder in (HERE, HERE.parent / "jsonrpc", HERE.parent / "workspace")
+    for file in folder.glob("test_*.py")
 )
 
 

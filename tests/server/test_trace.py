@@ -295,7 +295,9 @@ def test_the_log_level_of_the_command_line_wins_over_the_environment(project: Sc
     assert logged_by(project, "ERROR") == {"ERROR"}
     assert logged_by(project, "debug", "--log-level", "info") == {"INFO", "WARNING", "ERROR"}
     (line,) = logged_by(project, "loud")
-    assert "Invalid value for '--log-level' (env var: 'MSP_BRIDGE_LOG'): 'loud' is not one of 'debug', " in line
+    assert (
+        "Invalid value for '--log-level' (env var: 'MSP_BRIDGE_LOG'): there is no 'loud'; choose from debug, " in line
+    )
 
 
 def test_a_log_file_has_what_is_of_interest_though_stderr_is_quieter(project: ScriptedProject, tmp_path: Path) -> None:
