@@ -21,7 +21,7 @@ SOLUTIONS = ("*.sln", "*.slnx")
 PROJECTS = ("*.csproj", "*.fsproj")
 MANIFESTS = (".config/dotnet-tools.json", "dotnet-tools.json")  # looked for upwards, until one says `isRoot`
 BUILT = ("bin", "obj")  # what builds write, in the directory of each project
-OUTPUT = "StrykerOutput"  # where the tool writes reports if it isn't told
+OUTPUT = "StrykerOutput"  # where the tool writes reports without an option
 DEPTH = 4  # directories below the root in which test projects have their configuration: src/tests/Unit/Shop.Tests
 LOOKS = 2000  # directories in which we look for them, nearest first
 REFERENCE = re.compile(r"<ProjectReference\b[^>]*\bInclude\s*=\s*[\"']([^\"']+)[\"']", re.IGNORECASE)

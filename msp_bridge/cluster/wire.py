@@ -71,8 +71,8 @@ class Order:
     @property
     def place(self) -> tuple[str, str, str]:
         """What the same directory on a worker may serve, one snapshot after another."""
-        told = json.dumps([self.folder, self.settings, self.config_file, self.nested], sort_keys=True, default=str)
-        return self.client, self.adapter, told
+        project = json.dumps([self.folder, self.settings, self.config_file, self.nested], sort_keys=True, default=str)
+        return self.client, self.adapter, project
 
 
 @frozen

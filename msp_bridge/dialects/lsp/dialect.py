@@ -214,7 +214,7 @@ class Lsp(Dialect):
         task.add_done_callback(functools.partial(self._forget_save, uri))
 
     async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
-        """A user who saves again and again with tests that fail is told once, until a save can be tested."""
+        """A user who saves again and again with tests that fail gets one message, until a save can be tested."""
         async with self._saying_errors(self._said):
             if await folder.session.tools([document.path]):
                 await self._runs.test(folder, selection, f"what is saved of {document.path}")

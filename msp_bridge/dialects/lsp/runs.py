@@ -49,7 +49,7 @@ PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file wit
 class Runs:
     """Those of one client. `start` begins work that nobody waits for.
 
-    `failing` is where a log handler puts the tests that fail without any mutant: the client is told of each once.
+    `failing` is where a log handler puts the tests that fail without any mutant: the client gets each once.
     `explorer` is sent every result.
     """
 
@@ -62,7 +62,7 @@ class Runs:
         explorer: Explorer | None = None,
     ) -> None:
         self._editor, self._folders, self._start, self._failing = editor, folders, start, failing
-        self._said: set[str] = set()  # those of them that the client has been told of
+        self._said: set[str] = set()  # those of them that the client has got
         self._explorer = explorer
         self._publishing: set[tuple[Folder, str]] = set()  # what is published soon
         self._newest: dict[str, int] = {}  # by URI: what is being published

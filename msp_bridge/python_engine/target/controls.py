@@ -12,7 +12,7 @@ run.
 States of a test: unknown; *steady*, when its controls passed; *fails alone*, when a control failed before the test was
 measured alone (it may need other tests before it): a fresh process then runs it in its place; *unsteady*, when it has
 passed alone, and fails now. An unsteady test stays one, also for the next process: each of its kills is confirmed,
-while nothing else runs, and the user is told its name.
+while nothing else runs, and the log names it.
 
 *Isolated runs*: each test alone, in a process that has run no other. What one test computes and keeps, later tests use
 without running the code: a mutant there would survive if only the first were a candidate. Only survivors need to know,
