@@ -7,7 +7,7 @@ opens the adapter and says whether it would give the client's verdicts, `run_chu
 `progress` is asked for its results again and again. All of it runs in the worker's own event loop; what blocks, in
 threads.
 
-A *place* is a slot of the cache: the tree of a snapshot, the adapter that is open on it, and the adapter's own cache.
+A `Place` is a slot of the cache: the tree of a snapshot, the adapter that is open on it, and the adapter's own cache.
 It stays warm from chunk to chunk and from request to request. While chunks run in it, its tree does not change: a
 request with another snapshot has another place.
 
@@ -22,7 +22,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import platform
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -35,8 +34,8 @@ from weakref import WeakKeyDictionary
 from attrs import define, field
 
 from msp_bridge import __version__
-from msp_bridge.adapter import Adapter, Mutant, Project, Scope, TellsSurroundings
-from msp_bridge.cluster.snapshot import ContentStore, Tree
+from msp_bridge.cluster.place import Place
+from msp_bridge.cluster.snapshot import ContentStore
 from msp_bridge.cluster.wire import (
     LEASE_S,
     Chunk,
@@ -46,21 +45,16 @@ from msp_bridge.cluster.wire import (
     Order,
     Progress,
     Row,
-    differences,
     mutant_of,
     result_row,
-    summary,
 )
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.toolkit.slot import Slot
-from msp_bridge.workspace.adapters import installed, load
 from msp_bridge.workspace.cache import cache_home, make_private
-from msp_bridge.workspace.interpreter import find_interpreter
 
 log = logging.getLogger(__name__)
 
-LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such as node_modules, are linked into trees
 IDLE_S = 600.0
 LOOK_S = 1.0  # between two looks for what nobody wants any more
 AHEAD = 4  # results
@@ -80,46 +74,46 @@ async def lacking(snapshot: str, entries: Mapping[str, Entry] | None, dask_worke
 
     None when `entries` are needed for that: a snapshot that the worker has seen is named by its id alone.
     """
-    return await _site(dask_worker).lacking(snapshot, entries)
+    return await _state(dask_worker).lacking(snapshot, entries)
 
 
 async def keep(files: Mapping[str, bytes], dask_worker: Any) -> Failure | None:
     """Write files into the store."""
-    return await _answered(in_thread(_site(dask_worker).store.keep, files))
+    return await _answered(in_thread(_state(dask_worker).store.keep, files))
 
 
 async def prepare(order: Order, dask_worker: Any) -> Failure | None:
     """Have everything ready for chunks of this order; the failure says why this worker can't be used."""
-    return await _answered(_site(dask_worker).prepare(order))
+    return await _answered(_state(dask_worker).prepare(order))
 
 
 async def run_chunk(chunk: Chunk) -> int:
     """The Dask task: test the chunk. Returns how many results there were; `progress` gives them."""
     from distributed import get_worker
 
-    running = _site(get_worker()).running(chunk.id)
+    running = _state(get_worker()).running(chunk.id)
     await running.run(chunk)
     return len(running.rows)
 
 
 async def progress(chunk: str, after: int, wait: float, dask_worker: Any) -> Progress:
     """The results of a chunk from number `after` on, as soon as there are any, or after `wait` s; renews its lease."""
-    return await _site(dask_worker).running(chunk).progress(after, wait)
+    return await _state(dask_worker).running(chunk).progress(after, wait)
 
 
 async def renew(chunk: str, dask_worker: Any) -> None:
     """The client still wants the results of a chunk, though it asks for none now."""
-    _site(dask_worker).running(chunk).asked = time.monotonic()
+    _state(dask_worker).running(chunk).asked = time.monotonic()
 
 
 async def end_chunk(chunk: str, dask_worker: Any) -> None:
     """Nobody wants more of it. Returns when its tests have ended."""
-    await _site(dask_worker).end_chunk(chunk)
+    await _state(dask_worker).end_chunk(chunk)
 
 
 async def release(client: str, dask_worker: Any) -> None:
     """Close all that was set up for this client. Returns when it is."""
-    await _site(dask_worker).release(client)
+    await _state(dask_worker).release(client)
 
 
 async def _answered(work: Any) -> Failure | None:
@@ -134,95 +128,10 @@ async def _answered(work: Any) -> Failure | None:
 
 
 @define(eq=False)
-class Place:
-    """A slot of the cache with a snapshot, and the adapter that is open on it."""
-
-    slot: Slot
-    key: tuple[str, str, str]
-    client: str
-    wanted: str  # the snapshot that it is for
-    adapter: Adapter | None = None
-    snapshot: str = ""  # that is in its tree
-    failing: dict[str, str] = field(factory=dict)  # tests that the adapter left out, with what they print
-    users: int = 0  # chunks, and preparations
-    used: float = field(factory=time.monotonic)
-    _known: dict[str, dict[Mutant, Mutant]] = field(factory=dict)  # by file: the mutants with the handles of here
-    _turn: asyncio.Lock = field(factory=asyncio.Lock)
-
-    async def set_up(self, order: Order, entries: Mapping[str, Entry], store: ContentStore, threads: int) -> None:
-        """The snapshot in its tree, and the adapter on it. Raises BridgeError."""
-        async with self._turn:
-            if self.snapshot == order.snapshot and self.adapter is not None:
-                return
-            self._known.clear()
-            self.failing.clear()
-            self.snapshot = ""
-            tree = Tree(self.slot.directory / "tree" / order.tree, store, _linked())
-            await in_thread(tree.materialise, entries)
-            if self.adapter is None:
-                self.adapter = await in_thread(_opened, order.adapter, self._project(order, threads))
-            self.snapshot = order.snapshot
-
-    async def check(self, order: Order) -> None:
-        """Raises ToolError unless verdicts depend on the same things here as at the client."""
-        if order.surroundings is None or not isinstance(self.adapter, TellsSurroundings):
-            return
-        here = await self.adapter.surroundings()
-        if here is None:
-            return
-        found = differences(order.surroundings, here.values)
-        if found:
-            raise ToolError(summary(found), "give workers and client the same interpreter, tool and packages")
-
-    async def matched(self, mutants: Sequence[Mutant]) -> tuple[dict[Mutant, int], list[int]]:
-        """The mutants as discovered here, each with its place in `mutants`; and the places of those not found."""
-        async with self._turn:
-            new = frozenset(mutant.path for mutant in mutants) - self._known.keys()
-            if new:
-                assert self.adapter is not None
-                found: dict[str, dict[Mutant, Mutant]] = {path: {} for path in new}
-                async with contextlib.aclosing(self.adapter.discover(Scope(new))) as discovered:
-                    async for mutant in discovered:
-                        found.setdefault(mutant.path, {})[mutant] = mutant
-                self._known.update(found)
-        matched, unmatched = {}, []
-        for number, mutant in enumerate(mutants):
-            known = self._known[mutant.path].get(mutant)
-            if known is None:
-                unmatched.append(number)
-            else:
-                matched[known] = number
-        return matched, unmatched
-
-    async def close(self) -> None:
-        """End its processes, and let others have the slot."""
-        async with self._turn:
-            try:
-                if self.adapter is not None:
-                    await self.adapter.aclose()
-            finally:
-                self.slot.release()
-
-    def _project(self, order: Order, threads: int) -> Project:
-        tree = self.slot.directory / "tree" / order.tree
-        root = tree / order.folder
-        return Project(
-            root=root,
-            cache=self.slot.directory / "cache" / order.adapter,
-            config_file=None if order.config_file is None else tree / order.config_file,
-            settings=order.settings,
-            python=find_interpreter(root, opened=tree),
-            jobs=threads,
-            nested=order.nested,
-            opened=tree,
-        )
-
-
-@define(eq=False)
 class RunningChunk:
     """A chunk from the first question for its results on, or from its start, until it is ended."""
 
-    site: Site
+    state: WorkerState
     rows: list[Row] = field(factory=list)
     asked: float = field(factory=time.monotonic)
     lease: float = LEASE_S
@@ -273,7 +182,7 @@ class RunningChunk:
         self._failure = await _answered(self._tested(chunk))
 
     async def _tested(self, chunk: Chunk) -> None:
-        async with self.site.place(self.site.order(chunk.order)) as place:
+        async with self.state.place(self.state.order(chunk.order)) as place:
             self._place = place
             matched, self._unmatched = await place.matched([mutant_of(row) for row in chunk.mutants])
             if not matched:
@@ -293,7 +202,7 @@ class RunningChunk:
             await self._taken.wait()
 
 
-class Site:
+class WorkerState:
     """All that this bridge has on one worker."""
 
     def __init__(self, worker: Any) -> None:
@@ -420,13 +329,13 @@ class _FailingTests(logging.Handler):
                 found[test] = output
 
 
-_sites: WeakKeyDictionary[Any, Site] = WeakKeyDictionary()
+_states: WeakKeyDictionary[Any, WorkerState] = WeakKeyDictionary()
 
 
-def _site(worker: Any) -> Site:
-    if worker not in _sites:
-        _sites[worker] = Site(worker)
-    return _sites[worker]
+def _state(worker: Any) -> WorkerState:
+    if worker not in _states:
+        _states[worker] = WorkerState(worker)
+    return _states[worker]
 
 
 def _remember(known: dict[str, T], name: str, value: T) -> None:
@@ -434,21 +343,3 @@ def _remember(known: dict[str, T], name: str, value: T) -> None:
     while len(known) >= REMEMBERED:
         del known[next(iter(known))]
     known[name] = value
-
-
-def _linked() -> Path | None:
-    named = os.environ.get(LINKED_VARIABLE)
-    return Path(named) if named else None
-
-
-def _opened(name: str, project: Project) -> Adapter:
-    """Raises BridgeError."""
-    entry = installed().get(name)
-    if entry is None:
-        raise ToolError(f"there is no adapter {name}", "install the same there as here")
-    adapter_class = load(entry)
-    found = adapter_class.detect(project)
-    if found is None:
-        absent = adapter_class.absent(project)
-        raise ToolError(f"{name} is not set up: {absent.text}", absent.remedy)
-    return found
