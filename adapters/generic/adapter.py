@@ -20,7 +20,8 @@ from msp_bridge.python_engine import python_surroundings
 from msp_bridge.text import counted
 from msp_bridge.toolkit import Isolation
 
-from .run import Place, Places, Run
+from .places import Place, Places
+from .run import Run
 from .settings import Tool, tools_of
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested

@@ -1,8 +1,4 @@
-"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile.
-
-A tool that writes into the project runs in a copy, which `toolkit.Isolation` puts at the project's own path where it
-can. The tool then knows the copy by the project's path: `Place.seen`.
-"""
+"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile."""
 
 from __future__ import annotations
 
@@ -12,87 +8,25 @@ import errno
 import glob
 import os
 import shlex
-import shutil
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
-from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool, WarmSandbox, own_tmpdir
+from msp_bridge.toolkit import own_tmpdir
 
+from .places import Place
 from .report import Paths, read_report
 from .settings import Command, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
-ENVIRONMENTS = ("node_modules", ".venv", "venv")
 SHOWN = 600  # characters of output in an error message: the first and the last ones
 Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
-
-
-@frozen
-class Place:
-    """Where one run happens."""
-
-    root: Path  # of the project, or of its private copy
-    directory: Path  # private, outside the project, and empty when the run begins
-    seen: Path  # the root as the tool knows it
-    isolation: Isolation | None = None  # of the copy
-    warm: WarmSandbox[Sandbox, Any] | None = None  # which the copy belongs to
-
-    @property
-    def isolated(self) -> Isolation | None:
-        """What the next run is isolated by; None: it runs in the copy where it lies, or in the project."""
-        return self.isolation if self.isolation is not None and self.isolation.is_on else None
-
-    @property
-    def outside(self) -> Place:
-        """The same place without isolation."""
-        return evolve(self, seen=self.root, isolation=None)
-
-    async def renew(self) -> None:
-        """Undo what a run has written here."""
-        await in_thread(_make_empty, self.directory)
-        if self.warm is not None:
-            await self.warm.refresh()
-
-
-class Places:
-    """Each belongs to one run at a time, whichever bridge runs it."""
-
-    def __init__(self, project: Project, *, environments: bool = False) -> None:
-        self._project = project
-        claim = partial(Sandbox.claim, project.cache, project.root)
-        if environments:
-            claim = partial(claim, "whole", included=frozenset(ENVIRONMENTS))
-        self._copies: SandboxPool[Sandbox, Any] = SandboxPool(claim)
-
-    @contextlib.asynccontextmanager
-    async def lease(self, isolation: Isolation | None) -> AsyncIterator[Place]:
-        """A place. With `isolation` it is a copy of the project as it is now; else the project itself.
-
-        Raises `ToolError` for want of room.
-        """
-        async with self._copies.lease() as warm:
-            directory = warm.sandbox.path.parent / "report"
-            root = self._project.root
-            if isolation is None:
-                place = Place(root, directory, root)
-            else:
-                copy = warm.sandbox.path
-                await isolation.probe()
-                place = Place(copy, directory, isolation.root if isolation.is_on else copy, isolation, warm)
-            await place.renew()
-            yield place
-
-    async def aclose(self) -> None:
-        """Let other bridges have them."""
-        await self._copies.aclose()
 
 
 @frozen
@@ -308,8 +242,3 @@ def _stamps(pattern: str) -> dict[str, Stamp]:
             status = os.stat(path)
             found[path] = (status.st_mtime_ns, status.st_size, status.st_ino)
     return found
-
-
-def _make_empty(directory: Path) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True, exist_ok=True)

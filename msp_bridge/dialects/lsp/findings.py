@@ -1,7 +1,4 @@
-"""Findings: what is known of the mutants of a file, kept over edits, and how LSP shows it.
-
-`Offers` are the code lenses and code actions of a document, and the commands that they name.
-"""
+"""Findings: what is known of the mutants of a file, kept over edits, and how LSP shows it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from msp_bridge.dialects.lsp.documents import Changed, Units, last_line, shifted
-from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText, mutant_diff
 from msp_bridge.workspace.selection import Selection
@@ -26,14 +22,6 @@ MAX_TESTS = 10  # names of tests in one hover
 Key = tuple[int, int, int, str, str]
 Place = tuple[int, Key]  # see `place_of`
 UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
-TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
-    "msp-bridge.test",
-    "msp-bridge.testChanged",
-    "msp-bridge.testProject",
-    "msp-bridge.show",
-    "msp-bridge.ignore",
-)
-MAX_FIXES = 5  # mutants at one place that actions are offered for
 
 
 @frozen
@@ -282,54 +270,3 @@ def _fenced(diff: str) -> str:
     while fence in diff:
         fence += "`"
     return f"{fence}diff\n{diff.rstrip()}\n{fence}"
-
-
-@frozen
-class Offers:
-    """Those about the text `source` of the document `uri`. Each command has one argument, a `CommandArguments`."""
-
-    _editor: Editor
-    _uri: str
-    _source: SourceText
-
-    def lens(self, summary: str, lines: Location | None = None) -> Any:
-        """A CodeLens at the first of `lines`, or for the whole document; `summary` is empty when nothing is known."""
-        start = Position(1, 1) if lines is None else lines.start
-        title = f"{summary} · test" if summary else "test the mutants"
-        return {
-            "range": self._editor.units.range(self._source, Location(start, start)),
-            "command": self._command(title, TEST, lines),
-        }
-
-    def tests(self, lines: Location, symbols: Sequence[tuple[str, Location]]) -> list[Any]:
-        """To test `lines`, the innermost of `symbols` around them, the file, what has changed."""
-        first, last = lines.start.line, lines.end.line - 1
-        what = "this line" if first == last else f"lines {first} to {last}"
-        commands = [self._command(f"Test the mutants of {what}", TEST, lines)]
-        if around := [(name, place) for name, place in symbols if place.contains(lines)]:
-            commands.append(self._command(f"Test the mutants of {around[-1][0]}", TEST, around[-1][1]))
-        commands.append(self._command("Test the mutants of this file", TEST))
-        commands.append(self._command("Test the mutants of what changed since HEAD", TEST_CHANGED))
-        if self._editor.takes_actions:
-            return [{"title": command["title"], "command": command} for command in commands]
-        return commands
-
-    def fixes(self, undetected: Sequence[Finding]) -> list[Any]:
-        """To show each mutant, and to ignore it, if the client can make edits."""
-        verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
-        commands = [
-            self._command(f"{verb} {finding.change}", command, mutant=finding.id)
-            for finding in undetected[:MAX_FIXES]
-            for verb, command in verbs
-        ]
-        if self._editor.takes_actions:
-            return [{"title": command["title"], "kind": "quickfix", "command": command} for command in commands]
-        return commands
-
-    def _command(self, title: str, command: str, lines: Location | None = None, mutant: str = "") -> dict[str, Any]:
-        argument: dict[str, Any] = {"uri": self._uri}
-        if lines is not None:
-            argument["range"] = self._editor.units.range(self._source, lines)
-        if mutant:
-            argument["mutant"] = mutant
-        return {"title": title, "command": command, "arguments": [argument]}

@@ -1,0 +1,73 @@
+"""Offers: the code lenses and code actions of a document, and the commands that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from msp_bridge.dialects.lsp.editor import Editor
+from msp_bridge.dialects.lsp.findings import Finding
+from msp_bridge.model import Location, Position
+from msp_bridge.source import SourceText
+
+TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
+    "msp-bridge.test",
+    "msp-bridge.testChanged",
+    "msp-bridge.testProject",
+    "msp-bridge.show",
+    "msp-bridge.ignore",
+)
+MAX_FIXES = 5  # mutants at one place that actions are offered for
+
+
+@frozen
+class Offers:
+    """Those about the text `source` of the document `uri`. Each command has one argument, a `CommandArguments`."""
+
+    _editor: Editor
+    _uri: str
+    _source: SourceText
+
+    def lens(self, summary: str, lines: Location | None = None) -> Any:
+        """A CodeLens at the first of `lines`, or for the whole document; `summary` is empty when nothing is known."""
+        start = Position(1, 1) if lines is None else lines.start
+        title = f"{summary} · test" if summary else "test the mutants"
+        return {
+            "range": self._editor.units.range(self._source, Location(start, start)),
+            "command": self._command(title, TEST, lines),
+        }
+
+    def tests(self, lines: Location, symbols: Sequence[tuple[str, Location]]) -> list[Any]:
+        """To test `lines`, the innermost of `symbols` around them, the file, what has changed."""
+        first, last = lines.start.line, lines.end.line - 1
+        what = "this line" if first == last else f"lines {first} to {last}"
+        commands = [self._command(f"Test the mutants of {what}", TEST, lines)]
+        if around := [(name, place) for name, place in symbols if place.contains(lines)]:
+            commands.append(self._command(f"Test the mutants of {around[-1][0]}", TEST, around[-1][1]))
+        commands.append(self._command("Test the mutants of this file", TEST))
+        commands.append(self._command("Test the mutants of what changed since HEAD", TEST_CHANGED))
+        if self._editor.takes_actions:
+            return [{"title": command["title"], "command": command} for command in commands]
+        return commands
+
+    def fixes(self, undetected: Sequence[Finding]) -> list[Any]:
+        """To show each mutant, and to ignore it, if the client can make edits."""
+        verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
+        commands = [
+            self._command(f"{verb} {finding.change}", command, mutant=finding.id)
+            for finding in undetected[:MAX_FIXES]
+            for verb, command in verbs
+        ]
+        if self._editor.takes_actions:
+            return [{"title": command["title"], "kind": "quickfix", "command": command} for command in commands]
+        return commands
+
+    def _command(self, title: str, command: str, lines: Location | None = None, mutant: str = "") -> dict[str, Any]:
+        argument: dict[str, Any] = {"uri": self._uri}
+        if lines is not None:
+            argument["range"] = self._editor.units.range(self._source, lines)
+        if mutant:
+            argument["mutant"] = mutant
+        return {"title": title, "command": command, "arguments": [argument]}
