@@ -2,8 +2,9 @@
 
 Theory of operation
 -------------------
-Files change while mutants are tested. The tree is looked at every half second, before the next mutant. A change ends
-the jobs that run; the sandbox is brought up to date, the host prepared anew, and those mutants begin again.
+Files change while mutants are tested. Before each mutant its own file is looked at, and every half second the whole
+tree. A change ends the jobs that run; the sandbox is brought up to date, the host prepared anew, and those mutants
+begin again.
 
 A file that changes all the time (a log, what a dev server writes) must not keep a request from its end. So each
 request has a *budget* of changes that are followed while it runs: `RESTARTS` for Python files, which users edit, and
@@ -73,6 +74,8 @@ class Slot:
         """
         looked = False
         while True:
+            if self._is_touched(mutant.path):
+                self._looked = 0.0
             host, epoch = await self.prepared(plan), self._epoch
             try:
                 result = await host.test(mutant)
@@ -86,6 +89,11 @@ class Slot:
                 return result
             looked = True
             self._looked = 0.0
+
+    def _is_touched(self, path: str) -> bool:
+        if self._warm is None or path in self._unfollowed:
+            return False
+        return self._warm.sandbox.is_touched(path)
 
     def begin_request(self) -> None:
         """Compare the sandbox with the user's tree before the next mutant, and follow what has changed."""

@@ -123,6 +123,19 @@ class Sandbox:
         """
         return bool(self._seen) and self._look() == self._seen
 
+    def is_touched(self, path: str) -> bool:
+        """Whether this one file was written, replaced or removed since the last `refresh`. Cheap: one `stat`.
+
+        False for what is no file, such as a link: `changed` tells.
+        """
+        seen = self._seen.get(path)
+        if seen is None or seen.kind is not Kind.FILE:
+            return False
+        try:
+            return Entry.of(os.stat(self.source / path)) != seen
+        except OSError:
+            return True
+
     def changed(self, ignored: Collection[str] = ()) -> frozenset[str]:
         """The paths that are not as they were at the last `refresh`, as far as they are not `ignored`.
 
@@ -132,7 +145,9 @@ class Sandbox:
         if now == then:  # the usual case
             return frozenset()
         touched = {path for path in {*now, *then}.difference(ignored) if now.get(path) != then.get(path)}
-        return frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
+        differing = frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
+        self._seen = then | {path: now[path] for path in touched - differing}  # their bytes needn't be read again
+        return differing
 
     def _differs(self, path: str, now: Entry | None, then: Entry | None) -> bool:
         if now is None or then is None or now.kind is not then.kind or now.mode != then.mode:

@@ -152,8 +152,14 @@ def _holds_only(name: str, sites: tuple[str, ...], _: tuple[int, ...]) -> bool:
 
 
 def _is_named(found: importlib.metadata.Distribution) -> bool:
-    """An uninstall of pip's that fails leaves directories without metadata, such as `~ip-23.0.dist-info`."""
-    metadata = found.metadata  # None, or nothing in it, by the version of Python
+    """An uninstall of pip's that fails leaves directories without metadata, such as `~ip-23.0.dist-info`.
+
+    By the version of Python, and of the backport if something has loaded that, there is None, nothing or an error then.
+    """
+    try:
+        metadata = found.metadata
+    except FileNotFoundError:
+        return False
     return bool(metadata) and "Name" in metadata
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,25 @@ def test_functions_are_found_in_what_can_be_parsed() -> None:
         ("f", Location(Position(3, 1), Position(5, 1))),
     ]
     assert symbols("a.py", SourceText("def f(")) == symbols("a.js", SourceText(text)) == ()
+
+
+def test_functions_are_found_in_several_threads_at_once() -> None:
+    """What the garbage collector calls lets another thread run in the middle of a parse."""
+    text = "\n".join(f"def f{number}(a):\n    return {{a: [a + {number}]}}\n" for number in range(500))
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            time.sleep(0)
+
+    def parse(depth: int) -> int:
+        Cycle()
+        return parse(depth - 1) if depth else len(symbols.__wrapped__("a.py", SourceText(text)))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(parse, [1, 9, 18, 27] * 10)) == {500}
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -488,11 +488,10 @@ async def test_several_clients_have_texts_of_their_own(project: ScriptedProject)
 
 def test_the_types_are_no_dependency_of_users() -> None:
     """They take half a second to import."""
+    imported = re.compile(r"^ *(import|from) +lsprotocol\b", re.MULTILINE)
+    assert imported.search("def f() -> None:\n    from lsprotocol import types\n")
     for file in Path(msp_bridge.__file__).parent.rglob("*.py"):
-        assert not any(
-            isinstance(node, ast.Import | ast.ImportFrom) and "lsprotocol" in ast.unparse(node)
-            for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        ), file
+        assert not imported.search(file.read_text("utf-8")), file
 
 
 async def test_a_real_mutmut_tests_a_function_and_ignores_a_mutant_by_an_edit(tmp_path: Path) -> None:

@@ -468,6 +468,20 @@ def test_what_has_changed_is_found_by_its_bytes_without_writing(source: Path, sa
     assert contents(sandbox.path) == before
 
 
+def test_one_file_is_looked_at_alone(source: Path, sandbox: Sandbox) -> None:
+    sandbox.refresh()
+    file = source / "src/pkg/a.py"
+    assert not sandbox.is_touched("src/pkg/a.py")
+    os.utime(file, ns=(1, 1))
+    assert sandbox.is_touched("src/pkg/a.py")
+    assert sandbox.changed() == frozenset()
+    assert not sandbox.is_touched("src/pkg/a.py")  # its bytes were compared
+    file.unlink()
+    assert sandbox.is_touched("src/pkg/a.py")
+    sandbox.refresh()
+    assert not sandbox.is_touched("src/pkg/a.py")
+
+
 def test_a_stopped_refresh_ends_early_and_the_next_one_is_complete(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

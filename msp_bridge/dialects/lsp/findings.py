@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -19,6 +20,8 @@ WARNING, INFORMATION = 2, 3  # DiagnosticSeverity
 MAX_SHOWN = 60  # characters of code in a message
 MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
+# Two threads at once: "SystemError: AST constructor recursion depth mismatch", https://github.com/python/cpython/issues/106905
+PARSING = Lock()
 Key = tuple[int, int, int, str, str]
 Place = tuple[int, Key]  # see `place_of`
 UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
@@ -217,7 +220,8 @@ def symbols(path: str, source: SourceText) -> Sequence[tuple[str, Location]]:
     if not path.endswith(".py"):
         return ()
     try:
-        tree = ast.parse(source.text)
+        with PARSING:
+            tree = ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # it is being written
         return ()
     return [
