@@ -24,7 +24,7 @@ from msp_bridge.testing import Running, TreeState, check_adapter
 
 pytestmark = REAL
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"
-CONSOLE, TEST_HOST = r"\S*dotnet \S*vstest\.console", r"\S*dotnet exec .*testhost"
+THE_TOOL, CONSOLE, TEST_HOST = r"\S*dotnet[- ]\S*stryker", r"\S*dotnet \S*vstest\.console", r"\S*dotnet exec .*testhost"
 EXPECTED = {
     ("Sums.cs", "5 - 5", "Killed"),
     ("Sums.cs", "a - b", "Killed"),
@@ -194,13 +194,9 @@ async def test_the_adapter_keeps_its_promises(shop: Path, tmp_path: Path) -> Non
     await check_adapter(StrykerNet, Project(root=shop, cache=tmp_path / "cache", jobs=2), sample=3)
 
 
-async def test_edits_of_tests_and_red_tests_are_seen(
-    shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_edits_of_code_and_tests_and_red_tests_are_seen(
+    shop: Path, temporary: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr(tempfile, "tempdir", None)
     async with adapter_on(shop, jobs=2) as adapter:
         survivor = of(await discovered(adapter), "price + price * percent / 100")
         weak = of(await discovered(adapter), "sum > FreeShippingFrom")
@@ -213,9 +209,12 @@ async def test_edits_of_tests_and_red_tests_are_seen(
     red = "[Fact] public void Red() => Assert.Equal(1, Cart.Total(1, 1));"
     green = "[Fact] public void Exact() => Assert.Equal(50, Cart.Total(50, 1));"
     (shop / SHOP_TESTS).write_text(text.rstrip().removesuffix("}") + f"{red} {green} }}\n")
+    (shop / SHOP).write_text("// a line above\n" + (shop / SHOP).read_text())
     async with adapter_on(shop, jobs=2) as adapter:
+        mutants = await discovered(adapter)
         with caplog.at_level(logging.WARNING):
-            [result] = await results_of(adapter, [of(await discovered(adapter), "sum > FreeShippingFrom")])
+            [result] = await results_of(adapter, [of(mutants, "sum > FreeShippingFrom")])
+    assert result.mutant.location.start.line == weak.location.start.line + 1
     assert (result.status.value, result.killed_by) == ("Killed", ("Shop.Tests.CartTests.Exact",))
     assert [record.failing_test[0] for record in caplog.records if hasattr(record, "failing_test")] == [
         "Shop.Tests.CartTests.Red"
@@ -258,7 +257,12 @@ async def test_the_testing_platform_needs_a_setting_and_works_with_it(tmp_path: 
         assert found["a + 1"].status.value == "NoCoverage"
 
 
-async def test_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(shop: Path) -> None:
+async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(shop: Path, temporary: Path) -> None:
+    async with adapter_on(shop) as adapter:
+        preparing = asyncio.create_task(discovered(adapter))
+        await kill(Running(), THE_TOOL)
+        with pytest.raises(ToolError, match="killed"):
+            await preparing
     before, running = TreeState.of(shop), Running()
     bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, shop], stdout=subprocess.DEVNULL)
     try:
@@ -268,7 +272,7 @@ async def test_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(shop: Pa
         bridge.kill()
         bridge.wait()
     assert await running.settled(0) == []
-    assert before.differences(TreeState.of(shop)) == []
+    assert before.differences(TreeState.of(shop)) == list(temporary.iterdir()) == []
     async with adapter_on(shop, settings={"engine": "tool"}) as adapter:  # in the same copy
         results = await results_of(adapter, await discovered(adapter))
     assert ("Cart.cs", "price / quantity", "Killed") in outcomes(results)
