@@ -55,7 +55,7 @@ from .plan import Base, Plan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Baseline, Part, Prepared, measure, parse_kept
 from .report import Entry, Report
 from .sandbox import TestBed
-from .setup import DEFAULT_EXTRA_S
+from .setup import DEFAULT_EXTRA_S, platform_line
 from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import VsTest
 
@@ -204,8 +204,9 @@ class Preparation:
                 error.problem, error.remedy, tuple(failing), next(iter(failing.values()), "")
             ) from error
         except ToolError as error:
-            if not plan.uses_platform(base) and await in_thread(needs_platform, self._project.root / base.directory):
-                remedy = 'add `"test-runner": "mtp"` to stryker-config.json: the tests need Microsoft.Testing.Platform'
+            unclear = error.remedy == tool.BY_HAND and not plan.uses_platform(base)
+            if unclear and await in_thread(needs_platform, self._project.root / base.directory):
+                remedy = f"{platform_line(configuration)}: the tests need Microsoft.Testing.Platform"
                 raise ToolError(error.problem, remedy) from error
             raise
         finally:

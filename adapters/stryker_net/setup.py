@@ -103,6 +103,14 @@ def could_be_ours(file: Path) -> bool:
         return False
 
 
+def platform_line(configuration: Configuration | None) -> str:
+    """What to write where, so that the tool runs tests on Microsoft.Testing.Platform."""
+    if configuration is None:
+        return f'write `{{"{CONFIG_KEY}": {{"test-runner": "mtp"}}}}` into {CONFIG_NAMES[0]}'
+    line = "test-runner: mtp" if configuration.table is None else '"test-runner": "mtp"'
+    return f"add `{line}` to {configuration.file.name}"
+
+
 @frozen
 class Installation:
     """How Stryker.NET is called: the words before the options, and a stamp that changes when the tool itself does."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net.report import Entry, Report
-from msp_bridge.adapters.stryker_net.setup import Configuration
+from msp_bridge.adapters.stryker_net.setup import Configuration, platform_line
 from msp_bridge.adapters.stryker_net.tool import failure
 
 from msp_bridge.adapter import ConfigurationError, Location, Position, Status, ToolError
@@ -138,6 +138,21 @@ def test_the_time_out_is_that_of_the_configuration(tmp_path: Path, text: str, se
     file = tmp_path / "stryker-config.json"
     file.write_text(text)
     assert Configuration.read(file).extra_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("stryker-config.json", '{"stryker-config": {}}', 'add `"test-runner": "mtp"` to stryker-config.json'),
+        ("stryker-config.yml", "stryker-config:\n", "add `test-runner: mtp` to stryker-config.yml"),
+    ],
+)
+def test_the_line_for_the_testing_platform_is_in_the_form_of_the_configuration(
+    tmp_path: Path, name: str, text: str, line: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert platform_line(Configuration.read(tmp_path / name)) == line
+    assert platform_line(None) == 'write `{"stryker-config": {"test-runner": "mtp"}}` into stryker-config.json'
 
 
 def test_a_configuration_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:

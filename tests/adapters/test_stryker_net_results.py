@@ -181,6 +181,22 @@ async def test_a_failing_preparation_is_one_clear_sentence(
         assert await discovered(adapter)
 
 
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    {"silent": 'add `"test-runner": "mtp"` to', "not-restored": "run `dotnet tool restore`"}.items(),
+)
+async def test_the_testing_platform_is_the_remedy_where_no_better_one_is_known(
+    dotnet: Scripted, root: Path, fault: str, remedy: str
+) -> None:
+    project = root / "tests/Calc.Tests/Calc.Tests.csproj"
+    project.write_text(project.read_text() + '<!-- <PackageReference Include="xunit.v3" /> -->\n')
+    dotnet.say(fault=fault)
+    async with adapter_on(root) as adapter:
+        with pytest.raises(ToolError) as failure:
+            await discovered(adapter)
+    assert failure.value.remedy.startswith(remedy)
+
+
 async def test_a_mutant_that_the_tool_did_not_finish_is_a_runtime_error(dotnet: Scripted, root: Path) -> None:
     async with adapter_on(root, settings=TOOL) as adapter:
         mutants = [mutant for mutant in await discovered(adapter) if mutant.replacement in ("a - b", "g - h")]
