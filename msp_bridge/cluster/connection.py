@@ -63,9 +63,10 @@ class Connection:
                 )
             except (OSError, ImportError, TimeoutError) as error:
                 reason = str(error).partition("\n")[0] or type(error).__name__
+                also = ", or the certificates in Dask's configuration" if self.address.startswith("tls:") else ""
                 raise ToolError(
                     f"the cluster's scheduler {self.address} can't be reached: {reason}",
-                    "start it with `dask scheduler`, or correct the address",
+                    f"start it with `dask scheduler`, or correct the address{also}",
                 ) from error
             except (ValueError, TypeError, RuntimeError) as error:
                 raise ConfigurationError(

@@ -4,93 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
 import subprocess
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.cluster_trees import DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
 
-from msp_bridge.adapter import Adapter, BaselineError, Mutant, Project, Result, Scope, Status, ToolError
+from msp_bridge.adapter import BaselineError, Project, Result, Status, ToolError
 from msp_bridge.cluster import behind_cluster
-from msp_bridge.cluster.connection import Bounds
-
-BOUNDS = Bounds(answer=20, ask=2, lease=20, join=30, end=20)
-PLUS = {"mutator": "plus", "find": "+", "replacement": "-", "status": "Survived"}
-DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
-GATED = DIGIT | {"after": "gate"}
 
 
-class Tree:
-    """A project of the scripted adapter. What its copies on the workers do is written to one log."""
-
-    def __init__(self, directory: Path) -> None:
-        self.root = directory / "project"
-        self.root.mkdir()
-        self.events = directory / "events"
-        self.events.mkdir()
-        self._cache = directory / "cache"
-
-    def script(self, *mutations: dict[str, Any], **entries: Any) -> None:
-        (self.root / "scripted.json").write_text(
-            json.dumps({"mutations": mutations, "events": str(self.events), **entries})
-        )
-
-    def files(self, count: int, text: str) -> None:
-        for number in range(count):
-            (self.root / f"f{number}.py").write_text(text)
-
-    @contextlib.asynccontextmanager
-    async def adapter(self, cluster: Cluster, bounds: Bounds = BOUNDS) -> AsyncIterator[Adapter]:
-        adapter_class = behind_cluster(Scripted, cluster.address, local=0, bounds=bounds)
-        adapter = adapter_class.detect(Project(root=self.root, cache=self._cache))
-        assert adapter is not None
-        async with contextlib.aclosing(adapter):
-            yield adapter
-
-    def log(self) -> list[str]:
-        file = self.events / "log"
-        return file.read_text().splitlines() if file.exists() else []
-
-    def open_gate(self) -> None:
-        (self.events / "gate").touch()
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
-async def discovered(adapter: Adapter) -> list[Mutant]:
-    async with contextlib.aclosing(adapter.discover(Scope())) as found:
-        return [mutant async for mutant in found]
-
-
-async def results_of(adapter: Adapter, mutants: list[Mutant]) -> list[Result]:
-    results: list[Result] = []
-    await collect(results, adapter, mutants)
-    return results
-
-
-async def collect(results: list[Result], adapter: Adapter, mutants: list[Mutant]) -> None:
-    async with contextlib.aclosing(adapter.test(mutants)) as found:
-        async for result in found:
-            results.append(result)  # noqa: PERF401 - each as it comes
-
-
-def once_each(results: list[Result], mutants: list[Mutant]) -> bool:
-    return Counter(result.mutant for result in results) == Counter(mutants)
-
-
-async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Tree, tmp_path: Path) -> None:
+async def test_workers_with_trees_of_their_own_give_each_result_once(tree: ScriptedTree, tmp_path: Path) -> None:
     tree.script(PLUS, DIGIT | {"details": {"duration": 2.5, "killed_by": ["t"], "status_reason": "é"}})
     tree.files(6, "x = y + 1\nz = a + b + 1\n")
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
@@ -112,7 +42,7 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Tree,
 
 
 async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_nothing(
-    tree: Tree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree.script(PLUS, {**GATED, "status": "Survived"})
     tree.files(4, "x = y + z\nx = 1\nx = y + z\n")
@@ -131,7 +61,7 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
     assert "was lost" in caplog.text
 
 
-async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: Tree, tmp_path: Path) -> None:
+async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: ScriptedTree, tmp_path: Path) -> None:
     tree.script({**GATED, "status": "Survived"})
     tree.files(4, "x = 1\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
@@ -145,7 +75,9 @@ async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: Tree, tmp_path: P
         assert {result.status for result in results} == {Status.SURVIVED}
 
 
-async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(tree: Tree, tmp_path: Path) -> None:
+async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
+    tree: ScriptedTree, tmp_path: Path
+) -> None:
     tree.script(PLUS, GATED)
     tree.files(2, "x = y + z\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
@@ -160,7 +92,9 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
         assert {result.status for result in results} == {Status.SURVIVED}
 
 
-async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(tree: Tree, tmp_path: Path) -> None:
+async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(
+    tree: ScriptedTree, tmp_path: Path
+) -> None:
     tree.script(PLUS, GATED, tool="hang")
     tree.files(4, "x = y + z\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
@@ -193,7 +127,7 @@ asyncio.run(main())
 """
 
 
-async def test_tests_end_on_the_workers_when_the_client_is_killed(tree: Tree, tmp_path: Path) -> None:
+async def test_tests_end_on_the_workers_when_the_client_is_killed(tree: ScriptedTree, tmp_path: Path) -> None:
     tree.script(GATED, tool="hang", warm="hang")
     tree.files(2, "x = 1\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster:
@@ -209,7 +143,7 @@ async def test_tests_end_on_the_workers_when_the_client_is_killed(tree: Tree, tm
 
 
 async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
-    tree: Tree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree.script(PLUS, surroundings={"tool": "1.0"})
     tree.files(3, "x = y + z\n")
@@ -231,7 +165,7 @@ async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
 
 
 async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_tests(
-    tree: Tree, tmp_path: Path
+    tree: ScriptedTree, tmp_path: Path
 ) -> None:
     failing = {"raises": ["BaselineError", "2 tests fail"], "failing": {"t1": "assert 0", "t2": ""}}
     tree.script(PLUS, testing=failing)
@@ -243,7 +177,7 @@ async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_
         assert raised.value.first_failure == "assert 0"
 
 
-async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: Tree, tmp_path: Path) -> None:
+async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: ScriptedTree, tmp_path: Path) -> None:
     tree.script(PLUS)
     tree.files(2, "x = y + z\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
@@ -253,7 +187,7 @@ async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: Tree
         assert [result.mutant.path for result in results] == ["f1.py"]
 
 
-async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: Tree, tmp_path: Path) -> None:
+async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: ScriptedTree, tmp_path: Path) -> None:
     tree.script(PLUS)
     tree.files(2, "x = y + z\n")
     adapter = behind_cluster(Scripted, "tcp://127.0.0.1:9", local=2).detect(
@@ -265,7 +199,9 @@ async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: Tree, tmp_p
         assert once_each(await results_of(adapter, mutants), mutants)
 
 
-async def test_a_cluster_that_is_not_there_is_one_clear_error(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cluster_that_is_not_there_is_one_clear_error(
+    tree: ScriptedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("msp_bridge.cluster.connection.CONNECT_S", 1)
     tree.script(PLUS)
     tree.files(1, "x = y + z\n")

@@ -9,30 +9,49 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
+from attrs import field, frozen
 
 TESTS = Path(__file__).parents[1]
 WAIT_S = 180.0  # for a process to be ready, on a machine that does much else
 
 
+@frozen
+class Network:
+    """Where scheduler and workers listen (`host`), and at which of its addresses they are reached."""
+
+    protocol: str = "tcp"
+    host: str = "127.0.0.1"
+    reached: str = "127.0.0.1"
+    environment: Mapping[str, str] = field(factory=dict)  # Dask's settings for both
+
+    def free_port(self) -> int:
+        with socket.create_server((self.host, 0)) as free:
+            port: int = free.getsockname()[1]
+        return port
+
+
 class Cluster:
     """The scheduler's `address`, and the workers by name. Everything ends with `aclose`, however it is then."""
 
-    def __init__(self, directory: Path, path: str = str(TESTS)) -> None:
+    def __init__(self, directory: Path, path: str = str(TESTS), network: Network | None = None) -> None:
         self._directory, self._path = directory, path
+        self._network = network or Network()
         self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.scheduler: subprocess.Popen[bytes] | None = None
         self.address = ""
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def running(cls, directory: Path, workers: int = 2, *, path: str = str(TESTS)) -> AsyncIterator[Cluster]:
+    async def running(
+        cls, directory: Path, workers: int = 2, *, path: str = str(TESTS), network: Network | None = None
+    ) -> AsyncIterator[Cluster]:
         """With workers called `w0`, `w1` …, and modules of theirs on `path`: usually the scripted adapter."""
-        cluster = cls(directory, path)
+        cluster = cls(directory, path, network)
         try:
             await cluster._start_scheduler()
             for number in range(workers):
@@ -43,17 +62,18 @@ class Cluster:
             cluster.aclose()
 
     async def _start_scheduler(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.address = f"tcp://127.0.0.1:{port}"
-        self.scheduler = self._start(
-            "scheduler", "dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"
-        )
+        network, port = self._network, self._network.free_port()
+        self.address = f"{network.protocol}://{network.reached}:{port}"
+        place = ["--protocol", network.protocol, "--host", network.host, "--port", str(port)]
+        self.scheduler = self._start("scheduler", "dask_scheduler", *place, "--no-dashboard")
 
     def start_worker(self, name: str, **environment: str) -> subprocess.Popen[bytes]:
         """With a thread; `environment` is added to this process's."""
-        options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1"]
-        self.workers[name] = self._start(name, "dask_worker", self.address, *options, **environment)
+        network, port = self._network, self._network.free_port()
+        place = ["--listen-address", f"{network.protocol}://{network.host}:{port}"]
+        place += ["--contact-address", f"{network.protocol}://{network.reached}:{port}"]
+        options = ["--name", name, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        self.workers[name] = self._start(name, "dask_worker", self.address, *place, *options, **environment)
         return self.workers[name]
 
     async def joined(self, count: int) -> None:
@@ -103,6 +123,7 @@ class Cluster:
                     "PYTHONPATH": self._path,
                     "MSP_BRIDGE_CACHE": str(directory / "cache"),
                     "DASK_TEMPORARY_DIRECTORY": str(directory),
+                    **self._network.environment,
                     **environment,
                 },
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,105 @@
+"""Between client, scheduler and workers: a network that is slow and loses packets, and TLS as Dask has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import dask
+import pytest
+import trustme
+from support.cluster_trees import DIGIT, PLUS, ScriptedTree, discovered, once_each, results_of
+from support.clusters import Cluster, Network
+from support.slow_network import HERE, THERE, slow_network
+
+from msp_bridge.adapter import BridgeError, Status
+
+NO_CERTIFICATE = {"distributed.comm.tls.client.cert": None, "distributed.comm.tls.client.key": None}
+STATUSES = {"plus": Status.SURVIVED, "digit": Status.KILLED}
+
+
+async def test_a_slow_network_that_loses_packets_changes_no_result(tree: ScriptedTree, tmp_path: Path) -> None:
+    tree.script(PLUS, DIGIT)
+    tree.files(6, "x = y + 1\nz = a + b + 1\n")
+    with slow_network(delay=0.05, loss=0.02) as link:
+        network = Network(host=HERE, reached=THERE)
+        async with Cluster.running(tmp_path / "cluster", network=network) as cluster, tree.adapter(cluster) as adapter:
+            for _ in range(2):
+                mutants = await discovered(adapter)
+                before = link.carried
+                results = await results_of(adapter, mutants)
+                assert link.carried > before
+                assert once_each(results, mutants)
+                assert {(one.mutant.mutator, one.status) for one in results} == {*STATUSES.items()}
+            findings = [finding async for finding in adapter.diagnose()]
+            assert [finding.good for finding in findings if finding.subject == "worker"] == [True, True]
+        assert link.lost > 0
+
+
+class Certificates:
+    """Files of an authority and of one certificate of it, which client, scheduler and workers have in common."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir()
+        self._ca, self._certificate, self._key = (directory / name for name in ("ca.pem", "cert.pem", "key.pem"))
+        authority = trustme.CA()
+        certificate = authority.issue_cert("localhost", "127.0.0.1")
+        authority.cert_pem.write_to_path(self._ca)
+        certificate.cert_chain_pems[0].write_to_path(self._certificate)
+        certificate.private_key_pem.write_to_path(self._key)
+
+    def of(self, *roles: str) -> dict[str, str]:
+        """Dask's configuration with TLS for these roles, as keys with dots."""
+        found = {"ca-file": str(self._ca)}
+        for role in roles:
+            found |= {f"{role}.cert": str(self._certificate), f"{role}.key": str(self._key)}
+        return {"distributed.comm.require-encryption": "True"} | {
+            f"distributed.comm.tls.{key}": value for key, value in found.items()
+        }
+
+    def network(self) -> Network:
+        """Of scheduler and workers, which are configured by their environment."""
+        variables = {
+            f"DASK_{key.replace('.', '__').replace('-', '_').upper()}": value
+            for key, value in self.of("scheduler", "worker").items()
+        }
+        return Network("tls", environment=variables)
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Iterator[Certificates]:
+    """This process has the certificate of a client."""
+    made = Certificates(tmp_path / "certificates")
+    with dask.config.set(made.of("client")):
+        yield made
+
+
+async def test_a_cluster_with_tls_tests_and_refuses_whoever_has_no_certificate_of_it(
+    tree: ScriptedTree, tmp_path: Path, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.script(PLUS, DIGIT)
+    tree.files(3, "x = y + 1\n")
+    others = Certificates(tmp_path / "others")
+    async with Cluster.running(tmp_path / "cluster", 1, network=certificates.network()) as cluster:
+        async with tree.adapter(cluster) as adapter:
+            mutants = await discovered(adapter)
+            results = await results_of(adapter, mutants)
+            assert once_each(results, mutants)
+            assert {(one.mutant.mutator, one.status) for one in results} == {*STATUSES.items()}
+        monkeypatch.setattr("msp_bridge.cluster.connection.CONNECT_S", 3)
+        for configured in (others.of("client"), certificates.of() | NO_CERTIFICATE):
+            assert "certificate" in await refused(tree, cluster, configured)
+        cluster.address = cluster.address.replace("tls://", "tcp://")
+        assert "encryption required" in await refused(tree, cluster, {})
+        assert "can't be reached" in await refused(tree, cluster, {"distributed.comm.require-encryption": False})
+
+
+async def refused(tree: ScriptedTree, cluster: Cluster, configured: Mapping[str, Any]) -> str:
+    """What a client with this configuration of Dask is told."""
+    with dask.config.set(configured):
+        async with tree.adapter(cluster) as adapter:
+            with pytest.raises(BridgeError) as raised:
+                await results_of(adapter, await discovered(adapter))
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
