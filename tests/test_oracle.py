@@ -53,15 +53,15 @@ def mutant(root: Path, file: str, old: str, new: str) -> Mutant:
     return Mutant(file, "test", source.location(at, at + len(old)), new)
 
 
-async def judge(root: Path, isolated: bool, old: str, new: str, file: str = "calc.py") -> tuple[Status, str]:
+async def verdict(root: Path, isolated: bool, old: str, new: str, file: str = "calc.py") -> tuple[Status, str]:
     oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=isolated)
     assert (oracle.world is not None) == isolated
     before = TreeState.of(root)
     if "while True" in new:
         oracle = evolve(oracle, timeout_s=5)
-    verdict = await oracle.judge(mutant(root, file, old, new))
+    found = await oracle.verdict_of(mutant(root, file, old, new))
     assert TreeState.of(root) == before
-    return verdict.status, verdict.reason
+    return found.status, found.reason
 
 
 @pytest.mark.parametrize(
@@ -75,28 +75,33 @@ async def judge(root: Path, isolated: bool, old: str, new: str, file: str = "cal
         ("return a + b", "__import__('os').abort()", Status.KILLED, "killed by SIGABRT"),
     ],
 )
-async def test_a_mutant_is_judged(root: Path, isolated: bool, old: str, new: str, status: Status, reason: str) -> None:
-    assert await judge(root, isolated, old, new) == (status, reason)
+async def test_a_mutant_has_the_verdict_of_its_tests(
+    root: Path, isolated: bool, old: str, new: str, status: Status, reason: str
+) -> None:
+    assert await verdict(root, isolated, old, new) == (status, reason)
 
 
 async def test_a_conftest_that_breaks_and_no_tests_left_are_kills(root: Path, isolated: bool) -> None:
     write(root, {"conftest.py": "import calc\nvalue = calc.add(1, 1) // 2\ncollect_ignore = []\n"})
-    assert await judge(root, isolated, "a + b", "a / 0") == (Status.KILLED, "a conftest.py or plug-in can't be loaded")
-    nothing = await judge(root, isolated, "[]", "['test_calc.py']", "conftest.py")
+    assert await verdict(root, isolated, "a + b", "a / 0") == (
+        Status.KILLED,
+        "a conftest.py or plug-in can't be loaded",
+    )
+    nothing = await verdict(root, isolated, "[]", "['test_calc.py']", "conftest.py")
     assert nothing == (Status.KILLED, "no tests are left")
 
 
 async def test_a_mutant_of_a_place_that_is_not_there_has_no_verdict(root: Path) -> None:
     oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
     gone = evolve(mutant(root, "calc.py", "unused", "x"), path="gone.py")
-    assert (await oracle.judge(gone)).status is Status.RUNTIME_ERROR
+    assert (await oracle.verdict_of(gone)).status is Status.RUNTIME_ERROR
 
 
 async def test_tests_that_name_the_projects_own_path_see_the_mutant(root: Path, isolated: bool) -> None:
     if not isolated:
         pytest.skip("without namespaces the copy is not at the project's own path")
     write(root, {"test_calc.py": f"import sys\nsys.path.insert(0, {str(root)!r})\n" + TESTS})
-    assert (await judge(root, isolated, "a + b", "a - b"))[0] is Status.KILLED
+    assert (await verdict(root, isolated, "a + b", "a - b"))[0] is Status.KILLED
 
 
 async def test_an_editable_installs_path_does_not_hide_the_mutant(root: Path, tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ async def test_an_editable_installs_path_does_not_hide_the_mutant(root: Path, tm
     oracle = await Oracle.of(
         root, pytest_command(sys.executable), isolated=False, environment={"PYTHONPATH": str(tmp_path / "site")}
     )
-    assert (await oracle.judge(mutant(root, "src/calc.py", "a + b", "a - b"))).status is Status.KILLED
+    assert (await oracle.verdict_of(mutant(root, "src/calc.py", "a + b", "a - b"))).status is Status.KILLED
 
 
 async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: Path, isolated: bool) -> None:
@@ -115,8 +120,8 @@ async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: 
         "    assert (here / '.venv' / 'marker').read_text() == 'x'\n    assert not (here / '.pytest_cache').exists()\n"
     )
     write(root, {".venv/marker": "x", ".pytest_cache/x": "", "test_places.py": stale})
-    assert (await judge(root, isolated, "a + b", "a * b"))[0] is Status.KILLED
-    assert (await judge(root, isolated, "unused", "other"))[0] is Status.SURVIVED
+    assert (await verdict(root, isolated, "a + b", "a * b"))[0] is Status.KILLED
+    assert (await verdict(root, isolated, "unused", "other"))[0] is Status.SURVIVED
 
 
 async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
@@ -136,7 +141,7 @@ async def test_results_that_differ_are_found(root: Path) -> None:
 
     reported: list[Difference | None] = []
     right = await oracle.compare(results(Status.TIMEOUT, Status.NO_COVERAGE), jobs=2, report=reported.append)
-    assert (right.judged, right.differences, right.unsteady) == (2, (), ())
+    assert (right.checked, right.differences, right.unsteady) == (2, (), ())
     assert reported == [None, None]
     reported.clear()
     wrong = await oracle.compare(results(Status.NO_COVERAGE, Status.KILLED), jobs=2, report=reported.append)
@@ -148,7 +153,7 @@ async def test_results_that_differ_are_found(root: Path) -> None:
     assert str(wrong.differences[0]) == (
         "calc.py:2:12 test ('a - b'): NoCoverage, but Killed in a fresh process (a test failed)"
     )
-    assert (await oracle.compare(results(Status.IGNORED, Status.KILLED), count=1)).judged == 1
+    assert (await oracle.compare(results(Status.IGNORED, Status.KILLED), count=1)).checked == 1
 
 
 async def test_tests_that_fail_by_chance_are_no_difference(root: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`run --verify N`: results of the run, judged again by fresh processes."""
+"""`run --verify N`: results of the run, checked by fresh processes."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ COMMANDS = {  # of tools whose projects have one way to run all tests
 async def verify_results(
     workspace: Workspace, results: Iterable[Result], count: int, command: str | None, console: Console
 ) -> None:
-    """Judge `count` of the results again, drawn at random from all tools', and show which differ.
+    """Check `count` of the results, drawn at random from all tools', and show which differ.
 
     Raises BridgeError when any does, and BaselineError when the tests don't pass without a mutant.
     """
     of_tool: dict[MountedAdapter, list[Result]] = {}
-    judged = [result for result in results if result.status.detected or result.status.undetected]
-    for result in secrets.SystemRandom().sample(judged, min(count, len(judged))):
+    decided = [result for result in results if result.status.detected or result.status.undetected]
+    for result in secrets.SystemRandom().sample(decided, min(count, len(decided))):
         if (tool := workspace.projects.owner(result.mutant.path)) is not None:
             of_tool.setdefault(tool, []).append(result)
     found = [await _verify(workspace, tool, drawn, command, console) for tool, drawn in of_tool.items()]
-    total = sum(verification.judged for verification in found)
+    total = sum(verification.checked for verification in found)
     different = sum(len(verification.differences) for verification in found)
     unsteady = sum(len(verification.unsteady) for verification in found)
     console.print(

@@ -49,16 +49,16 @@ class Chunks:
             path = self._next_file(worker)
             self._at[worker] = path
             file = self._pending[path]
-            suspects = [mutant for mutant in file if self._losses[mutant]]
-            if suspects and chunk:
+            lost_before = [mutant for mutant in file if self._losses[mutant]]
+            if lost_before and chunk:
                 break
-            found = suspects[:1] or [*file][: size - len(chunk)]
+            found = lost_before[:1] or [*file][: size - len(chunk)]
             for mutant in found:
                 del file[mutant]
             if not file:
                 del self._pending[path]
             chunk += found
-            if suspects:
+            if lost_before:
                 break
         return chunk
 

@@ -17,7 +17,7 @@ end is the bridge's alone.
 The states of a supervisor.
 
 1. *Watching*: until the tool exits, or until the lifeline ends: the bridge wants the end, or is gone.
-2. *Terminating*: each descendant gets SIGTERM, and SIGCONT so that a stopped one can obey; for at most GRACE seconds.
+2. *Terminating*: each descendant gets SIGTERM, and SIGCONT so that a stopped one acts on it; for at most GRACE seconds.
 3. *Killing*: each descendant gets SIGKILL until none is left, at most `KILL_TIMEOUT_S`: a process in uninterruptible
    sleep on a dead network file system can't be ended by anybody.
 4. *Reporting*: `status N` on the lifeline, the tool's exit code. It is the last thing: nothing is left then.

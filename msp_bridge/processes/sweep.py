@@ -46,7 +46,7 @@ def end(run_id: str, below: int | None, grace: float, reap: Callable[[], None] =
                     process.kill()
                 elif process.pid not in signalled:
                     process.terminate()
-                    process.resume()  # a stopped one can't obey
+                    process.resume()  # a stopped one can't act on it
         signalled.update(process.pid for process in left)
         time.sleep(POLL_S)
 

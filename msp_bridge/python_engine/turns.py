@@ -1,4 +1,4 @@
-"""Which mutants are tested side by side: one at a time where they would disturb each other, and a suspect alone."""
+"""Which mutants are tested side by side: one at a time where they would disturb each other or have ended a host."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ class Turns:
         self._taken = False
 
 
-class Quarantine:
-    """Room for any number of mutants, or for one suspect alone.
+class SharedTurn:
+    """A turn for any number of mutants at a time, or for one alone.
 
-    Suspects go first: those are the ones that were being tested when the host ended, so a newcomer waits for a few.
+    Those that are tested alone go first: they were being tested when the host ended, so a newcomer waits for a few.
     """
 
     def __init__(self) -> None:
-        self._present = self._suspects = 0  # suspects: waiting or present
+        self._present = self._alone = 0  # alone: waiting or present
         self._changed = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def place(self, *, suspect: bool) -> AsyncIterator[None]:
-        """A block in which a mutant is tested, a suspect with nobody else."""
-        self._suspects += suspect
+    async def take(self, *, alone: bool) -> AsyncIterator[None]:
+        """A block in which a mutant is tested: `alone`, or beside others."""
+        self._alone += alone
         try:
-            while self._present if suspect else self._suspects:
+            while self._present if alone else self._alone:
                 await self._changed.wait()
             self._present += 1
             try:
@@ -74,6 +74,6 @@ class Quarantine:
             finally:
                 self._present -= 1
         finally:
-            self._suspects -= suspect
+            self._alone -= alone
             self._changed.set()  # whoever waits looks again
             self._changed = asyncio.Event()

@@ -17,7 +17,7 @@ The exit codes of pytest say different things, and all but 0 are a kill for some
 same command passed without the mutant: 1 a test failed; 2 a test module can't be collected; 3 pytest or a plug-in
 broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` says which it was.
 
-A test that fails by chance makes both sides wrong: where the oracle and a result differ, the oracle judges twice
+A test that fails by chance makes both sides wrong: where the oracle and a result differ, the oracle tests twice
 more, and only what it says three times is called a difference; the rest is `unsteady`.
 """
 
@@ -94,14 +94,14 @@ class Difference:
 class Verification:
     """What became of checking some results."""
 
-    judged: int
+    checked: int  # results
     differences: tuple[Difference, ...]
     unsteady: tuple[Difference, ...]  # a fresh process says now this, now that
 
 
 @frozen
 class Oracle:
-    """Judges mutants of one project. Make one with `Oracle.of`."""
+    """Tests mutants of one project in fresh processes. Make one with `Oracle.of`."""
 
     root: Path
     command: tuple[str, ...]
@@ -128,7 +128,7 @@ class Oracle:
         for world in worlds:
             oracle = cls(root, tuple(command), world, BASELINE_TIMEOUT_S, environment or {})
             start = time.monotonic()
-            verdict = await oracle.judge(None)
+            verdict = await oracle.verdict_of(None)
             if verdict.status is Status.SURVIVED:
                 limit = TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start)
                 return cls(root, tuple(command), world, limit, environment or {})
@@ -138,7 +138,7 @@ class Oracle:
             first_failure=verdict.output,
         )
 
-    async def judge(self, mutant: Mutant | None) -> Verdict:
+    async def verdict_of(self, mutant: Mutant | None) -> Verdict:
         """What the tests say of the mutant, or without any; `mutant.path` is relative to the root."""
         with contextlib.ExitStack() as stack:
             base = Path(stack.enter_context(_temporary_directory()))
@@ -160,11 +160,11 @@ class Oracle:
         known: MutableMapping[Mutant, Verdict] | None = None,
         report: Callable[[Difference | None], object] = lambda _difference: None,
     ) -> Verification:
-        """Judge `count` of the results again (all by default), drawn by `seed`; `jobs` at a time.
+        """Check `count` of the results (all by default), drawn by `seed`; `jobs` at a time.
 
-        `report` is called for each as soon as it is judged: with None for one that is confirmed. `known` takes what was
-        judged, and spares the first judgement of what it has: for several runs on one source. NoCoverage is right when
-        the mutant survives; Timeout and Killed are both detected, and count as equal.
+        `report` is called for each as soon as it is checked: with None for one that is confirmed. `known` takes the
+        first verdicts, and spares those that it has: for several runs on one source. NoCoverage is right when the
+        mutant survives; Timeout and Killed are both detected, and count as equal.
         Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
         """
         drawn = [result for result in results if result.status.detected or result.status.undetected]
@@ -177,12 +177,12 @@ class Oracle:
         async def check(result: Result) -> tuple[list[Difference], list[Difference]]:
             async with turn:
                 if result.mutant not in known:
-                    known[result.mutant] = await self.judge(result.mutant)
+                    known[result.mutant] = await self.verdict_of(result.mutant)
                 verdicts = [known[result.mutant]]
                 if _agree(result, verdicts[0]):
                     report(None)
                     return [], []
-                verdicts += [await self.judge(result.mutant) for _ in range(2)]
+                verdicts += [await self.verdict_of(result.mutant) for _ in range(2)]
             difference = Difference(result, verdicts[0])
             report(difference)
             by_chance = any(_agree(result, verdict) for verdict in verdicts)

@@ -28,8 +28,8 @@ async def test_the_results_are_those_of_the_tool_itself(tmp_path: Path) -> None:
     async with adapter_on(root, settings(root)) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
-    judged = subprocess.run(["python3", "mutate.py", "out/r.json"], cwd=root, capture_output=True, text=True)
-    assert judged.returncode == 3, judged.stderr
+    done = subprocess.run(["python3", "mutate.py", "out/r.json"], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 3, done.stderr
     files = json.loads((root / "out/r.json").read_bytes())["files"]
     expected = {
         (os.path.relpath(path, root), *_place(mutant["location"]["start"]), mutant["replacement"]): mutant["status"]

@@ -163,7 +163,7 @@ async def test_a_module_that_cannot_be_imported_is_one_sentence_with_its_traceba
         (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
     ],
 )
-async def test_a_suite_that_cannot_judge_is_one_clear_error(tmp_path, caplog, test_file, message):
+async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog, test_file, message):
     caplog.set_level("INFO")
     files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": test_file}
     async with Trial.of(files, tmp_path) as trial:

@@ -87,7 +87,7 @@ async def test_two_servers_on_one_project_have_a_copy_each(tmp_path):
             await other.adapter.aclose()
 
 
-async def test_an_edited_test_judges_anew(tmp_path):
+async def test_an_edited_test_counts_at_once(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         mutants = of(await trial.discover(), "untested")
         assert {result.status for result in (await trial.test(mutants)).values()} == {Status.NO_COVERAGE}
@@ -98,7 +98,7 @@ async def test_an_edited_test_judges_anew(tmp_path):
         assert {result.killed_by for result in results} == {("tests/test_ops.py::test_new",)}
 
 
-async def test_an_edit_of_the_same_length_within_the_same_second_judges_anew(tmp_path):
+async def test_an_edit_of_the_same_length_within_the_same_second_counts_at_once(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         for right, wrong in (("== 3, ", "!= 9, "), ("!= 9, ", "== 3, "), ("== 3, ", "!= 9, ")):
             mutants = of(await trial.discover(), "add")
@@ -247,8 +247,8 @@ async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
             async for result in stream:
                 if not results:
                     (supervisor,) = psutil.Process(host).children()
-                    (judge,) = supervisor.children()
-                    os.kill(judge.pid, signal.SIGKILL)
+                    (host,) = supervisor.children()
+                    os.kill(host.pid, signal.SIGKILL)
                 results.append(result)
         assert [result.status for result in results] == [Status.KILLED] * 2 * len(mutants)
         assert await trial.host() != host

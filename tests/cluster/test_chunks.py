@@ -34,14 +34,14 @@ def test_a_worker_goes_on_with_its_file_and_another_takes_another() -> None:
 
 
 def test_what_was_lost_is_given_out_alone_and_not_again_and_again() -> None:
-    (suspect, other) = mutants("f", 2)
-    chunks = Chunks.of([suspect, other])
-    assert chunks.take("a", 1) == [suspect]
+    (lost, other) = mutants("f", 2)
+    chunks = Chunks.of([lost, other])
+    assert chunks.take("a", 1) == [lost]
     for _ in range(LOSSES - 1):
-        assert chunks.lost([suspect]) == []
+        assert chunks.lost([lost]) == []
         chunks.leave("a")
-        assert chunks.take("b", 1) == [suspect]
-    assert chunks.lost([suspect]) == [suspect]
+        assert chunks.take("b", 1) == [lost]
+    assert chunks.lost([lost]) == [lost]
     assert chunks.take("c", 1) == [other]
     assert chunks.take("c", 1) == []
 

@@ -22,7 +22,7 @@ PYTHON = Path(os.environ.get("MSP_BRIDGE_CORPUS_PYTHON", sys.executable))  # of 
 CORPUS = Path(__file__).parent.parent / "corpus"
 KINDS = sorted(path.name for path in CORPUS.iterdir() if path.is_dir())
 COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames", "xdist")
-MOST = 12  # mutants of a project that are judged again
+MOST = 12  # mutants of a project that are checked
 MOST_OF_COSMIC_RAY = 6  # of its many
 ATTEMPTS = 5  # at a run without a mutant, of a suite that fails by chance
 CONFIGURATION = """
@@ -45,7 +45,7 @@ class Truth:
     verdicts: dict[Mutant, Verdict] = field(factory=dict)
 
 
-TRUTHS: dict[str, Truth] = {}  # each mutant is judged once, for all tests
+TRUTHS: dict[str, Truth] = {}  # each mutant is tested once, for all tests
 
 
 def project_of(kind: str, directory: Path) -> Path:
@@ -87,7 +87,7 @@ def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 async def differences(kind: str, directory: Path, adapter_class: type[Adapter], most: int) -> list[str]:
-    """Test all mutants (of cosmic-ray as many as are judged), and judge some of them again."""
+    """Test all mutants (of cosmic-ray as many as are checked), and check some of them."""
     root = project_of(kind, directory)
     if adapter_class is CosmicRay:
         source = "src" if (root / "src").is_dir() else "subject"
@@ -105,9 +105,9 @@ async def differences(kind: str, directory: Path, adapter_class: type[Adapter], 
             results: list[Result] = [result async for result in tested]
     assert {result.mutant for result in results} == set(mutants)
     truth = await truth_of(kind, directory)
-    checked = await truth.oracle.compare(results, most, jobs=2, known=truth.verdicts)
-    assert checked.judged
-    return [str(difference) for difference in checked.differences]
+    verification = await truth.oracle.compare(results, most, jobs=2, known=truth.verdicts)
+    assert verification.checked
+    return [str(difference) for difference in verification.differences]
 
 
 @pytest.mark.parametrize("isolation", ["on", "off"])

@@ -67,7 +67,7 @@ def how(caplog: pytest.LogCaptureFixture) -> list[str]:
     return ["reloaded" if "reloaded" in line else "started" for line in lines]
 
 
-async def test_an_edit_of_a_body_is_reloaded_and_judged_as_it_is(tmp_path, caplog):
+async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplog):
     caplog.set_level("INFO")
     async with Trial.of(FILES, tmp_path) as trial:
         await trial.test()

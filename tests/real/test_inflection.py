@@ -1,6 +1,6 @@
 """A real library that nobody here wrote, with its own tests, through a real server, over stdio and over TCP.
 
-By default a sample of the statuses is judged by fresh processes; `MSP_BRIDGE_JUDGE=all` judges every one (some minutes).
+By default a sample of the statuses is checked by fresh processes; `MSP_BRIDGE_CHECK=all` checks every one (some minutes).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import psutil
 import pytest
 from attrs import frozen
-from support.judge import judged, mutated
+from support.fresh_process import mutated, verdicts_of
 from support.msp_client import Client, ReaderWriter, Refused
 from support.servers import Server, launched, mutants_of
 
 from msp_bridge.testing import TreeState
 
 REQUIREMENT = "inflection==0.5.1 --hash=sha256:1a29730d366e996aaacffb2f1f1cb9593dc38e2ddd30c91250c6dde09ea9b417\n"
-SAMPLE = 16  # mutants that the judge looks at
+SAMPLE = 16  # mutants that are checked
 SERVE = {"stdio": ("serve", "stdio"), "tcp": ("serve", "socket", "--port", "0")}
 
 
@@ -75,9 +75,9 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     results = await served.results({})
     assert sorted(mutant["id"] for _, mutant in results) == sorted(ids)
     status = {mutant["id"]: mutant["status"] for _, mutant in results}
-    whole = os.environ.get("MSP_BRIDGE_JUDGE") == "all"
+    whole = os.environ.get("MSP_BRIDGE_CHECK") == "all"
     sample = results if whole else results[:: len(results) // SAMPLE]
-    verdicts = await asyncio.to_thread(judged, served.library, sample, tmp_path)
+    verdicts = await asyncio.to_thread(verdicts_of, served.library, sample, tmp_path)
     pairs = zip(sample, verdicts, strict=True)
     assert [mutant for (_, mutant), verdict in pairs if mutant["status"] != verdict] == []
 

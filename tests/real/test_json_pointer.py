@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support.judge import mutated
+from support.fresh_process import mutated
 from support.msp_client import Client, ReaderWriter, Refused
 from support.servers import Server, launched, mutants_of
 from support.stryker_js_trees import adapter_on, discovered, results_of

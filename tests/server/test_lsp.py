@@ -1,4 +1,4 @@
-"""`--dialect lsp`: the life cycle, and what a client gets to see of mutants; lsprotocol judges every message."""
+"""`--dialect lsp`: the life cycle, and what a client gets to see of mutants; lsprotocol checks every message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An LSP client for the tests: lsprotocol's types judge every message of the server."""
+"""An LSP client for the tests: lsprotocol's types check every message of the server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The params of LSP that we read, as its specification names them: what else clients send is left out.
 
 The package lsprotocol has them all, and takes half a second to import, twice what `initialize` may take altogether
-(`docs/lsp.md`). So it judges these in the tests instead. Positions are 0-based, in units of the negotiated encoding.
+(`docs/lsp.md`). So it checks these in the tests instead. Positions are 0-based, in units of the negotiated encoding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The judge: the project's own tests, in a fresh process, on a copy of the project with the mutant written into it.
+"""Verdicts of the project's own tests, in a fresh process, on a copy of the project with the mutant written into it.
 
 It knows nothing of mutmut, nor of the bridge, but for where a mutant stands and what it puts there.
 """
@@ -18,21 +18,21 @@ LONG = 120  # s; the suites of these tests take about one
 WORKERS = 2
 
 
-def judged(project: Path, mutants: list[tuple[str, dict[str, Any]]], directory: Path) -> list[str]:
+def verdicts_of(project: Path, mutants: list[tuple[str, dict[str, Any]]], directory: Path) -> list[str]:
     """`Killed` or `Survived` for each pair of path and mutant, in this order."""
     copies: SimpleQueue[Path] = SimpleQueue()
     for number in range(WORKERS):
-        copies.put(Path(shutil.copytree(project, directory / f"judge-{number}" / project.name)))
+        copies.put(Path(shutil.copytree(project, directory / f"copy-{number}" / project.name)))
 
-    def judge(mutant: tuple[str, dict[str, Any]]) -> str:
+    def verdict_of(mutant: tuple[str, dict[str, Any]]) -> str:
         copy = copies.get()
         try:
-            return _judge(copy, *mutant)
+            return _verdict_of(copy, *mutant)
         finally:
             copies.put(copy)
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        return list(pool.map(judge, mutants))
+        return list(pool.map(verdict_of, mutants))
 
 
 def mutated(text: str, mutant: dict[str, Any]) -> str:
@@ -46,7 +46,7 @@ def mutated(text: str, mutant: dict[str, Any]) -> str:
     return text[:start] + mutant["replacement"] + text[end:]
 
 
-def _judge(copy: Path, path: str, mutant: dict[str, Any]) -> str:
+def _verdict_of(copy: Path, path: str, mutant: dict[str, Any]) -> str:
     file = copy / path
     original = file.read_text()
     file.write_text(mutated(original, mutant))
