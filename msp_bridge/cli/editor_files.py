@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
-
+from msp_bridge.cli.commented_json import merged, parse
 from msp_bridge.errors import ConfigurationError
 
 PATTERN = re.compile(r"\*\*/\*\.(?:(\w+)|\{([\w,]+)\})")
-TOKEN = re.compile(r'\s+|//[^\r\n]*|/\*.*?\*/|"(?:[^"\\\r\n]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"/]+', re.DOTALL)
-INDENT = re.compile(r'\{\s*?\n([ \t]+)(?=")')
 
 
 def write_plugin(editor: str, text: str) -> list[str]:
@@ -30,8 +27,6 @@ def write_plugin(editor: str, text: str) -> list[str]:
 
     Raises ConfigurationError.
     """
-    if editor not in WRITERS:  # their settings are the user's own, in a format that takes no second entry blindly
-        raise ConfigurationError(f"--write can't do that for {editor}", "print it, and put it where its comment says")
     return WRITERS[editor](text)
 
 
@@ -62,41 +57,123 @@ def _vim(text: str) -> list[str]:
     return [_own(Path.home() / ".vim/compiler/mutants.vim", text)]
 
 
-def _emacs(text: str) -> list[str]:
+def _emacs(text: str, name: str = "msp-bridge") -> list[str]:
     old, new = Path.home() / ".emacs.d", _configuration("emacs")
     home = new if new.is_dir() and not old.is_dir() else old
     init = Path.home() / ".emacs" if (Path.home() / ".emacs").is_file() else home / "init.el"
-    plugin = home / "msp-bridge.el"
+    plugin = home / f"{name}.el"
     load = f'(load "{_quoted(plugin.with_suffix(""))}")'
     done = _own(plugin, text)
     before = _text(init)
-    if "msp-bridge" in re.sub(r"^\s*;.*$", "", before, flags=re.MULTILINE):  # loaded in the user's own way
+    code = re.sub(r"^\s*;.*$", "", before, flags=re.MULTILINE)
+    if re.search(rf"{name}(?!-lsp)", code):  # loaded in the user's own way
         return [done, f"nothing to change: {init}"]
     return [done, _replace(init, _appended(before, load + "\n"))]
 
 
+def _emacs_lsp(text: str) -> list[str]:
+    return _emacs(text, "msp-bridge-lsp")
+
+
 def _helix(text: str) -> list[str]:
-    file = _configuration("helix") / "config.toml"
+    return [_tables("helix", _configuration("helix") / "config.toml", text)]
+
+
+def _helix_lsp(text: str) -> list[str]:
+    return [_tables("helix-lsp", _configuration("helix") / "languages.toml", text)]
+
+
+def _tables(editor: str, file: Path, text: str) -> str:
+    """Add tables of TOML to those of `file`, where it says nothing else of the same."""
     before = _text(file)
     after = _appended(before, text)
     try:
         known, added = tomllib.loads(before), tomllib.loads(text)
         if _holds(known, added):
-            return [f"nothing to change: {file}"]
-        if _holds(tomllib.loads(after), known):
-            return [_replace(file, after)]
+            return f"nothing to change: {file}"
+        if _holds(tomllib.loads(after), known) and _languages(known).isdisjoint(_languages(added)):
+            return _replace(file, after)
         reason = "it already says something else there"
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-    raise _left_alone(file, reason, "helix")
+    raise _left_alone(file, reason, editor)
+
+
+def _languages(table: Mapping[str, Any]) -> set[str]:
+    """Those of a languages.toml: each may be there once."""
+    return {language.get("name", "") for language in table.get("language", ()) if isinstance(language, dict)}
+
+
+def _zed_lsp(text: str) -> list[str]:
+    return [_server("zed-lsp", _configuration("zed") / "settings.json", text, "lsp", "pylsp", "binary")]
+
+
+def _sublime_lsp(text: str) -> list[str]:
+    mac = Path.home() / "Library/Application Support/Sublime Text"
+    packages = (mac if sys.platform == "darwin" else _configuration("sublime-text")) / "Packages"
+    return [_server("sublime-lsp", packages / "User/LSP.sublime-settings", text, "clients", "msp-bridge", "command")]
+
+
+def _kate_lsp(text: str) -> list[str]:
+    return [
+        _server("kate-lsp", _configuration("kate") / "lspclient/settings.json", text, "servers", "python", "command")
+    ]
+
+
+def _server(editor: str, file: Path, text: str, *command: str) -> str:
+    """Put a language server into JSON settings. The keys `command` lead to the program that is started.
+
+    Of what is there already only a command that starts a bridge is replaced, and to a list of servers ours is added.
+    """
+    before = _text(file)
+    try:
+        known, wanted = parse(before), parse(text)
+        started = _at(known, command)
+        if started is not None and "msp-bridge" not in json.dumps(started):
+            raise ConfigurationError(f"`{'.'.join(command)}` starts another program there")
+        setting: Any = _at(wanted, command)
+        for key in reversed(command):
+            setting = {key: setting}
+        after = merged(merged(before, _added(known, wanted)), setting) if before.strip() else text
+    except ConfigurationError as error:
+        raise _left_alone(file, str(error), editor) from None
+    return f"nothing to change: {file}" if after == before else _replace(file, after)
+
+
+def _at(settings: Any, keys: Sequence[str]) -> Any:
+    """The value that the keys lead to, None where there is none."""
+    for key in keys:
+        settings = settings.get(key) if isinstance(settings, dict) else None
+    return settings
+
+
+def _added(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Of `wanted`, what `known` lacks; lists of words are joined. Raises ConfigurationError."""
+    added = {}
+    for key, value in wanted.items():
+        there = known.get(key)
+        if key not in known:
+            added[key] = value
+        elif isinstance(value, dict) and isinstance(there, dict):
+            added[key] = _added(there, value)
+        elif isinstance(value, dict):
+            raise ConfigurationError(f"`{key}` is no object there")
+        elif key == "language_servers" and isinstance(there, list):
+            added[key] = [*there, *(word for word in value if word not in there)]
+    return added
 
 
 WRITERS: dict[str, Callable[[str], list[str]]] = {
     "neovim-lsp": _neovim_lsp,
     "neovim": _neovim,
     "vim": _vim,
+    "emacs-lsp": _emacs_lsp,
     "emacs": _emacs,
+    "helix-lsp": _helix_lsp,
     "helix": _helix,
+    "zed-lsp": _zed_lsp,
+    "sublime-lsp": _sublime_lsp,
+    "kate-lsp": _kate_lsp,
 }
 
 
@@ -106,6 +183,9 @@ def _holds(table: Mapping[str, object], part: Mapping[str, object]) -> bool:
         there = table.get(key)
         if isinstance(value, Mapping):
             if not isinstance(there, Mapping) or not _holds(there, value):
+                return False
+        elif isinstance(value, list) and isinstance(there, list) and any(isinstance(item, dict) for item in value):
+            if not all(item in there for item in value):
                 return False
         elif there != value:
             return False
@@ -156,92 +236,3 @@ def _left_alone(file: Path, reason: str, editor: str) -> ConfigurationError:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')
-
-
-@frozen
-class Token:
-    """What is neither a space nor a comment, with the depth of the brackets around it."""
-
-    text: str
-    start: int
-    end: int
-    depth: int
-
-
-@frozen
-class Member:
-    """A key of the outermost object, and where its value stands."""
-
-    key: str
-    start: int
-    end: int
-
-
-def parse(text: str) -> dict[str, Any]:
-    """What settings.json says. Raises ConfigurationError when it isn't an object, or can't be read."""
-    tokens = [token.text for token in _tokens(text)]
-    trailing = {number for number, pair in enumerate(pairwise(tokens)) if pair in ((",", "]"), (",", "}"))}
-    kept = [token for number, token in enumerate(tokens) if number not in trailing]
-    try:
-        settings = json.loads(" ".join(kept) or "{}")
-    except ValueError as error:
-        raise ConfigurationError(f"it can't be read: {error}") from None
-    if not isinstance(settings, dict):
-        raise ConfigurationError("it is no object: it must begin with {")
-    return settings
-
-
-def merged(text: str, settings: Mapping[str, Any]) -> str:
-    """`text` with `settings` in it; comments, order and layout stay. Raises ConfigurationError."""
-    expected = {**parse(text), **settings}
-    for key, value in settings.items():
-        text = _with(text, key, json.dumps(value, ensure_ascii=False))
-    if parse(text) != expected:  # the promise above is worth more than a change
-        raise ConfigurationError("it is written in a way that can't be changed safely")
-    return text
-
-
-def _tokens(text: str) -> Iterator[Token]:
-    position = depth = 0
-    while position < len(text):
-        found = TOKEN.match(text, position)
-        if found is None:
-            line = text.count("\n", 0, position) + 1
-            raise ConfigurationError(f"it can't be read: line {line} has {text[position : position + 10]!r}")
-        token, position = found[0], found.end()
-        if token in ("]", "}"):
-            depth -= 1
-        if not token.isspace() and not token.startswith(("//", "/*")):
-            yield Token(token, found.start(), position, depth)
-        if token in ("[", "{"):
-            depth += 1
-
-
-def _members(tokens: list[Token]) -> Iterator[Member]:
-    """Of an object that `parse` could read."""
-    inside = tokens[1:-1]
-    starts = [number for number, token in enumerate(inside) if token.text == ":" and token.depth == 1]
-    for number in starts:
-        end = number + 1
-        while end + 1 < len(inside) and not (inside[end + 1].text == "," and inside[end + 1].depth == 1):
-            end += 1
-        yield Member(json.loads(inside[number - 1].text), inside[number + 1].start, inside[end].end)
-
-
-def _with(text: str, key: str, value: str) -> str:
-    tokens = list(_tokens(text))
-    if not tokens:
-        comment = f"{text.rstrip()}\n" if text.strip() else ""
-        return f"{comment}{{\n  {json.dumps(key, ensure_ascii=False)}: {value}\n}}\n"
-    same = [member for member in _members(tokens) if member.key == key]
-    if same:  # of several, VS Code takes the last
-        return text[: same[-1].start] + value + text[same[-1].end :]
-    indent = INDENT.search(text)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    entry = f"{newline}{indent[1] if indent else '  '}{json.dumps(key, ensure_ascii=False)}: {value}"
-    *_, last, brace = tokens
-    body = text[last.end : brace.start].rstrip()  # a comment may follow the last value
-    space = text[last.end + len(body) : brace.start]
-    comma = "" if last.text == "," or len(tokens) == 2 else ","
-    entry += "," if last.text == "," else ""
-    return text[: last.end] + comma + body + entry + (space if "\n" in space else newline) + text[brace.start :]

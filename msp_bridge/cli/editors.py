@@ -16,7 +16,8 @@ from attrs import evolve
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
-from msp_bridge.cli.editor_files import joined_patterns, merged, parse, write_plugin
+from msp_bridge.cli.commented_json import merged, parse
+from msp_bridge.cli.editor_files import joined_patterns, write_plugin
 from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from msp_bridge.cli.editor_files import joined_patterns, merged, parse
-from msp_bridge.cli.editors import TEXTS
+from msp_bridge.cli.commented_json import merged, parse
+from msp_bridge.cli.editor_files import joined_patterns
+from msp_bridge.cli.editors import EDITORS, TEXTS
 from msp_bridge.errors import ConfigurationError
 
 TESTS = Path(__file__).parents[1]
@@ -213,6 +214,12 @@ def test_what_was_watched_is_watched_still(old: str, new: str, joined: str) -> N
 
 
 PLACES = {
+    "neovim-lsp": ".config/nvim/plugin/msp-bridge-lsp.lua",
+    "helix-lsp": ".config/helix/languages.toml",
+    "emacs-lsp": ".emacs.d/msp-bridge-lsp.el",
+    "zed-lsp": ".config/zed/settings.json",
+    "sublime-lsp": ".config/sublime-text/Packages/User/LSP.sublime-settings",
+    "kate-lsp": ".config/kate/lspclient/settings.json",
     "neovim": ".config/nvim/plugin/msp-bridge.lua",
     "vim": ".vim/compiler/mutants.vim",
     "emacs": ".emacs.d/msp-bridge.el",
@@ -220,11 +227,19 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("editor", PLACES)
-def test_write_puts_a_plugin_where_its_editor_looks(
-    project: Path, elsewhere: Path, editor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def default_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+def test_every_editor_that_is_listed_can_be_written() -> None:
+    assert [name for name in EDITORS if not name.startswith("vscode")] == list(PLACES)
+
+
+@pytest.mark.usefixtures("default_places")
+@pytest.mark.parametrize("editor", PLACES)
+def test_write_puts_a_plugin_where_its_editor_looks(project: Path, elsewhere: Path, editor: str) -> None:
     file = project.parent / PLACES[editor]
     done = editors(project, elsewhere, editor, "--write")
     assert done.returncode == 0, done.stderr
@@ -232,9 +247,9 @@ def test_write_puts_a_plugin_where_its_editor_looks(
     assert file.read_text() == editors(project, elsewhere, editor).stdout
     again = editors(project, elsewhere, editor, "--write").stdout.splitlines()
     assert all(line.startswith("nothing to change: ") for line in again)
-    if editor == "emacs":
+    if editor.startswith("emacs"):
         assert (file.parent / "init.el").read_text() == f'(load "{file.with_suffix("")}")\n'
-    if editor != "helix":  # whose file is the user's own
+    if file.suffix not in (".toml", ".json", ".sublime-settings"):  # these are the user's own
         file.write_text("mine\n")
         refused = editors(project, elsewhere, editor, "--write")
         assert (refused.returncode, file.read_text()) == (2, "mine\n")
@@ -270,6 +285,104 @@ def test_write_adds_to_the_configuration_of_helix_or_leaves_it(
         assert (done.returncode, after) == (2, before)
         assert "was left as it is, for" in done.stderr
         assert "`msp-bridge editors helix` prints" in done.stderr
+
+
+@pytest.mark.usefixtures("default_places")
+def test_emacs_loads_both_once(project: Path, elsewhere: Path) -> None:
+    for editor in ("emacs-lsp", "emacs", "emacs-lsp", "emacs"):
+        assert editors(project, elsewhere, editor, "--write").returncode == 0
+    directory = project.parent / ".emacs.d"
+    loads = [f'(load "{directory / name}")' for name in ("msp-bridge-lsp", "msp-bridge")]
+    assert [line for line in (directory / "init.el").read_text().splitlines() if line] == loads
+
+
+ZED = """{
+\t// mine
+\t"languages": {
+\t\t"Python": { "language_servers": ["ruff"] } // why
+\t},
+\t"lsp": {}
+}
+"""
+ZED_WITH_BRIDGE = """{
+\t// mine
+\t"languages": {
+\t\t"Python": { "language_servers": ["ruff", "pylsp", "..."] } // why
+\t},
+\t"lsp": {
+\t\t"pylsp": {
+\t\t\t"binary": {
+\t\t\t\t"path": "BRIDGE",
+\t\t\t\t"arguments": [ARGUMENTS]
+\t\t\t}
+\t\t}
+\t}
+}
+"""
+SUBLIME = """{
+    "clients": {
+        "msp-bridge": {
+            "command": ["/old/msp-bridge"], "enabled": false, "selector": "source.rust"
+        },
+    },
+}
+"""
+
+
+@pytest.mark.usefixtures("default_places")
+@pytest.mark.parametrize(
+    ("editor", "before", "after"),
+    [
+        ("zed-lsp", ZED, ZED_WITH_BRIDGE),
+        ("sublime-lsp", SUBLIME, SUBLIME.replace('"/old/msp-bridge"', '"BRIDGE", ARGUMENTS')),
+    ],
+)
+def test_write_adds_a_language_server_to_settings(
+    project: Path, elsewhere: Path, editor: str, before: str, after: str
+) -> None:
+    file = project.parent / PLACES[editor]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(before.replace("\n", "\r\n").encode())
+    arguments = '"serve", "stdio", "--adapter", "scripted", "--dialect", "lsp"'
+    expected = after.replace("\n", "\r\n").replace("BRIDGE", str(elsewhere)).replace("ARGUMENTS", arguments)
+    for word in ("written", "nothing to change"):
+        done = editors(project, elsewhere, editor, "--write")
+        assert (done.stdout, done.stderr) == (f"{word}: {file}\n", "")
+        assert file.read_bytes().decode() == expected
+
+
+@pytest.mark.usefixtures("default_places")
+@pytest.mark.parametrize(
+    ("editor", "before", "reason"),
+    [
+        ("zed-lsp", '{"lsp": {"pylsp": {"binary": {"path": "/usr/bin/pylsp"}}}}', "starts another program there"),
+        ("zed-lsp", '{"lsp": [1]}', "`lsp` is no object there"),
+        ("zed-lsp", '{"lsp": ', "it can't be read"),
+        ("kate-lsp", '{"servers": {"python": {"command": ["pylsp"]}}}', "starts another program there"),
+        ("sublime-lsp", "clients", "it can't be read"),
+        ("helix-lsp", '[[language]]\nname = "python"\nlanguage-servers = ["ruff"]\n', "it already says something else"),
+        ("helix-lsp", "language = python", "Invalid value"),
+    ],
+)
+def test_write_takes_no_servers_place(project: Path, elsewhere: Path, editor: str, before: str, reason: str) -> None:
+    file = project.parent / PLACES[editor]
+    file.parent.mkdir(parents=True)
+    file.write_text(before)
+    done = editors(project, elsewhere, editor, "--write")
+    assert (done.returncode, file.read_text()) == (2, before)
+    assert f"{file} was left as it is, for " in done.stderr
+    assert reason in done.stderr
+    assert f"`msp-bridge editors {editor}` prints what to put into it" in done.stderr
+
+
+@pytest.mark.usefixtures("default_places")
+def test_write_adds_to_the_languages_of_helix(project: Path, elsewhere: Path) -> None:
+    file = project.parent / PLACES["helix-lsp"]
+    file.parent.mkdir(parents=True)
+    file.write_text('[[language]]\nname = "rust" # mine\n')
+    assert editors(project, elsewhere, "helix-lsp", "--write").stdout == f"written: {file}\n"
+    assert [language["name"] for language in tomllib.loads(file.read_text())["language"]] == ["rust", "python"]
+    assert editors(project, elsewhere, "helix-lsp", "--write").stdout == f"nothing to change: {file}\n"
 
 
 @pytest.mark.parametrize(

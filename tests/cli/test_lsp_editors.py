@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from cli.test_editors import console_script
 
-from msp_bridge.cli.editor_files import parse
+from msp_bridge.cli.commented_json import parse
 from msp_bridge.cli.editors import TEXTS, plugin
 
 FILES = {
