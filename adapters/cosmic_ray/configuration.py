@@ -14,13 +14,10 @@ from attrs import frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
+from msp_bridge.python_engine import likely_sources
 
 NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
 TABLE = "cosmic-ray"
-NO_PACKAGES = frozenset(
-    ["test", "tests", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "tools", "build"]
-)
-SINGLE_FILES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "manage.py"})
 
 
 @frozen
@@ -163,7 +160,7 @@ def _relative(path: str, file: Path) -> str:
 
 def proposal(root: Path) -> str:
     """The text of a first cosmic-ray.toml, from what the project's tree shows."""
-    modules = ", ".join(f'"{path}"' for path in _likely_modules(root)) or '"CHANGE-ME"'
+    modules = ", ".join(f'"{path}"' for path in likely_sources(root)) or '"CHANGE-ME"'
     return (
         "[cosmic-ray]\n"
         f"module-path = [{modules}]\n"
@@ -172,17 +169,6 @@ def proposal(root: Path) -> str:
         f"excluded-modules = [{_likely_excluded(root)}]\n\n"
         '[cosmic-ray.distributor]\nname = "local"\n'
     )
-
-
-def _likely_modules(root: Path) -> list[str]:
-    for base in (root / "src", root):
-        packages = sorted(file.parent for file in base.glob("*/__init__.py") if file.parent.name not in NO_PACKAGES)
-        files = sorted(
-            file for file in base.glob("*.py") if file.name not in SINGLE_FILES and not file.name.startswith("test")
-        )
-        if packages or files:
-            return [path.relative_to(root).as_posix() for path in packages or files]
-    return []
 
 
 def _likely_command(root: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from msp_bridge.python_engine import (
     PythonSource,
     TestPlan,
     ask_for_mutants,
+    likely_sources,
     python_environment,
     start_program,
 )
@@ -69,8 +71,9 @@ class Discovery:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""
         answer = await self._ask({"do": "files"})
         if UNKNOWN_SOURCES in answer.get("problem", ""):
-            place = place_of_options(self._root, self._config_file)
-            raise NoSources(f"mutmut finds no sources in {self._root}", f"set source_paths in {place}")
+            place, found = place_of_options(self._root, self._config_file), likely_sources(self._root)
+            setting = f"source_paths = {json.dumps(found)}" if found and place.endswith(".toml") else "source_paths"
+            raise NoSources(f"mutmut finds no sources in {self._root}", f"set {setting} in {place}")
         if "problem" in answer:
             raise ToolError(
                 f"mutmut can't work with its configuration in {self._root}: {answer['problem']}",

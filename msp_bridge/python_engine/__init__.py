@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
 from msp_bridge.python_engine.host import TestPlan
-from msp_bridge.python_engine.program import ask_for_mutants, python_environment, python_surroundings, start_program
+from msp_bridge.python_engine.program import (
+    ask_for_mutants,
+    likely_sources,
+    python_environment,
+    python_surroundings,
+    start_program,
+)
 from msp_bridge.python_engine.source import PythonEdit, PythonSource
 
 __all__ = [
@@ -13,6 +19,7 @@ __all__ = [
     "PythonSource",
     "TestPlan",
     "ask_for_mutants",
+    "likely_sources",
     "python_environment",
     "python_surroundings",
     "start_program",

@@ -156,18 +156,22 @@ async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("files", "place"),
+    ("files", "option"),
     [
-        ({}, "[tool.mutmut] of pyproject.toml"),
-        ({"setup.cfg": b"[mutmut]\ndo_not_mutate = x\n"}, "[mutmut] of setup.cfg"),
-        ({"pyproject.toml": b"[tool.mutmut]\n", "setup.cfg": b"[mutmut]\n"}, "[tool.mutmut] of pyproject.toml"),
+        ({}, "source_paths in [tool.mutmut] of pyproject.toml"),
+        ({"setup.cfg": b"[mutmut]\ndo_not_mutate = x\n"}, "source_paths in [mutmut] of setup.cfg"),
+        (
+            {"pyproject.toml": b"[tool.mutmut]\n", "setup.cfg": b"[mutmut]\n"},
+            "source_paths in [tool.mutmut] of pyproject.toml",
+        ),
+        ({"pkg/__init__.py": b""}, 'source_paths = ["pkg"] in [tool.mutmut] of pyproject.toml'),
     ],
 )
-async def test_sources_that_mutmut_cannot_guess_are_to_be_set_in_one_place(tmp_path, files, place):
+async def test_sources_that_mutmut_cannot_guess_are_to_be_set_in_one_place(tmp_path, files, option):
     async with Trial.of({**SOURCE, **files}, tmp_path) as trial:
         with pytest.raises(ToolError) as caught:
             await trial.discover()
-        fault, remedy = f"mutmut finds no sources in {trial.root}", f"set source_paths in {place}"
+        fault, remedy = f"mutmut finds no sources in {trial.root}", f"set {option}"
         assert str(caught.value) == f"{fault}: {remedy}"
         assert [finding async for finding in trial.adapter.diagnose()][2:] == [Finding(False, "sources", fault, remedy)]
 
