@@ -62,13 +62,17 @@ class Chunks:
                 break
         return chunk
 
+    def are_suspects(self, mutants: Iterable[Mutant]) -> bool:
+        """Whether a worker was lost with one of them."""
+        return any(self._losses[mutant] for mutant in mutants)
+
     def put_back(self, mutants: Iterable[Mutant]) -> None:
         """What a worker did not begin."""
         for mutant in mutants:
             self._add(mutant)
 
     def lost(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """What a worker was at when it was lost. Returns those that are not given out again."""
+        """What was at a worker when that was lost. Returns those that are not given out again."""
         given_up = []
         for mutant in mutants:
             self._losses[mutant] += 1

@@ -20,6 +20,8 @@ The invariants.
   (the caller tests it here). A feeder that ends, however it ends, puts back what it had.
 - A worker is never fed again in this request once it was lost or refused. A worker that refuses, because its tool is
   missing or another one, or its tests fail without a mutant, is no reason to stop as long as another one tests.
+- A mutant that was at a worker when that was lost is a suspect, begun or not: nobody can know what the worker did last.
+  A suspect is tested with nothing else at its worker. So a mutant that ends workers is found, and no other is blamed.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
   runs only while its chunk does: it may wait behind chunks of others.
 - Results go through a queue of one. While nobody takes from it, no more results are asked for, and the worker starts no
@@ -35,7 +37,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -143,16 +145,20 @@ class Dispatch:
 
     async def _look(self, workers: Collection[str]) -> None:
         """A feeder for each new worker, none for one that has left. Raises what a feeder has raised."""
+        self._forget_ended()
         for address in self._feeders.keys() - workers:
             self._lose(address, "it has left the cluster")
             await cancel_all([self._feeders[address]])
+        self._forget_ended()
+        for address in workers - self._feeders.keys() - self._lost - self._refused:
+            self._feeders[address] = asyncio.create_task(self._feeder(address), name=f"feeding {address}")
+
+    def _forget_ended(self) -> None:
         for address, feeder in [*self._feeders.items()]:
             if feeder.done():
                 del self._feeders[address]
                 if not feeder.cancelled():
                     feeder.result()
-        for address in workers - self._feeders.keys() - self._lost - self._refused:
-            self._feeders[address] = asyncio.create_task(self._feeder(address), name=f"feeding {address}")
 
     def _nobody(self) -> BridgeError:
         if self._refusals:
@@ -185,10 +191,11 @@ class Dispatch:
             self._wake.set()
 
     async def _feed_one(self, address: str) -> None:
+        turns = _Turns()
         try:
             async with asyncio.TaskGroup() as lines:
                 for _ in range(AT_ONCE):
-                    lines.create_task(self._line(address))
+                    lines.create_task(self._line(address, turns))
         except BaseExceptionGroup as group:
             raise _first(group) from None
 
@@ -223,25 +230,42 @@ class Dispatch:
             if failure is not None:
                 raise Refused(failure.error(address))
 
-    async def _line(self, address: str) -> None:
+    async def _line(self, address: str, turns: _Turns) -> None:
         """One chunk after another, while something is left that this worker could get."""
         while self._waiting:
             mutants = self._chunks.take(address, len(self._ready))
             if mutants:
-                await self._chunk(address, mutants)
+                await self._chunk(address, mutants, turns)
                 self._wake.set()
             else:  # another worker may be lost yet
                 await asyncio.sleep(LOOK_S)
 
-    async def _chunk(self, address: str, mutants: Sequence[Mutant]) -> None:
+    async def _chunk(self, address: str, mutants: Sequence[Mutant], turns: _Turns) -> None:
+        left = dict.fromkeys(mutants)  # which this feeder answers for
+        given = False
+        try:
+            async with turns.turn(alone=self._chunks.are_suspects(mutants)):
+                given = True
+                await self._tested(address, mutants, left)
+        except BaseException as error:
+            if isinstance(error, WorkerLost):
+                self._lost.add(address)  # at once: the other line is cancelled now, and may have had the culprit
+            if given and address in self._lost:
+                self._given_up += self._chunks.lost([*left])
+                left.clear()
+            raise
+        finally:
+            self._chunks.put_back(left)
+
+    async def _tested(self, address: str, mutants: Sequence[Mutant], left: dict[Mutant, None]) -> None:
+        """Gives the results on, and takes from `left` what was answered for. Raises WorkerLost, Refused, ToolError."""
         chunk = Chunk(uuid.uuid4().hex, self.order.id, [mutant_row(mutant) for mutant in mutants], self.bounds.lease)
         future = self.connection.submit(address, remote.run_chunk, chunk, chunk.id)
-        left = dict.fromkeys(mutants)  # which this feeder answers for
-        begun = ended = False
+        ended = False
         try:
             async with contextlib.aclosing(self._progress(address, chunk.id, future)) as answers:
                 async for progress in answers:
-                    begun, ended = progress.begun, progress.ended
+                    ended = progress.ended
                     for row in progress.rows:
                         result = result_of(row, mutants)
                         await self._give_on(address, chunk.id, result)
@@ -249,13 +273,7 @@ class Dispatch:
             if progress.failure is not None:
                 raise Refused(progress.failure.error(address))
             self._settle(left, [mutants[number] for number in progress.unmatched])
-        except BaseException as error:
-            if begun and (isinstance(error, WorkerLost) or address in self._lost):
-                self._given_up += self._chunks.lost([*left])
-                left.clear()
-            raise
         finally:
-            self._chunks.put_back(left)
             if not ended:
                 await self._end(address, chunk.id)
             future.release()
@@ -305,6 +323,23 @@ class Dispatch:
         """Returns when its tests have ended, or the worker does not answer: then its lease runs out."""
         with contextlib.suppress(WorkerLost, BridgeError):
             await self.connection.call(address, remote.end_chunk, chunk, within=self.bounds.end)
+
+
+class _Turns:
+    """Of the lines of one feeder: a chunk runs beside others, or alone."""
+
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._entering = asyncio.Lock()  # so that of two that want to be alone, neither has half of the room
+
+    @contextlib.asynccontextmanager
+    async def turn(self, *, alone: bool) -> AsyncIterator[None]:
+        """Waits for the room that the chunk needs."""
+        async with contextlib.AsyncExitStack() as taken:
+            async with self._entering:
+                for _ in range(AT_ONCE if alone else 1):
+                    await taken.enter_async_context(self._room)
+            yield
 
 
 GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"

@@ -18,6 +18,8 @@ from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import BaselineError, Project, Result, Status, ToolError
 from msp_bridge.cluster import behind_cluster
+from msp_bridge.cluster.chunks import LOSSES
+from msp_bridge.cluster.dispatch import GIVEN_UP
 
 
 async def test_workers_with_trees_of_their_own_give_each_result_once(tree: ScriptedTree, tmp_path: Path) -> None:
@@ -75,10 +77,69 @@ async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: ScriptedTree, tmp
         assert {result.status for result in results} == {Status.SURVIVED}
 
 
-async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
+async def test_a_worker_that_hung_ends_what_it_was_at_and_is_used_again(tree: ScriptedTree, tmp_path: Path) -> None:
+    tree.script(GATED, tool="hang")
+    tree.files(4, "x = 1\nx = 1\n")
+    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+        mutants = await discovered(adapter)
+        testing = asyncio.create_task(results_of(adapter, mutants))
+        await until(lambda: all(cluster.below(name) for name in cluster.workers), "both workers test")
+        cluster.workers["w0"].send_signal(signal.SIGSTOP)
+        tree.open_gate()
+        assert once_each(await asyncio.wait_for(testing, 300), mutants)
+        cluster.workers["w0"].send_signal(signal.SIGCONT)
+        await until(lambda: not cluster.below("w0"), "its tests end")
+        await cluster.joined(2)
+        before = len(tree.log())
+        assert once_each(await results_of(adapter, mutants), mutants)
+        assert len([line for line in tree.log()[before:] if line.startswith("started")]) == len(mutants)
+        assert len(adapter.traffic) == 2, "both are prepared again"
+
+
+async def test_a_mutant_with_which_three_workers_were_lost_is_not_given_out_again(
+    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree.script(PLUS, DIGIT | {"kills": True})
+    tree.files(3, "x = y + z\n")
+    (tree.root / "killer.py").write_text("x = y + z\nx = 1\n")
+    async with Cluster.running(tmp_path / "cluster", LOSSES + 1) as cluster, tree.adapter(cluster) as adapter:
+        mutants = await discovered(adapter)
+        results = await asyncio.wait_for(results_of(adapter, mutants), 300)
+        assert once_each(results, mutants)
+        assert sum(process.poll() is None for process in cluster.workers.values()) == 1
+    assert {(one.mutant.mutator, one.status, one.status_reason) for one in results} == {
+        ("plus", Status.SURVIVED, None),
+        ("digit", Status.IGNORED, GIVEN_UP),
+    }
+    assert caplog.text.count("was lost") == LOSSES
+
+
+async def test_files_that_are_edited_while_they_are_tested_are_tested_as_they_were(
     tree: ScriptedTree, tmp_path: Path
 ) -> None:
     tree.script(PLUS, GATED)
+    tree.files(3, "x = y + z\nx = 1\n")
+    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+        mutants = await discovered(adapter)
+        results: list[Result] = []
+        testing = asyncio.create_task(collect(results, adapter, mutants))
+        await until(lambda: results, "a first result")
+        tree.script(PLUS | {"status": "Killed"}, DIGIT | {"status": "Survived"})
+        tree.files(3, "")
+        tree.open_gate()
+        await asyncio.wait_for(testing, 300)
+        assert once_each(results, mutants)
+        assert {(one.mutant.mutator, one.status) for one in results} == {
+            ("plus", Status.SURVIVED),
+            ("digit", Status.KILLED),
+        }
+        assert await results_of(adapter, mutants) == [], "they no longer exist"
+
+
+async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
+    tree: ScriptedTree, tmp_path: Path
+) -> None:
+    tree.script(PLUS, GATED, tool="hang")
     tree.files(2, "x = y + z\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
@@ -90,6 +151,7 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
         with pytest.raises(ToolError, match=r"the cluster's scheduler .* is gone"):
             await asyncio.wait_for(testing, 300)
         assert {result.status for result in results} == {Status.SURVIVED}
+        await until(lambda: not cluster.below("w0"), "its tests end")
 
 
 async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(
@@ -113,6 +175,8 @@ import asyncio, json, sys
 from pathlib import Path
 from msp_bridge.adapter import Project, Scope
 from msp_bridge.cluster import behind_cluster
+from msp_bridge.cluster.chunks import LOSSES
+from msp_bridge.cluster.dispatch import GIVEN_UP
 from msp_bridge.cluster.connection import Bounds
 from support.scripted.scripted_adapter import Scripted
 

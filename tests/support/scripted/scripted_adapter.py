@@ -12,6 +12,7 @@ and a mutant is tested as the script said when it was discovered:
                     "replacement": "2",  by this one
                     "status": "Killed",  what becomes of the mutant (default)
                     "after": "gate",     the result waits for the file EVENTS/gate
+                    "kills": true,       it kills the process that tests it, a worker of a cluster
                     "details": {…}       other fields of Result, by name
                     "times": 1}],        how many results a mutant gets: 0 and 2 are faults
      "surroundings": {…},                 what its verdicts depend on besides files; without it nobody knows. A variable
@@ -42,6 +43,7 @@ import fnmatch
 import json
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
@@ -155,6 +157,8 @@ class Scripted:
                     if not faults.get("eager"):
                         self._log(f"started {mutant.handle.name}")
                     await self._gate(mutation)
+                    if mutation.get("kills"):
+                        os.kill(os.getpid(), signal.SIGKILL)
                     details: dict[str, Any] = (
                         {"status_reason": (await anext(lines)).decode()} if script.get("lines") else {}
                     )
