@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.workbench import ROOT, bridges, needs_vscode, path_without_bridge, workbench
+from support.servers import until
+from support.strays import gone, marked, new_mark
+from support.workbench import EXTENSION, ROOT, bridges, needs_vscode, path_without_bridge, workbench
 
 import msp_bridge
 from msp_bridge.testing import Running
 
 VENV = Path(sys.prefix)
-EXTENSION = ROOT / "editors" / "vscode"
+SOURCES = ROOT / "editors" / "vscode"
 PROJECT = {
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["calc"]\n',
     "calc/__init__.py": "",
@@ -23,16 +28,33 @@ PROJECT = {
     "tests/test_core.py": "from calc.core import big\n\n\ndef test_big():\n    assert big(50)\n",
 }
 
-pytestmark = [
-    needs_vscode,
-    pytest.mark.skipif(not (VENV / "bin" / "msp-bridge").exists(), reason="the bridge is not installed beside pytest"),
-]
+# A mutant of `10` keeps this test waiting for ever.
+SLOW = """\
+import subprocess
+import sys
+
+from calc.core import big
+
+
+def test_waits():
+    if not big(11):
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(6000)", {mark!r}])
+"""
+
+needs_bridge = pytest.mark.skipif(
+    not (VENV / "bin" / "msp-bridge").exists(), reason="the bridge is not installed beside pytest"
+)
+needs_extension = pytest.mark.skipif(
+    not EXTENSION.exists(), reason="needs the extension: `make vscode` builds it, and `make test`"
+)
 
 
 def environment(directory: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path_without_bridge(), "MSP_BRIDGE_CACHE": str(directory / "cache")}
 
 
+@needs_vscode
+@needs_bridge
 async def test_a_trusted_project_has_its_mutants_in_the_testing_view_and_survivors_underlined(tmp_path: Path) -> None:
     running = Running()
     shop = tmp_path / "shop"
@@ -68,6 +90,8 @@ async def test_a_trusted_project_has_its_mutants_in_the_testing_view_and_survivo
     assert await running.settled(0) == []
 
 
+@needs_vscode
+@needs_bridge
 async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_there(tmp_path: Path) -> None:
     running = Running()
     for name in ("one", "two"):
@@ -102,5 +126,67 @@ async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_
     assert await running.settled(0) == []
 
 
+@needs_vscode
+@needs_bridge
+async def test_the_cancel_button_ends_the_tests_that_run_and_the_next_ones_run(tmp_path: Path) -> None:
+    running, mark, root = Running(), new_mark(), tmp_path / "calculator"
+    patient = PROJECT["pyproject.toml"] + "timeout_constant = 6000\n"
+    for path, text in {**PROJECT, "pyproject.toml": patient, "tests/test_slow.py": SLOW.format(mark=mark)}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / ".venv").symlink_to(VENV)
+    async with workbench(tmp_path, root, root / "calc/core.py", environment(tmp_path)) as window:
+        await window.trust()
+        await window.show_testing()
+        await window.expand("mutmut")
+        await window.expand("calc/core.py")
+        await window.page.element(window.row("line 2, number: 10 to 11", "Not yet run"))
+
+        # the button stops the run: what had no result yet is skipped, and no process is left
+        await window.test("calc/core.py")
+        await until(lambda: marked(mark) != [])
+        await window.cancel()
+        assert await gone(mark)
+        await window.page.element(window.row("line 2, number: 10 to 11", "Skipped"))
+        assert bridges(root) == 1
+
+        # the same server goes on
+        await window.test("operator: > to >=")
+        await window.page.element(window.row("operator: > to >=", "Failed"))
+        assert bridges(root) == 1
+    assert await running.settled(0) == []
+
+
+def manifest() -> dict[str, Any]:
+    """Of the extension, as its sources have it."""
+    read: dict[str, Any] = json.loads((SOURCES / "package.json").read_text())
+    return read
+
+
 def test_the_extension_has_the_version_of_the_bridge() -> None:
-    assert json.loads((EXTENSION / "package.json").read_text())["version"] == msp_bridge.__version__
+    assert manifest()["version"] == msp_bridge.__version__
+
+
+@needs_extension
+def test_the_packed_extension_has_what_users_need_and_nothing_else() -> None:
+    with zipfile.ZipFile(EXTENSION) as packed:
+        assert packed.testzip() is None
+        assert sorted(packed.namelist()) == [
+            "[Content_Types].xml",
+            "extension.vsixmanifest",
+            "extension/LICENSE.txt",
+            "extension/dist/extension.js",
+            "extension/package.json",
+            "extension/readme.md",
+        ]
+        assert json.loads(packed.read("extension/package.json")) == manifest()
+        assert packed.read("extension/LICENSE.txt") == (ROOT / "LICENSE").read_bytes()
+        assert packed.read("extension/readme.md") == (SOURCES / "README.md").read_bytes()
+        about = packed.read("extension.vsixmanifest").decode()
+        assert f'Id="msp-bridge" Version="{msp_bridge.__version__}"' in about
+        program = packed.read("extension/dist/extension.js").decode()
+        assert set(re.findall(r"msp-bridge/\w+", program)) == {
+            "msp-bridge/mutants",
+            "msp-bridge/results",
+            "msp-bridge/test",
+        }

@@ -80,6 +80,13 @@ class Workbench:
         await self.page.point(self.row(label))
         await self.page.click(f"{self.row(label)}?.querySelector('.codicon-testing-run-icon')")
 
+    async def cancel(self) -> None:
+        """Press the Testing view's button that is there while tests run, until it is gone."""
+        await self.page.click(
+            "document.querySelector('.pane-header .codicon-testing-cancel-icon, .title-actions .codicon-testing-cancel-icon')"
+        )
+        await self.page.value("!document.querySelector('.codicon-testing-cancel-icon')")
+
 
 @contextlib.asynccontextmanager
 async def workbench(
