@@ -167,7 +167,7 @@ def _socket_options(channel: str, values: Mapping[str, Any], token: str | None) 
 def _check(channel: str, values: Mapping[str, Any]) -> None:
     if channel == "mcp" and values["dialect"] != DEFAULT:
         raise click.UsageError("--dialect is for `serve stdio`, `serve socket` and `serve websocket`")
-    if channel not in LISTENING and any(values[name] not in (None, False) for name in SOCKET_ONLY):
+    if channel not in LISTENING and any(values[name] is not None and values[name] is not False for name in SOCKET_ONLY):
         others = "--allow-remote, --token-file, --tls-cert and --tls-key"
         raise click.UsageError(
             f"--port and --address are for `serve socket` and `serve websocket`, and so are {others}"

@@ -22,6 +22,7 @@ from msp_bridge.text import counted
 REPORT = "mutation-report://report.json"
 MAX_CODE = 160  # characters of code on each side in a list; the diff has all of it
 MAX_TESTS = 20  # names of tests in one answer
+MAX_REASON = 2000  # characters of what a tool says of a mutant
 MAX_FAILURE_LINES = 20
 
 Score = Annotated[float | None, Field(description="Percent of the mutants that the tests noticed; null without any.")]
@@ -128,7 +129,7 @@ class TestReport(Survivors):
 
     tested: Annotated[int, Field(description="Mutants tested in this call.")]
     selected: Annotated[int, Field(description="Mutants that paths, ids and since select.")]
-    untested: Annotated[int, Field(description="Selected, but not tested in this call, by its limit or a problem.")]
+    untested: Annotated[int, Field(description="Selected, and not tested yet: by the limit, or for a problem.")]
     problems: Annotated[list[str], Field(description="What could not be tested and why, and tests that were left out.")]
     report: Annotated[str, Field(description="The resource with all results, as standard mutation report JSON.")] = (
         REPORT
@@ -138,7 +139,7 @@ class TestReport(Survivors):
         """Of the text."""
         lines = super().lines() if self.selected else ["no mutants are selected: nothing to test"]
         if self.untested:
-            lines.append(f"{self.untested} of {self.selected} not tested: the same call again goes on with them")
+            lines.append(f"{self.untested} of {self.selected} not tested yet: the same call again goes on with them")
         return [*lines, *self.problems]
 
 
@@ -152,7 +153,9 @@ class ShownMutant(Answer):
         list[str] | None, Field(description=f"Tests that run this code, at most {MAX_TESTS}; null: not known.")
     ]
     killed_by: Annotated[list[str] | None, Field(description="Tests that failed; null: not known.")]
-    reason: Annotated[str | None, Field(description="What the tool says of it, such as the failing test's message.")]
+    reason: Annotated[
+        str | None, Field(description="What the tool says of it, such as the failing test's message; may be cut.")
+    ]
     duration_ms: float | None
 
     @classmethod
@@ -164,7 +167,7 @@ class ShownMutant(Answer):
             why=_why(mutant, result),
             covering_tests=None if result is None else _names(result.covered_by),
             killed_by=None if result is None else _names(result.killed_by),
-            reason=None if result is None else result.status_reason,
+            reason=None if result is None else _short(result.status_reason or "", MAX_REASON) or None,
             duration_ms=None if result is None else result.duration,
         )
 
@@ -251,8 +254,11 @@ def _changed_lines(mutant: Mutant, source: SourceText | None) -> tuple[str, str]
 
 
 def _cut(code: str) -> str:
-    text = textwrap.dedent(code).strip("\n")
-    return text if len(text) <= MAX_CODE else f"{text[: MAX_CODE - 1]}…"
+    return _short(textwrap.dedent(code).strip("\n"), MAX_CODE)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _one_line(text: str) -> str:

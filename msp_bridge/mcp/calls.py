@@ -139,7 +139,7 @@ class Calls:
         return TestReport(
             **await self._summary(results, SHOWN),
             selected=len(selected),
-            untested=len(selected) - len(results),
+            untested=self._findings.untested(selected),
             problems=problems,
         )
 

@@ -59,12 +59,19 @@ class Findings:
         """Those without a result of the file as it is first, then those that survived, then the others."""
 
         def rank(mutant: Mutant) -> int:
-            result, digest = self._results.get(mutant.id, (None, None))
-            if result is None or digest != self._digests.get(mutant.path):
-                return 0
-            return 1 if result.status.undetected else 2
+            result = self._latest(mutant)
+            return 0 if result is None else 1 if result.status.undetected else 2
 
         return sorted(mutants, key=rank)
+
+    def untested(self, mutants: Iterable[Mutant]) -> int:
+        """How many of them have no result of the file as it was read last."""
+        return sum(self._latest(mutant) is None for mutant in mutants)
+
+    def _latest(self, mutant: Mutant) -> Result | None:
+        """Its result of the file as it was read last."""
+        result, digest = self._results.get(mutant.id, (None, None))
+        return result if digest == self._digests.get(mutant.path) else None
 
 
 def most_telling(results: Iterable[Result]) -> list[Result]:

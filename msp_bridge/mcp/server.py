@@ -5,7 +5,9 @@ Theory of operation
 The SDK (`mcp`) has the protocol: versions, the handshake, requests, progress, cancelling. Three things are ours.
 
 *The streams.* The SDK's `stdio_server` reads stdin in a thread that nobody can interrupt: at SIGTERM it would wait for
-the client's next line. `StdioStream` doesn't, and keeps stray prints off stdout. One message is one line of JSON.
+the client's next line. `StdioStream` doesn't, and keeps stray prints off stdout. One message is one line of JSON. The
+SDK starts a task for each request, however many come: `_Lines` counts those without an answer, and answers one too many
+by an error itself. That waits for a client which doesn't read, so nothing more is read from it.
 
 *The cancel.* The SDK cancels by the scopes of anyio: the task gets a CancelledError at every await until it has left
 the scope. Our generators await while they end processes, and expect one. So a call runs in a task of its own, which is
@@ -30,26 +32,34 @@ from mcp.server import Server, ServerRequestContext
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     PARSE_ERROR,
     CallToolRequestParams,
     CallToolResult,
     ErrorData,
     JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
     ListResourcesResult,
     ListToolsResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    RequestId,
     Resource,
     TextContent,
     TextResourceContents,
     jsonrpc_message_adapter,
 )
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from msp_bridge import __version__
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError
+from msp_bridge.jsonrpc.connection import MAX_OPEN
+from msp_bridge.jsonrpc.messages import ErrorCode
 from msp_bridge.jsonrpc.streams import ByteStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
@@ -140,6 +150,7 @@ class _Lines:
 
     def __init__(self, stream: ByteStream, trace: PeerTrace | None) -> None:
         self._stream, self._trace = stream, trace
+        self._open: set[RequestId] = set()  # requests whose answers are not written yet
 
     async def receive(
         self,
@@ -171,11 +182,24 @@ class _Lines:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValidationError as error:
             log.warning("the client sent a line that is no message: %s", line[:200].decode("utf-8", "replace"))
-            problem = f"a line is no JSON-RPC message: {error.errors()[0]['msg']}"
-            failure = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=PARSE_ERROR, message=problem))
-            await answers.send(SessionMessage(failure))
-        else:
-            await inbound.send(SessionMessage(message))
+            fault = error.errors()[0]
+            code = PARSE_ERROR if fault["type"] == "json_invalid" else INVALID_REQUEST
+            problem = f"a line is no JSON-RPC message: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            await _refuse(answers, None if code == PARSE_ERROR else _request_id(line), code, problem)
+            return
+        match message:
+            case JSONRPCNotification() if "id" in from_json(line):  # to the SDK, an id of a wrong type is none
+                await _refuse(answers, None, INVALID_REQUEST, "the id of a request is a number or a string")
+                return
+            case JSONRPCRequest(id=id):
+                if len(self._open) >= MAX_OPEN:
+                    problem = f"{MAX_OPEN} requests have no answer yet; wait for one of them, or cancel it"
+                    await _refuse(answers, id, ErrorCode.REQUEST_FAILED, problem)
+                    return
+                self._open.add(id)
+            case JSONRPCNotification(method="notifications/cancelled", params={"requestId": str() | int() as id}):
+                self._open.discard(id)  # MCP has no answer to what is cancelled
+        await inbound.send(SessionMessage(message))
 
     async def send(self, outbound: MemoryObjectReceiveStream[SessionMessage], broken: Callable[[], object]) -> None:
         """Write what the server sends, until it is closed. `broken` is called when the client reads no more."""
@@ -189,6 +213,8 @@ class _Lines:
                     self._trace.sent(body)
                 try:
                     await self._stream.write(body + b"\n")
+                    if isinstance(message.message, JSONRPCResponse | JSONRPCError):
+                        self._open -= {message.message.id}
                 except OSError as error:
                     log.info("the client reads no more (%s): the connection ends", error)
                     gone = True
@@ -205,6 +231,21 @@ async def _apart(work: Coroutine[Any, Any, T]) -> T:
             await cancel_all([task])
         raise
     return task.result()
+
+
+def _request_id(line: bytes) -> RequestId | None:
+    """Of what is JSON, and meant as a request."""
+    message = from_json(line)
+    id = message.get("id") if isinstance(message, dict) and "method" in message else None
+    return id if isinstance(id, str | int) and not isinstance(id, bool) else None
+
+
+async def _refuse(
+    answers: MemoryObjectSendStream[SessionMessage], id: RequestId | None, code: int, problem: str
+) -> None:
+    """Returns when what was to be written before is written."""
+    error = ErrorData(code=code, message=problem)
+    await answers.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error)))
 
 
 def _failed(text: str) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""What holds in every dialect: cancel, back-pressure, access, and one answer and one result each, however requests mix."""
+"""What holds in every dialect, and in MCP: cancel, back-pressure, access, and one answer and one result each, however requests mix."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import trustme
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.dialects import SPEECHES, Report, Speech, Talker, opened, spoken_to
+from support.dialects import DIALECTS, SPEECHES, Report, Speech, Talker, opened, spoken_to
 from support.msp_client import LONG, Refused, framed
-from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory
+from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory, until
 from support.socket_servers import TOKEN, certificate_files, socket_server, the_token
 
 from msp_bridge.access.credentials import server_tls
@@ -29,10 +29,11 @@ GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
 SURVIVES = {**DIGIT, "status": "Survived"}
 FILES = {"a.py": "1 1\n1\n", "slow/b.py": "1 7\n"}
 MANY = 3000
-every_dialect = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
+every_dialect = pytest.mark.parametrize("speech", [speech() for speech in DIALECTS], ids=lambda speech: speech.name)
+every_protocol = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
 
 
-@every_dialect
+@every_protocol
 async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
     speech: Speech, project: ScriptedProject
 ) -> None:
@@ -43,13 +44,16 @@ async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
         await speech.greet(client)
         id = await client.ask(*speech.testing(1, None))
         await project.started("hang")
-        await client.cancel(id)
-        answer = await client.answer(id)
-        assert answer["error"]["code"] == speech.cancelled
-        assert project.alive() == []
+        await speech.cancel(client, id)
+        if speech.cancelled is None:
+            await until(lambda: project.alive() == [])
+        else:
+            assert (await client.answer(id))["error"]["code"] == speech.cancelled
+            assert project.alive() == []
         project.script()
         await client.request(*speech.testing(2, None))
         assert len(speech.tested(client.notified)) == 1
+        assert id not in client._answers, "answered, though the protocol has no answer to what is cancelled"
 
 
 @every_dialect
@@ -88,6 +92,52 @@ async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: Scripte
         await client.request(*speech.testing(1, None))
         assert len(speech.tested(client.notified)) == 1
         await client.wire.aclose()
+
+
+@every_protocol
+async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goes_on(
+    speech: Speech, project: ScriptedProject
+) -> None:
+    project.write("a.py", "1")
+    speech.root = project.root
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        told = client.notified.copy()
+        for body, code in (
+            (b"{", -32700),
+            (b"\xff", -32700),
+            (b"[]", -32600),
+            (b"7", -32600),
+            (b'{"jsonrpc": "2.0", "id": 70}', -32600),
+            (b'{"jsonrpc": "2.0", "id": {}, "method": "x"}', -32600),
+        ):
+            await client.send(framed(body))
+            answer = await client.receive()
+            assert (answer.get("id") in (None, 70), answer["error"]["code"]) == (True, code), body
+        for id in (81, "82"):
+            await client.send({"id": id, "method": "unheard of", "params": {}})
+            assert (await client.answer(id))["error"]["code"] == -32601
+        await client.send({"method": "unheard of"}, {"id": 999, "result": {"of": "nothing that was asked"}})
+        assert client.notified == told
+        await client.request(*speech.testing(1, None))
+        assert len(speech.tested(client.notified)) == 1
+
+
+@every_dialect
+async def test_a_fault_of_ours_is_an_internal_error_and_the_session_goes_on(
+    speech: Speech, project: ScriptedProject
+) -> None:
+    project.write("a.py", "1")
+    speech.root = project.root
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        project.script(testing={"raises": ["RuntimeError", "/home/me/secret.py, line 3"]})
+        answer = await client.answer(await client.ask(*speech.testing(1, None)))
+        assert answer["error"]["code"] == -32603
+        assert "secret" not in str(answer)
+        project.script()
+        await client.request(*speech.testing(2, None))
+        assert len(speech.tested(client.notified)) == 1
 
 
 PARENT = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
@@ -177,17 +227,18 @@ class Party:
         message = speech.testing(number, ask.path) if ask.tests else speech.discovering(number)
         self.asked[await self.client.ask(*message)] = number, ask
 
-    async def cancel(self, which: int) -> None:
+    async def cancel(self, speech: Speech, which: int) -> None:
         if self.asked:
             id = list(self.asked)[which % len(self.asked)]
             self.cancelled.add(id)
-            await self.client.cancel(id)
+            await speech.cancel(self.client, id)
 
     async def settle(self, speech: Speech, mutants: dict[str, set[str]]) -> None:
         """All answers have come, each once, and each mutant's result as often as it was asked for."""
         least, most = Counter[Report](), Counter[Report]()
         for id, (number, ask) in self.asked.items():
-            answer = await self.client.answer(id)
+            unanswered = speech.cancelled is None and id in self.cancelled
+            answer = {"error": {"code": None}} if unanswered else await self.client.answer(id)
             wanted = {mutant for path, found in mutants.items() if ask.path in (None, path) for mutant in found}
             reports = speech.reports(number, wanted if ask.tests else ())
             if "error" not in answer:
@@ -229,7 +280,7 @@ async def played(speech: Speech, directory: Path, script: list[Any]) -> None:
                 case Ask(number):
                     await parties[number].ask(speech, step)
                 case Cancel(number, which):
-                    await parties[number].cancel(which)
+                    await parties[number].cancel(speech, which)
                 case Pause(turns):
                     for _ in range(turns):
                         await asyncio.sleep(0)
@@ -240,7 +291,7 @@ async def played(speech: Speech, directory: Path, script: list[Any]) -> None:
             await party.settle(speech, mutants)
 
 
-@every_dialect
+@every_protocol
 @given(script=st.lists(steps, max_size=20))
 @settings(max_examples=EXAMPLES)
 def test_each_request_gets_one_answer_and_each_mutant_one_result(speech: Speech, script: list[Any]) -> None:

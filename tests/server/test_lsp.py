@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsprotocol import types
 from support.dialects import opened as opened_workspaces
 from support.lsp_client import CAPABILITIES, LspClient
 from support.memory_stream import MemoryStream
@@ -25,6 +26,12 @@ from msp_bridge.server import serve_client
 OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
 SURVIVES = {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"}
 WARNING, INFORMATION = 2, 3
+SERVED = {  # of what a client may send
+    *("initialize", "initialized", "shutdown", "exit", "$/cancelRequest", "window/workDoneProgress/cancel"),
+    *(f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")),
+    *(f"textDocument/{name}" for name in ("diagnostic", "codeLens", "codeAction", "hover")),
+    *(f"workspace/{name}" for name in ("executeCommand", "didChangeConfiguration", "didChangeWorkspaceFolders")),
+}
 
 
 @contextlib.asynccontextmanager
@@ -182,6 +189,33 @@ async def test_what_is_no_message_is_refused_and_the_session_goes_on(
     codes = [(await client.receive())["error"]["code"] for _ in range(2)]
     assert codes == [-32700, -32600]
     assert await client.request("shutdown") is None
+
+
+async def test_what_lsp_has_besides_is_refused_or_ignored(client: LspClient, project: ScriptedProject) -> None:
+    answer = await client.begin(uri(project, ""))
+    theirs = [method for method in types.METHOD_TO_TYPES if types.message_direction(method) != "serverToClient"]
+    ours = set(types.METHOD_TO_TYPES) - set(theirs)
+    refused, ignored = [], []
+    for method in theirs:
+        if method in SERVED:
+            continue
+        if "Request" not in types.METHOD_TO_TYPES[method][0].__name__:
+            ignored.append(method)
+            await client.tell(method, {})
+            continue
+        with pytest.raises(Refused) as error:
+            await client.request(method, {})
+        assert error.value.code == -32601, method
+        refused.append(method)
+    assert (len(refused) > 40, len(ignored) > 8, ours & SERVED) == (True, True, set())
+    assert {each for each in answer["capabilities"] if each.endswith("Provider")} == {
+        "codeLensProvider",
+        "codeActionProvider",
+        "hoverProvider",
+        "executeCommandProvider",
+    }
+    await client.request("shutdown")
+    assert [message["method"] for message in client.heard] == []
 
 
 @pytest.mark.parametrize(("shut_down", "code"), [(True, 0), (False, 1)])

@@ -286,7 +286,7 @@ async def test_lines_that_are_no_messages_are_answered_and_the_end_of_stdin_is_t
         assert await server.stdout.read() == b""
         assert await server.wait() == 0
     by_id = {answer["id"]: answer for answer in answers if answer["id"] is not None}
-    assert [answer["error"]["code"] for answer in answers if answer["id"] is None] == [-32700, -32700]
+    assert [answer["error"]["code"] for answer in answers if answer["id"] is None] == [-32700, -32600]
     assert by_id[1]["result"]["serverInfo"]["name"] == "msp-bridge"
     assert by_id[2]["result"] == {}
     assert by_id[3]["error"]["code"] == -32601

@@ -1,4 +1,4 @@
-"""Each dialect as a client speaks it, for tests of what holds in all of them."""
+"""Each protocol as a client speaks it, for tests of what holds in all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import contextlib
 import re
 import uuid
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,11 +16,12 @@ import pytest
 from attrs import define, field
 
 from msp_bridge.dialects.dialect import load
+from msp_bridge.mcp.server import AgentServer
 from msp_bridge.server import serve_client
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import ROOM, MemoryStream
-from support.msp_client import LONG, Client, Refused, Wire
+from support.msp_client import LONG, Client, Refused, Wire, framed
 from support.servers import ScriptedProject
 
 Report = tuple[Any, str]  # what tells the request, as far as the dialect does, and the mutant's id
@@ -56,8 +57,20 @@ class Speech(abc.ABC):
     root: Path = field(factory=Path)  # of the project, for dialects that name files by their URIs
 
     name: ClassVar[str]
-    cancelled: ClassVar[int] = -32800
+    cancelled: ClassVar[int | None] = -32800  # the code that a cancelled request is answered with; None: by nothing
     repeated: ClassVar[int | None] = None  # the code for a second request of the same kind at the same time
+
+    def serving(self, stream: MemoryStream, workspaces: OpenWorkspaces) -> Coroutine[Any, Any, object]:
+        """The server of one client."""
+        return serve_client(stream, workspaces, load(self.name))
+
+    def wire(self, stream: MemoryStream) -> Wire:
+        """The client's end, with messages framed as `Client` has them."""
+        return stream
+
+    async def cancel(self, client: Talker, id: int) -> None:
+        """The notification that cancels a request."""
+        await client.cancel(id)
 
     @abc.abstractmethod
     async def greet(self, client: Talker) -> None:
@@ -186,16 +199,77 @@ class Lsp(Speech):
         return Counter((number, "mutants") for _ in mutants)
 
 
-SPEECHES: list[type[Speech]] = [MspAlpha, TestRunner, Mtp, Lsp]
+class Lines:
+    """A wire on which each message is a line of JSON, for clients that frame them by Content-Length."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._rest = wire, b""
+
+    async def read(self) -> bytes:
+        lines: list[bytes] = []
+        while not lines:
+            if not (data := await self._wire.read()):
+                return b""
+            *lines, self._rest = (self._rest + data).split(b"\n")
+        return b"".join(map(framed, lines))
+
+    async def write(self, data: bytes) -> None:
+        """`data` are whole messages."""
+        await self._wire.write(re.sub(rb"(?s)Content-Length: \d+\r\n\r\n", b"\n", data) + b"\n")
+
+    async def aclose(self) -> None:
+        await self._wire.aclose()
+
+
+class Mcp(Speech):
+    """Tokens of progress tell the requests: the last report of each says how many were tested."""
+
+    name = "mcp"
+    cancelled = None
+
+    def serving(self, stream: MemoryStream, workspaces: OpenWorkspaces) -> Coroutine[Any, Any, object]:
+        return AgentServer(self.root, workspaces, {}).serve(stream)
+
+    def wire(self, stream: MemoryStream) -> Wire:
+        return Lines(stream)
+
+    async def cancel(self, client: Talker, id: int) -> None:
+        await client.send({"method": "notifications/cancelled", "params": {"requestId": id}})
+
+    async def greet(self, client: Talker) -> None:
+        about = {"name": "test", "version": "1"}
+        await client.request("initialize", {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about})
+        await client.send({"method": "notifications/initialized"})
+
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        arguments = {} if path is None else {"paths": [path]}
+        return "tools/call", {"name": "test_mutants", "arguments": arguments, "_meta": {"progressToken": number}}
+
+    def discovering(self, number: int) -> tuple[str, Any]:
+        return "tools/call", {"name": "list_mutants", "_meta": {"progressToken": number}}
+
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        progress = [params for method, params in notified if method == "notifications/progress"]
+        steps = (
+            (each["progressToken"], re.match(r"(\d+) of \d+ mutants tested", each["message"])) for each in progress
+        )
+        return Counter({(token, "mutants"): int(step[1]) for token, step in steps if step is not None})
+
+    def reports(self, number: int, mutants: Iterable[str]) -> Counter[Report]:
+        return Counter((number, "mutants") for _ in mutants)
+
+
+DIALECTS: list[type[Speech]] = [MspAlpha, TestRunner, Mtp, Lsp]
+SPEECHES: list[type[Speech]] = [*DIALECTS, Mcp]
 
 
 @contextlib.asynccontextmanager
 async def spoken_to(speech: Speech, workspaces: OpenWorkspaces, room: int = ROOM) -> AsyncIterator[Talker]:
-    """A client of a server in this process that speaks the dialect, and has not greeted yet."""
+    """A client of a server in this process that speaks the protocol, and has not greeted yet."""
     ours, theirs = MemoryStream.pair(room)
-    serving = asyncio.create_task(serve_client(ours, workspaces, load(speech.name)))
+    serving = asyncio.create_task(speech.serving(ours, workspaces))
     try:
-        yield Talker(theirs)
+        yield Talker(speech.wire(theirs))
     finally:
         await theirs.vanish()
         async with asyncio.timeout(LONG):

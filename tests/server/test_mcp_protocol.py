@@ -1,0 +1,210 @@
+"""`serve mcp` by the book of MCP: what is served, refused and left out, and how much of it, on a scripted tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any, get_args
+
+import mcp_types
+import pytest
+from support.dialects import Mcp, Talker, opened, refused, spoken_to
+from support.msp_client import Refused
+from support.servers import LOOK, ScriptedProject, launched
+
+from msp_bridge.mcp import server
+from msp_bridge.mcp.answers import REPORT
+
+ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]  # those that begin with `initialize`
+SERVED = {"initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/read"}
+PARAMS: dict[str, Any] = {  # right ones, for methods that need some
+    "completion/complete": {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": "b"}},
+    "logging/setLevel": {"level": "info"},
+    "prompts/get": {"name": "a"},
+    "resources/subscribe": {"uri": "a:b"},
+    "resources/unsubscribe": {"uri": "a:b"},
+    "notifications/cancelled": {"requestId": 999},
+    "notifications/progress": {"progressToken": 1, "progress": 1},
+}
+
+
+def methods(union: Any) -> list[str]:
+    """Of all messages in a union of the SDK's."""
+    return sorted(message.model_fields["method"].default for message in get_args(union))
+
+
+@pytest.fixture
+async def client(project: ScriptedProject) -> AsyncIterator[Talker]:
+    """One that has sent nothing yet."""
+    speech = Mcp(project.root)
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        yield client
+
+
+async def called(client: Talker, tool: str, **arguments: Any) -> Any:
+    """The result of a tool: `isError`, `content`, `structuredContent`."""
+    return await client.request("tools/call", {"name": tool, "arguments": arguments})
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_the_version_is_the_one_that_the_client_wants(version: str, client: Talker) -> None:
+    answer = await client.request("initialize", {**ABOUT, "protocolVersion": version})
+    assert answer["protocolVersion"] == version
+    assert answer["serverInfo"]["name"] == "msp-bridge"
+    assert answer["capabilities"].keys() == {"tools", "resources"}
+    assert "show_mutant" in answer["instructions"]
+
+
+async def test_a_version_that_nobody_knows_is_answered_by_one_that_is_served(client: Talker) -> None:
+    answer = await client.request("initialize", {**ABOUT, "protocolVersion": "1999-01-01"})
+    assert answer["protocolVersion"] in VERSIONS
+
+
+async def test_before_initialize_a_ping_is_answered_and_all_else_is_refused(client: Talker) -> None:
+    await client.send({"method": "notifications/roots/list_changed"}, {"method": "unheard/of"})
+    assert await client.request("ping") == {}
+    for method in ("tools/list", "tools/call", "resources/list"):
+        assert (await refused(client, method, {}))[0] == -32602
+    assert (await refused(client, "initialize", {}))[0] == -32602
+    await Mcp().greet(client)
+    assert len((await client.request("tools/list"))["tools"]) == 5
+
+
+@pytest.mark.parametrize("method", sorted(set(methods(mcp_types.ClientRequest)) - SERVED))
+async def test_a_method_that_is_not_served_is_no_method(method: str, client: Talker) -> None:
+    await Mcp().greet(client)
+    assert (await refused(client, method, PARAMS.get(method, {})))[0] == -32601
+
+
+@pytest.mark.parametrize("method", [*methods(mcp_types.ClientNotification), "notifications/unheard_of"])
+async def test_notifications_are_never_answered(method: str, client: Talker) -> None:
+    await Mcp().greet(client)
+    await client.send({"method": method, "params": PARAMS.get(method, {})}, {"method": method, "params": {"odd": 1}})
+    assert await client.request("ping") == {}
+    assert (client.notified, client._answers) == ([], {})
+
+
+async def test_wrong_params_are_refused_and_the_session_goes_on(client: Talker) -> None:
+    await Mcp().greet(client)
+    for method, params in (
+        ("tools/call", {}),
+        ("tools/call", {"name": "no_tool"}),
+        ("tools/call", {"name": "survivors", "arguments": []}),
+        ("resources/read", {}),
+        ("resources/read", {"uri": "no:resource"}),
+    ):
+        assert (await refused(client, method, params))[0] == -32602
+    for params in ([1], "1", 1):  # a message of MCP has an object there
+        assert (await refused(client, "tools/list", params))[0] == -32600
+    (resource,) = (await client.request("resources/list"))["resources"]
+    assert resource["uri"] == REPORT
+
+
+async def test_a_fault_of_ours_is_a_result_that_says_so(project: ScriptedProject, client: Talker) -> None:
+    project.write("a.py", "1")
+    project.script(testing={"raises": ["RuntimeError", "a bug"]})
+    await Mcp().greet(client)
+    answer = await called(client, "test_mutants")
+    assert answer["isError"] is True
+    assert "This is a fault of msp-bridge" in answer["content"][0]["text"]
+    project.script()
+    assert (await called(client, "test_mutants"))["structuredContent"]["tested"] == 1
+
+
+async def test_answers_stay_short_however_many_mutants_there_are(project: ScriptedProject, client: Talker) -> None:
+    names = [f"tests/test_large.py::test_{number}" for number in range(50)]
+    details = {"covered_by": names, "status_reason": "why\n" * 5_000}
+    project.script({"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived", "details": details})
+    project.write("large.py", "".join(f"a = 1  # {'text ' * 100}\n" for _ in range(1200)))
+    await Mcp().greet(client)
+
+    async def answered(tool: str, **arguments: Any) -> Any:
+        """What a tool answers, in at most 600 characters for each mutant of a list, and 9000 for a diff with all of its lines."""
+        result = await called(client, tool, **arguments)
+        answer = result["structuredContent"]
+        mutants = len(answer.get("mutants", answer.get("survivors", ())))
+        assert len(result["content"][0]["text"]) <= 600 * mutants + 9000
+        assert len(json.dumps(answer)) <= 900 * mutants + 9000
+        return answer
+
+    listed: list[str] = []
+    cursor: dict[str, str] | None = {}
+    while cursor is not None:
+        page = await answered("list_mutants", **cursor)
+        assert (page["total"], len(page["mutants"])) == (1200, 50)
+        listed += [mutant["id"] for mutant in page["mutants"]]
+        assert [mutant["line"] for mutant in page["mutants"]] == list(range(len(listed) - 49, len(listed) + 1))
+        cursor = None if page["next_cursor"] is None else {"cursor": page["next_cursor"]}
+    assert len(listed) == len(set(listed)) == 1200
+
+    for untested in (1100, 0):
+        report = await answered("test_mutants", limit=100 if untested else 2000)
+        assert (report["selected"], report["untested"]) == (1200, untested)
+        assert len(report["survivors"]) == 10
+    assert len((await answered("survivors"))["survivors"]) == 10
+    assert len((await answered("survivors", limit=200))["survivors"]) == 200
+    shown = await answered("show_mutant", id=listed[0])
+    assert len(shown["covering_tests"]) == 20
+
+
+async def test_calls_run_at_once_and_each_is_answered_when_it_is_done(project: ScriptedProject, client: Talker) -> None:
+    project.write("a.py", "7")
+    project.write("b.py", "1")
+    project.script(
+        {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"},
+        {"mutator": "one", "find": "1", "replacement": "2"},
+    )
+    await Mcp().greet(client)
+    waiting = await client.ask("tools/call", {"name": "test_mutants", "arguments": {"paths": ["a.py"]}})
+    await project.logged("waiting for gate")
+    assert (await called(client, "test_mutants", paths=["b.py"]))["structuredContent"]["counts"] == {"Killed": 1}
+    project.open("gate")
+    assert (await client.result(waiting))["structuredContent"]["counts"] == {"Killed": 1}
+    assert (await called(client, "survivors"))["structuredContent"]["tested"] == 2
+
+
+async def test_one_request_too_many_is_an_error_and_the_others_go_on(
+    project: ScriptedProject, client: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_OPEN", 3)
+    project.write("a.py", "1")
+    project.script(testing={"after": "gate"})
+    await Mcp().greet(client)
+    call = {"name": "test_mutants", "arguments": {}}
+    waiting = [await client.ask("tools/call", call) for _ in range(3)]
+    with pytest.raises(Refused, match="3 requests have no answer yet; wait for one of them, or cancel it") as error:
+        await client.request("ping")
+    assert error.value.code == -32803
+    await Mcp().cancel(client, waiting.pop())
+    assert await client.request("ping") == {}
+    project.open("gate")
+    for id in waiting:
+        assert (await client.result(id))["structuredContent"]["tested"] == 1
+    assert await client.request("ping") == {}
+
+
+async def test_a_client_that_sends_and_never_reads_is_read_no_further(client: Talker) -> None:
+    await Mcp().greet(client)
+    pings = [{"id": f"p{number}", "method": "ping"} for number in range(4_000)]
+    sending = asyncio.create_task(client.send(*pings))
+    tasks = [-1]
+    while len(tasks) < 5 or len(set(tasks[-4:])) > 1:  # looking too early only weakens the test
+        await asyncio.sleep(30 * LOOK)
+        tasks.append(len(asyncio.all_tasks()))
+    assert not sending.done(), "the server has read all"
+    assert max(tasks) < server.MAX_OPEN + 50
+    for ping in pings:
+        answer = await client.answer(ping["id"])
+        assert answer.get("result") == {} or answer["error"]["code"] == -32803
+    await sending
+
+
+@pytest.mark.parametrize(
+    "option", [["--port", "0"], ["--token-file", "token"], ["--tls-cert", "a.pem", "--tls-key", "b.pem"]]
+)
+async def test_there_is_no_socket_that_a_token_or_tls_would_be_for(option: list[str], project: ScriptedProject) -> None:
+    async with launched(project.root, "serve", "mcp", *option) as started:
+        assert await started.exited() == 2
+    assert "are for `serve socket` and `serve websocket`" in " ".join(started.said)
