@@ -56,6 +56,7 @@ from .hosts import (
 
 VERSION = 7  # of the protocol that is offered; the console answers with the one that it will speak
 OLDEST = 2  # before, test cases have another shape
+AGREE_S = CONNECT_TIMEOUT_S  # within which the version is agreed upon
 CANCEL_S = 2.0  # within which a cancelled run must be over
 FAILED = 2  # TestOutcome
 ERROR = 2  # TestMessageLevel
@@ -84,7 +85,7 @@ class Console:
 
         console = cls(await Link.start("vstest.console", argv, cwd, env))
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(AGREE_S):
                 await console._agree()
         except BaseException as error:
             await console.end()

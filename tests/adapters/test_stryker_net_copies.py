@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Mutant
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import Running
 
 SUMS = "src/Calc/Calc.cs"
 VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}
@@ -74,27 +72,6 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
         assert await discovered(adapter)
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(
-    dotnet: Scripted, root: Path, seed: int
-) -> None:
-    before, running = TreeState.of(root), Running()
-    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.PIPE)
-    try:
-        assert bridge.stdout is not None
-        if seed:
-            assert await asyncio.to_thread(bridge.stdout.readline)
-        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-        running.look()
-    finally:
-        bridge.kill()
-        bridge.communicate()
-    assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == []
-    async with adapter_on(root) as adapter:  # in the copy that the other one has left in disorder
-        assert statuses(await results_of(adapter, chosen(await discovered(adapter)))) == VERDICTS
-
-
 async def test_assemblies_that_a_killed_bridge_has_left_mutated_are_put_back(dotnet: Scripted, root: Path) -> None:
     async with adapter_on(root) as adapter:
         assert await discovered(adapter)
@@ -103,19 +80,6 @@ async def test_assemblies_that_a_killed_bridge_has_left_mutated_are_put_back(dot
     (root / SUMS).write_text((root / SUMS).read_text() + "\n")
     async with adapter_on(root) as adapter:  # the scripted tool fails when it is to build on a mutated assembly
         assert await discovered(adapter)
-
-
-async def test_what_was_prepared_is_kept_until_a_file_changes(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        assert await discovered(adapter, SUMS) == [mutant for mutant in mutants if mutant.path == SUMS]
-    async with adapter_on(root) as adapter:  # as after a restart
-        assert await discovered(adapter) == mutants
-    assert len(dotnet.runs) == 1
-    (root / "tests/Calc.Tests/SumsTests.cs").open("a").write("// a test, which decides on coverage\n")
-    async with adapter_on(root) as adapter:
-        assert await discovered(adapter) == mutants
-    assert len(dotnet.runs) == 2
 
 
 @pytest.mark.parametrize("damage", ["garbage", "another assembly", "none at all"])
@@ -144,27 +108,6 @@ async def test_a_refresh_that_is_killed_half_way_leaves_nothing_that_looks_valid
     (root / SUMS).write_text((root / SUMS).read_text() + "\n")
     async with adapter_on(root) as adapter:
         assert await discovered(adapter) == mutants
-    assert len(dotnet.runs) == 2
-
-
-async def test_edited_tests_are_what_the_next_run_runs(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        [mutant] = [mutant for mutant in await discovered(adapter) if mutant.replacement == "g - h"]
-        assert statuses(await results_of(adapter, [mutant])) == {"g - h": "Survived"}
-    tests = root / "tests/Calc.Tests/SumsTests.cs"
-    tests.write_text(tests.read_text().replace("covers: g + h", "kills: g + h"))
-    async with adapter_on(root) as adapter:
-        assert await discovered(adapter)
-        assert statuses(await results_of(adapter, [mutant])) == {"g - h": "Killed"}  # its own file is as it was
-
-
-async def test_mutants_of_a_changed_file_get_no_result(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        mutants = chosen(await discovered(adapter))
-    (root / SUMS).write_text((root / SUMS).read_text() + "\n")
-    async with adapter_on(root) as adapter:
-        assert chosen(await discovered(adapter)) == mutants
-        assert await results_of(adapter, mutants) == []  # although they are still there
     assert len(dotnet.runs) == 2
 
 

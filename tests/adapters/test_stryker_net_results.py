@@ -48,24 +48,6 @@ async def test_every_status_is_reported(dotnet: Scripted, root: Path, settings: 
     assert len({result.mutant for result in results}) == len(results)
 
 
-async def test_details_come_with_the_names_of_tests(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        results = await results_of(adapter, await discovered(adapter))
-    killed = of(results, "c != d")
-    assert killed.killed_by == killed.covered_by == ("Calc.Tests.Compares",)
-    assert killed.duration == 12
-    assert killed.static is False
-    assert of(results, "e - f").status_reason == "Not covered by any test."
-
-
-async def test_what_the_user_excluded_has_no_mutants(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-    assert {mutant.path for mutant in mutants} == {SUMS, "src/Calc/Names.cs"}  # not Generated, by `mutate`
-    assert "m - n" not in {mutant.replacement for mutant in mutants}  # by a comment
-    assert dotnet.patterns() == []  # the tool itself reads the configuration
-
-
 async def test_a_run_without_the_page_takes_the_exclusions_along(dotnet: Scripted, root: Path) -> None:
     async with adapter_on(root, settings=TOOL) as adapter:
         [first, *_] = chosen(await discovered(adapter))
@@ -123,7 +105,7 @@ async def test_test_hosts_that_fail_give_way_to_the_tool(
     problem: str,
 ) -> None:
     if console == "silent":
-        monkeypatch.setattr(vstest, "CONNECT_TIMEOUT_S", 0.5)
+        monkeypatch.setattr(vstest, "AGREE_S", 0.5)
     dotnet.say(console=console)
     async with adapter_on(root) as adapter:
         results = await results_of(adapter, chosen(await discovered(adapter)))
