@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -84,3 +86,52 @@ def test_the_command_for_this_environment_runs() -> None:
     command = f"{own_install('msp-bridge[live]')} --help"
     done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def wheel(directory: Path) -> Path:
+    """A package of one module, so that commands run without a network."""
+    file = directory / "tiny-1.0-py3-none-any.whl"
+    files = {
+        "tiny.py": "",
+        "tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+        "tiny-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nGenerator: none\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "tiny-1.0.dist-info/RECORD": "tiny.py,,\n",
+    }
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return file
+
+
+def run(command: str, directory: Path) -> None:
+    """As a user types it, without a network."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "UV_OFFLINE": "1", "UV_CACHE_DIR": str(directory / "cache"), "PIP_NO_INDEX": "1"}
+    done = subprocess.run(command, shell=True, cwd=directory, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("made_by", ["-m venv", "-m uv venv", "-m uv sync"])
+def test_each_command_installs_what_it_names(tmp_path: Path, made_by: str) -> None:
+    project, tiny = tmp_path / "a project", wheel(tmp_path)
+    project.mkdir()
+    if made_by.endswith("sync"):
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        text = f'[project]\nname = "ours"\nversion = "1"\nrequires-python = ">={version}"\n'
+        (project / "pyproject.toml").write_text(text)
+    run(f"{shlex.quote(sys.executable)} {made_by} {'' if made_by.endswith('sync') else '.venv'}", project)
+    python = project / ".venv/bin/python"
+    run(python_install(python, str(tiny), root=project), project)
+    run(".venv/bin/python -c 'import tiny'", project)
+
+
+def test_the_command_for_an_externally_managed_interpreter_installs_what_it_names(tmp_path: Path) -> None:
+    base = Path(sys.base_prefix)
+    python = tmp_path / "system/bin/python3"
+    (tmp_path / "system/lib/python3.99").mkdir(parents=True)
+    (tmp_path / "system/lib/python3.99/EXTERNALLY-MANAGED").touch()
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{base}/bin/python3" "$@"\n')
+    python.chmod(0o755)
+    run(python_install(python, str(wheel(tmp_path)), root=tmp_path), tmp_path)
+    run(".venv/bin/python -c 'import tiny'", tmp_path)
