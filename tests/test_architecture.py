@@ -267,6 +267,14 @@ def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> 
     assert not {"distributed", "mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
 
 
+def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it() -> None:
+    code = "import sys; from msp_bridge.adapters import cosmic_ray, stryker_js, stryker_net; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    heavy = {"cosmic_ray.runner", "stryker_js.sessions", "stryker_net.preparation", "stryker_net.testing"}
+    assert not {f"msp_bridge.adapters.{name}" for name in heavy} & {*loaded}
+    assert not {"http.client", "urllib.request"} & {*loaded}
+
+
 def test_no_command_waits_for_an_optional_package() -> None:
     """Nor fails without it: `aiohttp` is for `run --live`, `mcp` for `serve mcp`."""
     modules = {module.partition(":")[0] for module, _ in COMMANDS.values()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
@@ -26,10 +26,10 @@ from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, pytho
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
-from .command import TestCommand
 from .configuration import Configuration, find, proposal
-from .discovery import Discovery
-from .runner import CommandRunner
+
+if TYPE_CHECKING:
+    from .command import TestCommand
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,9 @@ class CosmicRay:
     sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
     def __init__(self, project: Project) -> None:
+        from .discovery import Discovery  # here, and below: other projects' editors don't wait for it
+        from .runner import CommandRunner
+
         self._project = project
         self._discovery = Discovery(project)
         self._engine, self._runner = PythonEngine(project), CommandRunner(project)
@@ -143,6 +146,8 @@ class CosmicRay:
             yield Finding(True, "distributor", _on_distributor(configuration))
         if greeting is None or not modules:
             return
+        from .command import TestCommand
+
         command = TestCommand.of(configuration, self._project.root, self._discovery.python, greeting)
         arguments = command.pytest_arguments
         if arguments is None:
@@ -174,6 +179,8 @@ class CosmicRay:
                 await self._discovery.aclose()
 
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        from .command import TestCommand
+
         configuration, root = self._configuration(), self._project.root
         modules = configuration.modules(root)
         greeting = await self._discovery.greeting()

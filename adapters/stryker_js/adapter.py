@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
@@ -25,12 +25,12 @@ from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.text import counted, counted_mutants
 
 from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
-from .discovery import Discovery
 from .failures import missing_runner_remedy
 from .installation import Toolchain, install_command, package_manager, setup_commands
 from .mutants import Handle, TestPlan, result_of, unknown_option
-from .sandbox import ProjectSandbox
-from .sessions import Session, SessionPool
+
+if TYPE_CHECKING:
+    from .sessions import Session
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,9 @@ class StrykerJs:
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in MUTABLE if ending not in (".html", ".htm"))
 
     def __init__(self, project: Project) -> None:
+        from .discovery import Discovery  # here, and below: other projects' editors don't wait for it
+        from .sessions import SessionPool
+
         self._project = project
         self._discovery = Discovery(project)
         self._sessions = SessionPool(project)
@@ -129,6 +132,8 @@ class StrykerJs:
 
     async def surroundings(self) -> Surroundings | None:
         """See `TellsSurroundings`. Packages count by name and version, a workspace around it by its files."""
+        from .sandbox import ProjectSandbox
+
         tools = await self._toolchain()
         packages, trees = await in_thread(ProjectSandbox.surroundings, self._project)
         return Surroundings(

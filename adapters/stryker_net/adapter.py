@@ -11,12 +11,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
 from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, Plan, bases_of, floats, has_solution
-from .preparation import Preparation
-from .sandbox import ENVIRONMENT
 from .setup import CONFIG_NAMES, INSTALL, VERIFIED, Configuration
-from .testing import Testing
-from .tool import HAS_PAGE
-from .vstest import sdk_version
 
 SOURCES = (".cs",)  # the mutators for F# were never finished
 OUTPUT_DIRS = {*BUILT, OUTPUT}
@@ -33,6 +28,9 @@ class StrykerNet:
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in SOURCES)
 
     def __init__(self, project: Project) -> None:
+        from .preparation import Preparation  # here, and below: other projects' editors don't wait for it
+        from .testing import Testing
+
         self._project = project
         self._preparation = Preparation(project)
         self._testing = Testing(project, self._preparation)
@@ -93,6 +91,9 @@ class StrykerNet:
         """See `TellsSurroundings`. None where the version of a package is a pattern, resolved to who knows what."""
         if await in_thread(floats, self._project.root):
             return None
+        from .sandbox import ENVIRONMENT
+        from .vstest import sdk_version
+
         root, tool = str(self._project.root), Plan.make(self._project).installation
         stamp = "" if tool.stamp.startswith(root) else tool.stamp  # a manifest in the project counts by its content
         return Surroundings(
@@ -101,6 +102,10 @@ class StrykerNet:
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""
+        from .sandbox import ENVIRONMENT
+        from .tool import HAS_PAGE
+        from .vstest import sdk_version
+
         try:
             plan = Plan.make(self._project)
             for base in plan.bases:

@@ -33,9 +33,9 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
 
 from msp_bridge.adapter import ToolError
 from msp_bridge.concurrency import wait_shielded
@@ -313,7 +313,7 @@ async def _printed(command: Sequence[str], cwd: Path, env: Mapping[str, str]) ->
 
 
 def _settings(mutant: int | None) -> str:
-    variables = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in activation(mutant).items())
+    variables = "".join(f"<{name}>{escape(value, quote=False)}</{name}>" for name, value in activation(mutant).items())
     return SETTINGS.format(batch=10 if mutant is None else 1, variables=variables)
 
 
