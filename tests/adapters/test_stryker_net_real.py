@@ -10,11 +10,14 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet, tool
+from msp_bridge.adapters.stryker_net.hosts import Case, Outcome
+from msp_bridge.adapters.stryker_net.vstest import VsTest
 from support.net_projects import LEFT_OUT, REAL, SUMS, XUNIT, everything, example, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, results_of
 
@@ -22,9 +25,10 @@ from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
 from msp_bridge.source import SourceText
 from msp_bridge.testing import Running, TreeState, check_adapter
 
-pytestmark = REAL
+pytestmark = [REAL, pytest.mark.timeout(1800)]
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"
 THE_TOOL, CONSOLE, TEST_HOST = r"\S*dotnet[- ]\S*stryker", r"\S*dotnet \S*vstest\.console", r"\S*dotnet exec .*testhost"
+QUICK = ("5 - 5", "a - b", "total < Limit")  # of Sums.cs; they don't hang
 EXPECTED = {
     ("Sums.cs", "5 - 5", "Killed"),
     ("Sums.cs", "a - b", "Killed"),
@@ -100,10 +104,12 @@ async def test_each_framework_gives_the_verdicts_of_a_mutated_file(
     solution: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_runs(monkeypatch)
+    wanted = {replacement for _, replacement, _ in EXPECTED}
     async with adapter_on(solution, jobs=2) as adapter:
         mutants = await discovered(adapter)
-        results = await results_of(adapter, mutants)
-    assert len(results) == len(mutants) == len({result.mutant for result in results})
+        chosen = [mutant for mutant in mutants if mutant.replacement in wanted]
+        results = await results_of(adapter, chosen)
+    assert len(results) == len(chosen) == len({result.mutant for result in results})
     assert outcomes(results) >= EXPECTED
     assert {Path(mutant.path).name for mutant in mutants} == {"Sums.cs", "Endless.cs", "Odd.cs"}  # and not LeftOut.cs
     assert not {'""', "a / 2"} & {mutant.replacement for mutant in mutants}  # by ignore-mutations, by a comment
@@ -188,6 +194,25 @@ async def test_a_newer_request_is_answered_beside_an_endless_one(
             assert not waiting.done()
             assert (await waiting).status.value == "Timeout"
     assert newer.status.value == "Killed"
+
+
+async def test_no_mutant_is_started_while_the_next_result_is_not_awaited(
+    solution: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_runs(monkeypatch)
+    run, started = VsTest.run, []
+
+    async def counted(hosts: VsTest, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+        started.append(mutant)
+        return await run(hosts, mutant, cases, timeout_s)
+
+    monkeypatch.setattr(VsTest, "run", counted)
+    async with adapter_on(solution) as adapter:
+        mutants = [of(await discovered(adapter), replacement) for replacement in QUICK]
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            await anext(results)
+            await asyncio.sleep(3)  # some mutants' time
+            assert 1 <= len(started) <= 2
 
 
 async def test_the_adapter_keeps_its_promises(shop: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def everything(root: Path) -> Path:
     """A solution: a library of two target frameworks, and tests with xunit, NUnit and MSTest."""
     sources = {"Sums": SUMS, "Endless": ENDLESS, "Odd": ODD, "LeftOut": LEFT_OUT}
     tests = {"xunit": XUNIT, "nunit": NUNIT, "mstest": MSTEST}
-    options = '"mutate": ["!**/LeftOut.cs"], "ignore-mutations": ["string"], "additional-timeout": 2000'
+    options = '"mutate": ["!**/LeftOut.cs"], "ignore-mutations": ["string"], "additional-timeout": 1000'
     return laid_out(root, sources, tests, options, "net10.0;netstandard2.0")
 
 
