@@ -65,6 +65,7 @@ class Place:
             return
         found = differences(order.surroundings, here.values)
         if found:
+            found.sort(key=lambda difference: not difference.startswith(f"{order.adapter} "))  # the tool itself first
             raise ToolError(summary(found), "give workers and client the same interpreter, tool and packages")
 
     async def matched(self, mutants: Sequence[Mutant]) -> tuple[dict[Mutant, int], list[int]]:

@@ -48,14 +48,23 @@ class Cluster:
     @classmethod
     @contextlib.asynccontextmanager
     async def running(
-        cls, directory: Path, workers: int = 2, *, path: str = str(TESTS), network: Network | None = None
+        cls,
+        directory: Path,
+        workers: int = 2,
+        *,
+        path: str = str(TESTS),
+        network: Network | None = None,
+        **environment: str,
     ) -> AsyncIterator[Cluster]:
-        """With workers called `w0`, `w1` …, and modules of theirs on `path`: usually the scripted adapter."""
+        """With workers called `w0`, `w1` …, and modules of theirs on `path`: usually the scripted adapter.
+
+        `environment` is added to that of the workers.
+        """
         cluster = cls(directory, path, network)
         try:
             await cluster._start_scheduler()
             for number in range(workers):
-                cluster.start_worker(f"w{number}")
+                cluster.start_worker(f"w{number}", **environment)
             await cluster.joined(workers)
             yield cluster
         finally:
