@@ -62,6 +62,19 @@ ODD = (
     "  /* \U0001f600\u00e9 */ public static int Mul(int a, int b) => a * b; } }\r\n"
 )
 LEFT_OUT = "namespace Calc; public static class LeftOut { public static int Sub(int a, int b) => a - b; }\n"
+PAIR = """namespace Calc;
+public static class Pair
+{
+    public static int Sub(int a, int b) => a - b;
+    public static int Mul(int a, int b) => a * b;
+}
+"""
+PAIR_TESTS = """using Calc; using Xunit;
+public class PairTests {
+    [Fact] public void Subtracts() => Assert.Equal(3, Pair.Sub(5, 2));
+    [Fact] public void Multiplies() => Assert.NotEqual(0, Pair.Mul(5, 2));
+}
+"""
 XUNIT = """using Calc; using Xunit;
 public class SumsTests {
     [Fact] public void Adds() => Assert.Equal(7, Sums.Add(5, 2));
