@@ -12,7 +12,7 @@ from attrs import evolve
 from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, Status
-from msp_bridge.testing import Running, TreeState, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 MUTATIONS = [
     {"mutator": "digit", "find": "1", "replacement": "2"},
@@ -38,7 +38,7 @@ def script(project: Project, **entries: Any) -> None:
 async def test_an_adapter_that_keeps_its_promises_passes(project: Project, entries: dict[str, Any]) -> None:
     script(project, **entries)
     await check_adapter(Scripted, project)
-    assert Running().look() == []
+    assert RunningProcesses().look() == []
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_a_broken_promise_is_reported(
     script(project, **entries)
     with pytest.raises(AssertionError, match=says):
         await check_adapter(Scripted, project)
-    assert Running().look() == [], "the suite closes the adapter that it refuses"
+    assert RunningProcesses().look() == [], "the suite closes the adapter that it refuses"
 
 
 class ClaimsNothing(Scripted):
@@ -174,7 +174,7 @@ async def test_a_broken_adapter_is_refused(project: Project, adapter: type[Adapt
     script(project)
     with pytest.raises(AssertionError, match=says):
         await check_adapter(adapter, project)
-    assert Running().look() == []
+    assert RunningProcesses().look() == []
 
 
 def started(project: Project) -> int:

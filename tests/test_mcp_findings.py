@@ -10,8 +10,8 @@ import pytest
 from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
 from msp_bridge.mcp import calls
 from msp_bridge.mcp.answers import MAX_CODE, MutantAnswer, Survivors, error_text
-from msp_bridge.mcp.calls import Progress
-from msp_bridge.mcp.findings import Findings, most_telling
+from msp_bridge.mcp.calls import CallProgress
+from msp_bridge.mcp.findings import KnownMutants, most_telling
 from msp_bridge.mcp.tools import TOOLS
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText
@@ -39,7 +39,7 @@ def test_survivors_of_different_lines_come_first_and_those_that_most_tests_ran()
 def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1\n1\n1\n")
     killed, survived, new = result(1, Status.KILLED), result(2), result(3)
-    findings = Findings(tmp_path)
+    findings = KnownMutants(tmp_path)
     mutants = [one.mutant for one in (killed, survived, new)]
     findings.listed(mutants)
     findings.tested(killed)
@@ -59,7 +59,7 @@ async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytes
     async def report(number: float, total: float | None, message: str) -> None:
         numbers.append(number)
 
-    progress = Progress(report)
+    progress = CallProgress(report)
     async with progress.reported():
         for _ in range(20):
             await asyncio.sleep(0)

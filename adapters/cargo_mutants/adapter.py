@@ -24,9 +24,9 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.toolkit import Isolation, walk
 
-from .cargo import INSTALL, Command, cargo, compiler, is_installed
-from .listing import Listing
-from .run import Builds, Run
+from .cargo import INSTALL, CargoCommand, cargo, compiler, is_installed
+from .listing import CargoListing
+from .run import Builds, CargoRun
 
 MANIFEST = "Cargo.toml"
 CONFIGURATION = "mutants.toml"
@@ -46,8 +46,8 @@ class CargoMutants:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._command = Command(project.root, project.config_file)
-        self._listing = Listing(project.root, self._command)
+        self._command = CargoCommand(project.root, project.config_file)
+        self._listing = CargoListing(project.root, self._command)
         self._builds = Builds(project)
         self._isolation: Isolation | None = None
 
@@ -88,7 +88,7 @@ class CargoMutants:
             return
         options = await self._listing.options()
         isolation = await self._isolation_of_runs()
-        run = Run(self._project.root, self._command, self._builds, self._project.jobs, options, isolation)
+        run = CargoRun(self._project.root, self._command, self._builds, self._project.jobs, options, isolation)
         async with contextlib.aclosing(run.results(list(dict.fromkeys(mutants)))) as results:
             async for result in results:
                 yield result

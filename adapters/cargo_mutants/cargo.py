@@ -21,7 +21,7 @@ TAIL = 500  # characters of stderr in an error message
 
 
 @frozen
-class Command:
+class CargoCommand:
     """Calls of cargo in the project at `root`. None of them writes into it."""
 
     root: Path

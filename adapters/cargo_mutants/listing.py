@@ -19,7 +19,7 @@ from msp_bridge.adapter import Location, Mutant, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import BOM, SourceText
 
-from .cargo import Command
+from .cargo import CargoCommand
 
 TRIES = 3  # when files are saved while cargo-mutants reads them
 
@@ -42,10 +42,10 @@ def key_of(fields: Mapping[str, Any]) -> Key:
     return fields["file"], fields["genre"], fields["replacement"], place
 
 
-class Listing:
+class CargoListing:
     """Lists the mutants of the package or workspace at `root`."""
 
-    def __init__(self, root: Path, command: Command) -> None:
+    def __init__(self, root: Path, command: CargoCommand) -> None:
         self._root, self._command = root.resolve(), command
         self._workspace: Path | None = None
 
@@ -103,7 +103,7 @@ class Listing:
         )
 
     async def workspace_root(self) -> Path:
-        """See `Command.workspace_root`; asked once."""
+        """See `CargoCommand.workspace_root`; asked once."""
         if self._workspace is None:
             self._workspace = (await self._command.workspace_root()).resolve()
         return self._workspace

@@ -26,7 +26,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool
 
-from .cargo import BASELINE_FAILED, SUCCESS, Command
+from .cargo import BASELINE_FAILED, SUCCESS, CargoCommand
 from .listing import Key, key_of
 
 log = logging.getLogger(__name__)
@@ -130,11 +130,11 @@ class Outcomes:
 
 
 @frozen
-class Run:
+class CargoRun:
     """What a request needs of cargo-mutants."""
 
     root: Path  # of the project
-    command: Command
+    command: CargoCommand
     builds: Builds
     jobs: int
     options: Sequence[str]

@@ -26,7 +26,7 @@ from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, pytho
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
-from .configuration import Configuration, find, proposal
+from .configuration import CosmicRayConfiguration, find, proposal
 
 if TYPE_CHECKING:
     from .command import TestCommand
@@ -51,13 +51,13 @@ class CosmicRay:
     sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
     def __init__(self, project: Project) -> None:
-        from .discovery import Discovery  # here, and below: other projects' editors don't wait for it
+        from .discovery import CosmicRayDiscovery  # here, and below: other projects' editors don't wait for it
         from .runner import CommandRunner
 
         self._project = project
-        self._discovery = Discovery(project)
+        self._discovery = CosmicRayDiscovery(project)
         self._engine, self._runner = PythonEngine(project), CommandRunner(project)
-        self._seen: Configuration | None = None
+        self._seen: CosmicRayConfiguration | None = None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -197,14 +197,14 @@ class CosmicRay:
         except OSError:
             return False
 
-    def _configuration(self) -> Configuration:
+    def _configuration(self) -> CosmicRayConfiguration:
         """As it is now: the file is read for each request. Raises `ConfigurationError`."""
         file = find(self._project)
         if file is None:
             problem = f"there is no cosmic-ray.toml in {self._project.root}"
             raise ConfigurationError(problem, "`msp-bridge doctor` proposes one")
         self._project.check_settings(self.name, (), f"[cosmic-ray] of {file.name}")
-        configuration = Configuration.read(file)
+        configuration = CosmicRayConfiguration.read(file)
         before = None if self._seen is None else self._seen.distributor
         if configuration.distributor not in ("local", before):
             log.info("%s", _on_distributor(configuration))
@@ -224,6 +224,6 @@ def _plan(command: TestCommand, arguments: Sequence[str], modules: Sequence[str]
     )
 
 
-def _on_distributor(configuration: Configuration) -> str:
+def _on_distributor(configuration: CosmicRayConfiguration) -> str:
     name = configuration.distributor
     return f"the distributor {name!r} isn't used: the bridge tests mutants in sandboxes on this machine"

@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from .configuration import Configuration
+from .configuration import CosmicRayConfiguration
 from .discovery import PROGRAMS
 
 PLUGIN = "msp_bridge_observer"
@@ -35,7 +35,9 @@ class TestCommand:
     file: Path  # the configuration that has the command
 
     @classmethod
-    def of(cls, configuration: Configuration, root: Path, python: Path, greeting: Mapping[str, Any]) -> TestCommand:
+    def of(
+        cls, configuration: CosmicRayConfiguration, root: Path, python: Path, greeting: Mapping[str, Any]
+    ) -> TestCommand:
         """`greeting` is that of the discovery: what the interpreter has."""
         paths = [_import_root(root, path) for path in configuration.module_paths]
         paths += [os.path.relpath(path, root) for path in greeting["paths"] if Path(path).is_relative_to(root)]

@@ -21,7 +21,7 @@ TABLE = "cosmic-ray"
 
 
 @frozen
-class Configuration:
+class CosmicRayConfiguration:
     """The table `[cosmic-ray]`. Paths are relative to the project's root, with `/`, as cosmic-ray itself takes them."""
 
     file: Path

@@ -18,7 +18,7 @@ from msp_bridge.python_engine import PythonEdit, PythonSource, ask_for_mutants, 
 from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
 from msp_bridge.toolkit.install import python_install
 
-from .configuration import Configuration
+from .configuration import CosmicRayConfiguration
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class WorkItem(PythonEdit):
         return None
 
 
-class Discovery:
+class CosmicRayDiscovery:
     """One process for one project. One module at a time, so that two requests don't list the same one."""
 
     def __init__(self, project: Project) -> None:
@@ -78,7 +78,7 @@ class Discovery:
         """
         return (await self._started()).greeting
 
-    async def mutants(self, configuration: Configuration, path: str) -> tuple[Mutant, ...]:
+    async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> tuple[Mutant, ...]:
         """Those of the module `path`, in cosmic-ray's order; none when the file is gone or is no Python.
 
         Raises `ToolError` and `ConfigurationError`.

@@ -65,7 +65,7 @@ BASELINE_TIMEOUT_FACTOR = 3.0  # times `timeout` for tests that start without by
 
 
 @define(eq=False)
-class TestBed:
+class CommandTestBed:
     """A sandbox, and its state; see above."""
 
     __test__ = False  # pytest would take it for a test
@@ -96,12 +96,12 @@ class TestBed:
 class Workplace:
     """A leased test bed and the command that runs in it."""
 
-    warm: WarmSandbox[TestBed, JsonLinesProcess]
+    warm: WarmSandbox[CommandTestBed, JsonLinesProcess]
     command: TestCommand
     modules: tuple[str, ...]  # all that may be mutated
 
     @property
-    def bed(self) -> TestBed:
+    def bed(self) -> CommandTestBed:
         """The sandbox."""
         return self.warm.sandbox
 
@@ -147,11 +147,11 @@ class CommandRunner:
     def __init__(self, project: Project) -> None:
         limit = SANDBOXES_PER_JOB * max(1, project.jobs)
         claim = partial(Sandbox.claim, project.cache, project.root, SANDBOX, left_out=MADE_BY_MUTMUT, limit=limit)
-        self._sandboxes: SandboxPool[TestBed, JsonLinesProcess] = SandboxPool(
-            lambda: TestBed(claim()), max_idle=max(1, project.jobs)
+        self._sandboxes: SandboxPool[CommandTestBed, JsonLinesProcess] = SandboxPool(
+            lambda: CommandTestBed(claim()), max_idle=max(1, project.jobs)
         )
         self._scheduler = JobScheduler(lambda: project.jobs)
-        self._baseline = Baseline()
+        self._baseline = CommandBaseline()
 
     async def test(
         self, mutants: Sequence[Mutant], command: TestCommand, modules: Sequence[str]
@@ -192,7 +192,7 @@ class CommandRunner:
 
 
 @define(eq=False)
-class Baseline:
+class CommandBaseline:
     """The proof that a command tests the sandbox, kept for each content of the project."""
 
     observed: bool = True  # whether the pytest plugin can be used

@@ -20,8 +20,8 @@ from msp_bridge.python_engine import python_surroundings
 from msp_bridge.text import counted
 from msp_bridge.toolkit import Isolation
 
-from .places import Place, Places
-from .run import Run
+from .places import Places, RunPlace
+from .run import GenericRun
 from .settings import Tool, tools_of
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
@@ -36,14 +36,14 @@ Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that th
 
 
 @frozen
-class Handle:
+class GenericHandle:
     """What testing needs of a mutant."""
 
     digest: str | None  # of the file that the tool read
     id: str  # the tool's own; "" where it has none
 
 
-class Discovery:
+class GenericDiscovery:
     """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
 
     def __init__(self, project: Project, places: Places, tool: Tool, isolation: Isolation | None) -> None:
@@ -73,17 +73,17 @@ class Discovery:
         return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile
 
     async def _report(self, files: Sequence[str]) -> list[Mutant]:
-        run = Run(self._project, self._tool, self._tool.discover, files)
+        run = GenericRun(self._project, self._tool, self._tool.discover, files)
         last: list[Mutant] = []
         async with self._places.lease(self._isolation) as place:
             digests = await in_thread(_digests, place, files)
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, _ in reports:
                     last = list(report)
-        return [evolve(mutant, handle=Handle(digests.get(mutant.path), mutant.handle)) for mutant in last]
+        return [evolve(mutant, handle=GenericHandle(digests.get(mutant.path), mutant.handle)) for mutant in last]
 
 
-def _digests(place: Place, files: Sequence[str]) -> dict[str, str | None]:
+def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
     return {path: reading.digest(place.root / path) for path in files}
 
 
@@ -124,7 +124,8 @@ class Generic:
             if tool.writes
         }
         self._discoveries = {
-            tool.name: Discovery(project, self._places, tool, self._isolations.get(tool.name)) for tool in self._tools
+            tool.name: GenericDiscovery(project, self._places, tool, self._isolations.get(tool.name))
+            for tool in self._tools
         }
         self._passed: dict[str, str] = {}  # tool to the digest of the project for which its baseline passed
         self._deciding = asyncio.Lock()
@@ -172,7 +173,7 @@ class Generic:
                 return
             files = list(dict.fromkeys(mutant.path for mutant in present))
             ids = [mutant.handle.id for mutant in present if mutant.handle.id]
-            run = Run(self._project, tool, tool.test, files, _ranges(present), ids)
+            run = GenericRun(self._project, tool, tool.test, files, _ranges(present), ids)
             due = dict.fromkeys(present)
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, last in reports:
@@ -188,13 +189,13 @@ class Generic:
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
-    async def _check_baseline(self, tool: Tool, place: Place) -> None:
+    async def _check_baseline(self, tool: Tool, place: RunPlace) -> None:
         if tool.baseline is None or place.warm is None:
             return
         digest = place.warm.sandbox.digest
         async with self._deciding:
             if self._passed.get(tool.name) != digest:
-                await Run(self._project, tool, tool.baseline, ()).check_baseline(place)
+                await GenericRun(self._project, tool, tool.baseline, ()).check_baseline(place)
                 self._passed[tool.name] = digest
 
     async def surroundings(self) -> Surroundings | None:
@@ -245,7 +246,7 @@ class Generic:
         return shutil.which(str(self._project.root / program) if "/" in program else program)
 
 
-def _as_discovered(place: Place, mutants: Sequence[Mutant]) -> list[Mutant]:
+def _as_discovered(place: RunPlace, mutants: Sequence[Mutant]) -> list[Mutant]:
     digests = _digests(place, list({mutant.path for mutant in mutants}))
     return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 

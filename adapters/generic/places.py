@@ -1,7 +1,7 @@
 """Places: where the runs of a tool happen, one at a time in each.
 
 A tool that writes into the project runs in a copy, which `toolkit.Isolation` puts at the project's own path where it
-can. The tool then knows the copy by the project's path: `Place.seen`.
+can. The tool then knows the copy by the project's path: `RunPlace.seen`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ENVIRONMENTS = ("node_modules", ".venv", "venv")
 
 
 @frozen
-class Place:
+class RunPlace:
     """Where one run happens."""
 
     root: Path  # of the project, or of its private copy
@@ -38,7 +38,7 @@ class Place:
         return self.isolation if self.isolation is not None and self.isolation.is_on else None
 
     @property
-    def outside(self) -> Place:
+    def outside(self) -> RunPlace:
         """The same place without isolation."""
         return evolve(self, seen=self.root, isolation=None)
 
@@ -60,7 +60,7 @@ class Places:
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(claim)
 
     @contextlib.asynccontextmanager
-    async def lease(self, isolation: Isolation | None) -> AsyncIterator[Place]:
+    async def lease(self, isolation: Isolation | None) -> AsyncIterator[RunPlace]:
         """A place. With `isolation` it is a copy of the project as it is now; else the project itself.
 
         Raises `ToolError` for want of room.
@@ -69,11 +69,11 @@ class Places:
             directory = warm.sandbox.path.parent / "report"
             root = self._project.root
             if isolation is None:
-                place = Place(root, directory, root)
+                place = RunPlace(root, directory, root)
             else:
                 copy = warm.sandbox.path
                 await isolation.probe()
-                place = Place(copy, directory, isolation.root if isolation.is_on else copy, isolation, warm)
+                place = RunPlace(copy, directory, isolation.root if isolation.is_on else copy, isolation, warm)
             await place.renew()
             yield place
 

@@ -20,9 +20,9 @@ from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
 from msp_bridge.toolkit import own_tmpdir
 
-from .places import Place
+from .places import RunPlace
 from .report import Paths, read_report
-from .settings import Command, Tool, filled
+from .settings import CommandTemplate, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
 SHOWN = 600  # characters of output in an error message: the first and the last ones
@@ -30,17 +30,17 @@ Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, in
 
 
 @frozen
-class Run:
+class GenericRun:
     """What is to be run: a command of `tool`, on some of its files."""
 
     project: Project
     tool: Tool
-    command: Command
+    command: CommandTemplate
     files: Sequence[str]
     ranges: Sequence[str] = ()  # path:first line-last line
     ids: Sequence[str] = ()  # the tool's own, of the mutants
 
-    async def reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
+    async def reports(self, place: RunPlace) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         """Each complete report as it appears, and whether it is the last: the tool has ended by itself then.
 
         Closing it ends the tool. Raises `ToolError` when the tool ends without a report. A run that fails isolated is
@@ -52,17 +52,19 @@ class Run:
             async for report in reports:
                 yield report
 
-    async def _attempt(self, place: Place, isolated: bool) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
+    async def _attempt(
+        self, place: RunPlace, isolated: bool
+    ) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         if not isolated and place.isolated:  # such a run has failed here
             await place.renew()
         async with contextlib.aclosing(self._reports(place if isolated else place.outside)) as reports:
             async for report in reports:
                 yield report
 
-    async def _reports(self, place: Place) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
+    async def _reports(self, place: RunPlace) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         listed = await in_thread(self.tool.listed, self.project.root)
         appearing = _Appearing(self._pattern(place), Paths(place.root, self.project.root, listed))
-        argv, said = self._argv(place), Output()
+        argv, said = self._argv(place), ToolOutput()
         async with self._running(argv, place) as tree:
             async with contextlib.aclosing(_looks(tree, said)) as looks:
                 async for _ in looks:
@@ -80,13 +82,13 @@ class Run:
                 raise self._failure(argv, code, "its report has no mutant of the files in question", tree, said)
             yield report, True
 
-    async def check_baseline(self, place: Place) -> None:
+    async def check_baseline(self, place: RunPlace) -> None:
         """Run the tests without a mutant, which decides what is isolated. Raises `BaselineError` when they fail."""
         printed = ""
 
         async def passes() -> bool:
             nonlocal printed
-            where, said = place if place.isolated else place.outside, Output()
+            where, said = place if place.isolated else place.outside, ToolOutput()
             async with self._running(self._argv(where), where) as tree:
                 async with contextlib.aclosing(_looks(tree, said)) as looks:
                     async for _ in looks:
@@ -104,7 +106,7 @@ class Run:
                 f"fix them first, they are run by `{shlex.join(self.command.words(self._values(place)))}`",
             )
 
-    def _argv(self, place: Place) -> list[str]:
+    def _argv(self, place: RunPlace) -> list[str]:
         lists = {"files": self.files, "ranges": self.ranges, "ids": self.ids}
         words = self.command.words({**self._values(place), "jobs": str(self.project.jobs), **lists})
         program = Path(words[0])
@@ -113,7 +115,7 @@ class Run:
         return words
 
     @contextlib.asynccontextmanager
-    async def _running(self, argv: Sequence[str], place: Place) -> AsyncIterator[ProcessTree]:
+    async def _running(self, argv: Sequence[str], place: RunPlace) -> AsyncIterator[ProcessTree]:
         isolation = place.isolated
         async with contextlib.AsyncExitStack() as stack:
             if isolation is None:
@@ -135,11 +137,11 @@ class Run:
             if isolation is not None:
                 await in_thread(isolation.note, place.root.parent)
 
-    def _pattern(self, place: Place) -> str:
+    def _pattern(self, place: RunPlace) -> str:
         escaped = {name: glob.escape(value) for name, value in self._values(place.outside).items()}
         return os.path.join(glob.escape(str(place.root)), filled(self.tool.report, escaped))
 
-    def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: Output) -> ToolError:
+    def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: ToolOutput) -> ToolError:
         printed = _shown(tree.errors.strip() or str(said)) or "it printed nothing"
         command = _shown(shlex.join([self.command.program, *argv[1:]]))
         return ToolError(
@@ -147,7 +149,7 @@ class Run:
             "run the command by hand, and correct it in the settings",
         )
 
-    def _values(self, place: Place) -> dict[str, str]:
+    def _values(self, place: RunPlace) -> dict[str, str]:
         python = self.project.python
         return {
             "root": str(place.seen),
@@ -159,7 +161,7 @@ class Run:
 
 
 @define
-class Output:
+class ToolOutput:
     """The beginning and the end of what a tool printed."""
 
     _head: bytes = b""
@@ -209,7 +211,7 @@ class _Appearing:
         return max(fresh, key=lambda item: item[1], default=None)
 
 
-async def _looks(tree: ProcessTree, said: Output) -> AsyncGenerator[None, None]:
+async def _looks(tree: ProcessTree, said: ToolOutput) -> AsyncGenerator[None, None]:
     """A look every now and then, until the tool closes its stdout, whose tail goes to `said`."""
     now = asyncio.get_running_loop().time
     reading, due = asyncio.create_task(tree.read(), name="stdout of a tool"), now() + LOOK_EVERY_S

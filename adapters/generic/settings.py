@@ -25,7 +25,7 @@ IN_REPORT = ("report", "directory", "root", "project")  # placeholders of the ke
 
 
 @frozen
-class Command:
+class CommandTemplate:
     """Groups of words. A group with a list, such as `{files}`, is repeated for each item; `{files:,}` joins them."""
 
     groups: tuple[tuple[str, ...], ...]
@@ -109,13 +109,13 @@ class Tool:
 
     name: str  # as messages say it: generic.infection
     files: tuple[str, ...]  # globs of the files that it mutates
-    discover: Command
-    test: Command
+    discover: CommandTemplate
+    test: CommandTemplate
     report: str = "{report}"  # a glob, with placeholders: where its report appears
     writes: bool = True  # into the project: it runs in a private copy
     environments: bool = False  # the copy has node_modules and virtual environments, too
     missing: Status = Status.IGNORED  # of a mutant that is known and that the report of a test lacks
-    baseline: Command | None = None  # runs the tests without a mutant
+    baseline: CommandTemplate | None = None  # runs the tests without a mutant
 
     @classmethod
     def of(cls, name: str, table: Any) -> Self:
@@ -170,7 +170,7 @@ class Tool:
                 )
 
     @property
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[CommandTemplate, ...]:
         """All that the user has set."""
         return (self.discover, self.test, *([] if self.baseline is None else [self.baseline]))
 
@@ -236,11 +236,11 @@ def _globs(table: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return tuple(str(PurePosixPath(pattern)) for pattern in globs)
 
 
-def _command(table: Mapping[str, Any], key: str, name: str) -> Command:
+def _command(table: Mapping[str, Any], key: str, name: str) -> CommandTemplate:
     if key not in table:
         what = {"discover": "lists the mutants without testing them", "test": "tests them"}[key]
         raise ConfigurationError(f"{name}: {key} is missing", f"set it to the command that {what}, as a list of words")
-    return Command.of(table[key], f"{name}: {key}")
+    return CommandTemplate.of(table[key], f"{name}: {key}")
 
 
 def _report(table: Mapping[str, Any], name: str) -> str:

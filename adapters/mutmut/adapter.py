@@ -14,11 +14,11 @@ from msp_bridge.python_engine import PythonEngine, python_surroundings
 from msp_bridge.text import counted
 from msp_bridge.toolkit.install import python_install
 
-from .discovery import Discovery, NoSources
+from .discovery import MutmutDiscovery, NoSources
 from .installation import (
     NAMES,
     REQUIREMENTS,
-    Installation,
+    MutmutInstallation,
     config_file_of,
     holds_configuration,
     is_configured,
@@ -46,7 +46,7 @@ class Mutmut:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._lock = asyncio.Lock()
-        self._discovery: Discovery | None = None
+        self._discovery: MutmutDiscovery | None = None
         self._engine = PythonEngine(project)
 
     @classmethod
@@ -121,15 +121,15 @@ class Mutmut:
             if self._discovery is not None:
                 await self._discovery.aclose()
 
-    async def _discover(self) -> Discovery:
+    async def _discover(self) -> MutmutDiscovery:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""
         async with self._lock:
             if self._discovery is None:
                 project = self._project
                 config_file = config_file_of(project)
-                installation = await Installation.look(project.python, project.root)
+                installation = await MutmutInstallation.look(project.python, project.root)
                 installation.check()
-                self._discovery = Discovery(project.root, project.cache, installation.executable, config_file)
+                self._discovery = MutmutDiscovery(project.root, project.cache, installation.executable, config_file)
             return self._discovery
 
 
@@ -145,11 +145,11 @@ def _holds_python(root: Path) -> bool:
 
 
 async def diagnose(
-    project: Project, discover: Callable[[], Awaitable[Discovery]], engine: PythonEngine
+    project: Project, discover: Callable[[], Awaitable[MutmutDiscovery]], engine: PythonEngine
 ) -> AsyncGenerator[Finding, None]:
     """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
     try:
-        installation = await Installation.look(project.python, project.root)
+        installation = await MutmutInstallation.look(project.python, project.root)
     except BridgeError as error:
         yield Finding(False, "interpreter", error.problem, error.remedy)
         return

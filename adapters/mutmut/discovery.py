@@ -47,7 +47,7 @@ class Discovered:
     mutants: tuple[Mutant, ...]
 
 
-class Discovery:
+class MutmutDiscovery:
     """Files are read here, each once for each of its versions, so that offsets and text always belong together."""
 
     def __init__(self, root: Path, cache: Path, python: Path, config_file: str | None) -> None:

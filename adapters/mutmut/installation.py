@@ -23,7 +23,7 @@ NAMES = ("pyproject.toml", "setup.cfg")
 
 
 @frozen
-class Installation:
+class MutmutInstallation:
     """What the project's interpreter has installed."""
 
     executable: Path
@@ -34,7 +34,7 @@ class Installation:
     fork: bool
 
     @classmethod
-    async def look(cls, python: Path | None, root: Path) -> Installation:
+    async def look(cls, python: Path | None, root: Path) -> MutmutInstallation:
         """Run the interpreter; raises ToolError when there is none that runs."""
         if python is None:
             raise ToolError(

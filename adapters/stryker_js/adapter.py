@@ -27,10 +27,10 @@ from msp_bridge.text import counted, counted_mutants
 from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
 from .failures import missing_runner_remedy
 from .installation import Toolchain, install_command, package_manager, setup_commands
-from .mutants import Handle, TestPlan, result_of, unknown_option
+from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
 
 if TYPE_CHECKING:
-    from .sessions import Session
+    from .sessions import StrykerJsSession
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +46,11 @@ class StrykerJs:
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in MUTABLE if ending not in (".html", ".htm"))
 
     def __init__(self, project: Project) -> None:
-        from .discovery import Discovery  # here, and below: other projects' editors don't wait for it
+        from .discovery import StrykerJsDiscovery  # here, and below: other projects' editors don't wait for it
         from .sessions import SessionPool
 
         self._project = project
-        self._discovery = Discovery(project)
+        self._discovery = StrykerJsDiscovery(project)
         self._sessions = SessionPool(project)
         self._known: Toolchain | None = None
 
@@ -91,7 +91,7 @@ class StrykerJs:
             digests = {path: reading.digest(session.sandbox.path / path) for path in paths}
             due: dict[Mutant, Mutant] = {}
             for mutant in mutants:
-                if not isinstance(mutant.handle, Handle) or mutant.handle.digest != digests[mutant.path]:
+                if not isinstance(mutant.handle, StrykerJsHandle) or mutant.handle.digest != digests[mutant.path]:
                     continue
                 if mutant.handle.ignored is not None:
                     yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
@@ -108,12 +108,12 @@ class StrykerJs:
         effect = f"every {mutant.mutator} mutant that begins in the line below the comment"
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
-    async def _tested(self, session: Session, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
+    async def _tested(self, session: StrykerJsSession, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
         """The results of those that are due, which are removed. StrykerJS that dies is started again, once."""
         for attempt in (1, 2):
             if not due:
                 return
-            plan = TestPlan(tuple(due))
+            plan = StrykerJsTestPlan(tuple(due))
             jobs = max(1, min(self._project.jobs, len(due)))
             process = await session.process(plan, jobs)
             try:

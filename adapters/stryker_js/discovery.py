@@ -11,23 +11,23 @@ from attrs import evolve
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, Scope, ToolError
 
-from .mutants import Handle, Listing, unknown_option
-from .sessions import Session
+from .mutants import StrykerJsHandle, StrykerJsListing, unknown_option
+from .sessions import StrykerJsSession
 
 log = logging.getLogger(__name__)
 
 
-class Discovery:
+class StrykerJsDiscovery:
     """What is known of the project's present content."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
         self._state: object = None
-        self._known: dict[frozenset[str] | None, Listing] = {}  # by the files that were listed; None: all
+        self._known: dict[frozenset[str] | None, StrykerJsListing] = {}  # by the files that were listed; None: all
         self._warned: set[str] = set()
         self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
-    async def find(self, session: Session, scope: Scope) -> list[Mutant]:
+    async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant]:
         """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
         named = self._files(scope)
         if named == frozenset():
@@ -39,7 +39,7 @@ class Discovery:
             self._warn(f"{path} has no mutants: StrykerJS's option `mutate` leaves it out, which is {patterns}")
         return mutants
 
-    async def list(self, session: Session, paths: frozenset[str] | None = None) -> Listing:
+    async def list(self, session: StrykerJsSession, paths: frozenset[str] | None = None) -> StrykerJsListing:
         """What there is in these files, or in all. Raises BridgeError."""
         state = session.sandbox.state
         if self._state != state:
@@ -56,7 +56,7 @@ class Discovery:
                 self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
         return known[paths]
 
-    async def _asked(self, session: Session, paths: frozenset[str] | None) -> Listing:
+    async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)
         process = await session.process()
         try:
@@ -82,7 +82,7 @@ class Discovery:
             log.warning("%s", text)
 
 
-def _by_file(listing: Listing, sandbox: Path) -> Collection[Mutant]:
+def _by_file(listing: StrykerJsListing, sandbox: Path) -> Collection[Mutant]:
     """File by file, in the order in which the files came, each mutant once, with its handle."""
     files: dict[str, dict[Mutant, str | None]] = {}
     for mutant, ignored in listing.found:
@@ -93,5 +93,5 @@ def _by_file(listing: Listing, sandbox: Path) -> Collection[Mutant]:
             log.warning("%s has no mutants, for StrykerJS takes a backslash for a separator: rename the file", path)
             continue
         digest = reading.digest(sandbox / path)
-        found += (evolve(mutant, handle=Handle(digest, ignored)) for mutant, ignored in mutants.items())
+        found += (evolve(mutant, handle=StrykerJsHandle(digest, ignored)) for mutant, ignored in mutants.items())
     return found

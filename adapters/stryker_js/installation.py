@@ -49,7 +49,7 @@ Version = tuple[int, ...]
 
 
 @frozen
-class Installation:
+class StrykerJsInstallation:
     """One @stryker-mutator/core."""
 
     directory: Path  # of the package, links resolved
@@ -121,7 +121,7 @@ class Toolchain:
     """What runs."""
 
     node: Node
-    installation: Installation
+    installation: StrykerJsInstallation
 
     @classmethod
     async def find(cls, project: Project, known: Toolchain | None) -> Toolchain:
@@ -129,13 +129,13 @@ class Toolchain:
 
         Raises ToolError and ConfigurationError.
         """
-        installation = Installation.find(project.root)
+        installation = StrykerJsInstallation.find(project.root)
         if known is not None and known.installation == installation and known.node.program.exists():
             return known
         return cls(await find_node(project.root, installation, Settings.of(project).node), installation)
 
 
-async def find_node(root: Path, installation: Installation, named: Path | None) -> Node:
+async def find_node(root: Path, installation: StrykerJsInstallation, named: Path | None) -> Node:
     """The Node that the user named, or the project pins, or the first on PATH, or the newest that some manager keeps.
 
     The first of these that StrykerJS can run on; only that which the user named is taken without a choice.
@@ -164,7 +164,7 @@ async def find_node(root: Path, installation: Installation, named: Path | None) 
     raise _unfit(installation, unfit, remedy)
 
 
-def _unfit(installation: Installation, node: Node, remedy: str) -> ToolError:
+def _unfit(installation: StrykerJsInstallation, node: Node, remedy: str) -> ToolError:
     needed = f"StrykerJS {installation.version} needs Node {installation.engine}"
     return ToolError(f"{needed}, but {node.program} is {node.version}", remedy)
 

@@ -26,7 +26,7 @@ from msp_bridge.processes import ProcessTree
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors
 from .installation import Toolchain, install_command, upwards
-from .mutants import Listing, Raw, Tested, TestPlan, key_of
+from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested, key_of
 from .sandbox import PathMap
 
 log = logging.getLogger(__name__)
@@ -45,12 +45,12 @@ LOG_CHECKS, LOG_INTERVAL_S = 40, 0.05  # the log comes by another pipe than the 
 
 
 @frozen
-class RunConfig:
+class StrykerJsRunConfig:
     """What one run has otherwise than the project's own configuration."""
 
     concurrency: int = 1
     files: Sequence[str] | None = None  # of those that the project's `mutate` matches, mutate only these
-    only: TestPlan | None = None  # leave out all mutants but these
+    only: StrykerJsTestPlan | None = None  # leave out all mutants but these
     options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
     plugin: bool = False  # whether to load the plugin for the command line
     warm: float = 0  # s that the run may stay open for more mutants when it is done
@@ -85,7 +85,7 @@ class Launch:
         argv = [node.program, installation.program, *arguments]
         return await ProcessTree.start(argv, cwd=self.paths.sandbox, env=changes, stdin=True)
 
-    def configure(self, run: RunConfig) -> None:
+    def configure(self, run: StrykerJsRunConfig) -> None:
         """Write what the next run is about; target/configuration.mjs reads it when StrykerJS takes its options."""
         content = {
             "concurrency": run.concurrency,
@@ -161,10 +161,10 @@ class Observer:
                 return False
         return True
 
-    def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> Listing:
+    def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> StrykerJsListing:
         """What was found, with what was sent of the files."""
         matched = frozenset(self._matched)
-        return Listing(
+        return StrykerJsListing(
             found, self._broken, self._patterns, matched, self._missing_runner, self._threshold, self._unknown
         )
 
@@ -179,7 +179,7 @@ class Observer:
             better["statusReason"] = self._paths.to_user(raw["statusReason"])
         return {**raw, **better}
 
-    def uncovered(self, plan: TestPlan) -> Iterator[Tested]:
+    def uncovered(self, plan: StrykerJsTestPlan) -> Iterator[Tested]:
         """The results of a run that has found no test for its files; none when there were tests."""
         if not self._has_tests:
             log.warning("no test imports %s: the mutants there have no coverage", ", ".join(plan.paths))

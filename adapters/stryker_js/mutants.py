@@ -14,7 +14,7 @@ Tested = tuple[Mutant, Raw]  # a mutant, and what StrykerJS reports of it
 
 
 @frozen
-class Handle:
+class StrykerJsHandle:
     """`Mutant.handle`: what testing needs to know of the discovery."""
 
     digest: str | None  # of the content of the file that the mutant was found in
@@ -22,7 +22,7 @@ class Handle:
 
 
 @frozen
-class TestPlan:
+class StrykerJsTestPlan:
     """What one run tests: nothing but these mutants."""
 
     mutants: Sequence[Mutant]
@@ -34,7 +34,7 @@ class TestPlan:
 
 
 @frozen
-class Listing:
+class StrykerJsListing:
     """What StrykerJS finds in the files of a request."""
 
     found: Sequence[tuple[Mutant, str | None]]  # each with the reason why it is ignored, if it is

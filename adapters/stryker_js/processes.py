@@ -16,8 +16,8 @@ from msp_bridge.jsonrpc.messages import Message
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
 
-from .launch import AGAIN, CONFIGURATION, OVER, TOOL, Launch, Observer, RunConfig
-from .mutants import Listing, Raw, Tested, TestPlan, ignored_because, mutant_of
+from .launch import AGAIN, CONFIGURATION, OVER, TOOL, Launch, Observer, StrykerJsRunConfig
+from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested, ignored_because, mutant_of
 
 HANDSHAKE_TIMEOUT_S = 60.0  # it takes one
 READY_TIMEOUT_S = 60.0  # until an open run has ended, or has its processes and goes on; it takes a tenth of one
@@ -41,7 +41,7 @@ class OpenRun:
     workers: int
     tested: int = 0
 
-    def suits(self, plan: TestPlan, jobs: int) -> bool:
+    def suits(self, plan: StrykerJsTestPlan, jobs: int) -> bool:
         """Whether it can test these as well as a new one."""
         return self.tested < MAX_TESTED and jobs <= self.workers and self.paths.issuperset(plan.paths)
 
@@ -95,14 +95,14 @@ class ServeProcess:
         """Whether a run is open that can test mutants of all these files."""
         return not self.closed and self._run is not None and self._run.paths.issuperset(paths)
 
-    async def discover(self, paths: Sequence[str] | None) -> Listing:
+    async def discover(self, paths: Sequence[str] | None) -> StrykerJsListing:
         """What there is in these files, or in all. Raises BridgeError."""
-        self._launch.configure(RunConfig(files=paths))
+        self._launch.configure(StrykerJsRunConfig(files=paths))
         files = (await self._request("discover", {}))["files"]
         found = [(mutant_of(path, raw), ignored_because(raw)) for path in files for raw in files[path]["mutants"]]
         return self._observer.listing(found)
 
-    async def test(self, plan: TestPlan, jobs: int) -> AsyncGenerator[Tested, None]:
+    async def test(self, plan: StrykerJsTestPlan, jobs: int) -> AsyncGenerator[Tested, None]:
         """The result of each mutant of the plan, and perhaps of others, as soon as it is known. Raises BridgeError."""
         run, self._resumed = self._resumed or await self._begun(plan, jobs), None
         async with contextlib.aclosing(self._messages()) as messages:
@@ -118,7 +118,7 @@ class ServeProcess:
         for tested in self._observer.uncovered(plan):
             yield tested
 
-    async def make_ready(self, plan: TestPlan | None, jobs: int) -> None:
+    async def make_ready(self, plan: StrykerJsTestPlan | None, jobs: int) -> None:
         """Have the open run go on with the plan, if it suits; else it ends. Raises BridgeError."""
         run, self._run = self._run, None
         if run is None:
@@ -135,17 +135,17 @@ class ServeProcess:
         except TimeoutError:
             raise ToolError(f"StrykerJS's last run didn't end within {READY_TIMEOUT_S:g} s") from None
 
-    async def _begun(self, plan: TestPlan, jobs: int) -> OpenRun:
+    async def _begun(self, plan: StrykerJsTestPlan, jobs: int) -> OpenRun:
         """A new run of all that is in the files, limited to the plan."""
-        self._launch.configure(RunConfig(jobs, files=plan.paths, only=plan, warm=self._launch.warm))
+        self._launch.configure(StrykerJsRunConfig(jobs, files=plan.paths, only=plan, warm=self._launch.warm))
         self._observer.begin()
         report_phase(BASELINE)  # StrykerJS's "initial test run", after it has instrumented the files
         await self._client.send("mutationTest", {})
         return OpenRun(frozenset(plan.paths), jobs)
 
-    async def _resume(self, run: OpenRun, plan: TestPlan, jobs: int) -> None:
+    async def _resume(self, run: OpenRun, plan: StrykerJsTestPlan, jobs: int) -> None:
         """Unless it had ended a moment ago."""
-        self._launch.configure(RunConfig(jobs, files=sorted(run.paths), only=plan, warm=self._launch.warm))
+        self._launch.configure(StrykerJsRunConfig(jobs, files=sorted(run.paths), only=plan, warm=self._launch.warm))
         self._observer.resume()
         await self._tree.write(AGAIN)
         async with contextlib.aclosing(self._messages()) as messages:
@@ -200,12 +200,12 @@ class RunProcess:
         """No run stays open."""
         return False
 
-    async def make_ready(self, plan: TestPlan | None, jobs: int) -> None:
+    async def make_ready(self, plan: StrykerJsTestPlan | None, jobs: int) -> None:
         """It always is."""
 
-    async def discover(self, paths: Sequence[str] | None) -> Listing:
+    async def discover(self, paths: Sequence[str] | None) -> StrykerJsListing:
         """What there is in these files, or in all. Raises BridgeError."""
-        self._launch.configure(RunConfig(files=paths, options=ONLY_FIND, plugin=True))
+        self._launch.configure(StrykerJsRunConfig(files=paths, options=ONLY_FIND, plugin=True))
         async with self._started(MSP_BRIDGE_DISCOVER="1") as observer:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/plan")) as plans:
                 async for plan in plans:  # the first says all
@@ -214,9 +214,9 @@ class RunProcess:
                     return observer.listing(found)
             return observer.listing(())
 
-    async def test(self, plan: TestPlan, jobs: int) -> AsyncGenerator[Tested, None]:
+    async def test(self, plan: StrykerJsTestPlan, jobs: int) -> AsyncGenerator[Tested, None]:
         """The result of each mutant of the plan, and perhaps of others, as soon as it is known. Raises BridgeError."""
-        self._launch.configure(RunConfig(jobs, files=plan.paths, only=plan, options=QUIET, plugin=True))
+        self._launch.configure(StrykerJsRunConfig(jobs, files=plan.paths, only=plan, options=QUIET, plugin=True))
         report_phase(BASELINE)
         async with self._started() as observer:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/tested")) as results:

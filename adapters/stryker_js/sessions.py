@@ -7,8 +7,8 @@ writes beside the sources. Requests come side by side, are cancelled in the midd
 them. A verdict must not depend on what an earlier request did.
 
 The parts. `SandboxPool` (toolkit) leases a private copy (`ProjectSandbox`) with the process that stays warm in it: a
-`ServeProcess`, or a `RunProcess` for versions without a server. A `Session` is such a lease, for one request. A
-`ServeProcess` may have an *open run*, whose test runners wait for more mutants of the same files.
+`ServeProcess`, or a `RunProcess` for versions without a server. A `StrykerJsSession` is such a lease, for one request.
+A `ServeProcess` may have an *open run*, whose test runners wait for more mutants of the same files.
 
 What a request does, in this order:
 
@@ -49,7 +49,7 @@ from msp_bridge.toolkit import SandboxPool, WarmSandbox
 from .configuration import Settings, config_file
 from .installation import Toolchain
 from .launch import Launch
-from .mutants import TestPlan
+from .mutants import StrykerJsTestPlan
 from .processes import RunProcess, ServeProcess
 from .sandbox import ProjectSandbox
 
@@ -62,7 +62,7 @@ StrykerProcess = ServeProcess | RunProcess
 Warm = WarmSandbox[ProjectSandbox, StrykerProcess]
 
 
-class Session:
+class StrykerJsSession:
     """A leased sandbox and the StrykerJS in it, for one request."""
 
     def __init__(self, project: Project, toolchain: Toolchain, warm: Warm) -> None:
@@ -82,7 +82,7 @@ class Session:
             await in_thread(self.sandbox.clear)
             await self._warm.refresh()
 
-    async def process(self, plan: TestPlan | None = None, jobs: int = 1) -> StrykerProcess:
+    async def process(self, plan: StrykerJsTestPlan | None = None, jobs: int = 1) -> StrykerProcess:
         """Steps 4 and 5: StrykerJS, ready to test the plan, or to discover. Raises BridgeError."""
         await self._make_ready(plan, jobs)
         settings = Settings.of(self._project)
@@ -103,7 +103,7 @@ class Session:
         process = self._warm.process.current
         return process is not None and process.has_open_run()
 
-    async def _make_ready(self, plan: TestPlan | None = None, jobs: int = 1) -> None:
+    async def _make_ready(self, plan: StrykerJsTestPlan | None = None, jobs: int = 1) -> None:
         process = self._warm.process.current
         if process is None:
             return
@@ -136,7 +136,9 @@ class SessionPool:
         self._sandboxes: SandboxPool[ProjectSandbox, StrykerProcess] = SandboxPool(claim, max_idle=MAX_IDLE)
 
     @asynccontextmanager
-    async def lease(self, toolchain: Toolchain, paths: Collection[str] | None = None) -> AsyncIterator[Session]:
+    async def lease(
+        self, toolchain: Toolchain, paths: Collection[str] | None = None
+    ) -> AsyncIterator[StrykerJsSession]:
         """A prepared one, best where a run is open that can test mutants of all the files `paths`. Raises BridgeError.
 
         After a failure or a cancel nothing of it runs when the block is left.
@@ -147,7 +149,7 @@ class SessionPool:
             return paths is not None and process is not None and process.has_open_run(paths)
 
         async with self._sandboxes.lease(has_open_run) as warm:
-            session = Session(self._project, toolchain, warm)
+            session = StrykerJsSession(self._project, toolchain, warm)
             try:
                 await session.prepare()
                 yield session

@@ -10,8 +10,8 @@ from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Resu
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
-from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, Plan, bases_of, floats, has_solution
-from .setup import CONFIG_NAMES, INSTALL, VERIFIED, Configuration
+from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, StrykerNetPlan, bases_of, floats, has_solution
+from .setup import CONFIG_NAMES, INSTALL, VERIFIED, StrykerNetConfiguration
 
 SOURCES = (".cs",)  # the mutators for F# were never finished
 OUTPUT_DIRS = {*BUILT, OUTPUT}
@@ -60,7 +60,7 @@ class StrykerNet:
         """See `HasThreshold.threshold`; None where several runs of the tool have one each."""
         bases = bases_of(self._project)
         file = bases[0].config if len(bases) == 1 else None
-        return None if file is None else Configuration.read(file).threshold
+        return None if file is None else StrykerNetConfiguration.read(file).threshold
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""
@@ -94,7 +94,7 @@ class StrykerNet:
         from .sandbox import ENVIRONMENT
         from .vstest import sdk_version
 
-        root, tool = str(self._project.root), Plan.make(self._project).installation
+        root, tool = str(self._project.root), StrykerNetPlan.make(self._project).installation
         stamp = "" if tool.stamp.startswith(root) else tool.stamp  # a manifest in the project counts by its content
         return Surroundings(
             {"sdk": await sdk_version(self._project.root, ENVIRONMENT), "tool": [str(tool).replace(root, "."), stamp]}
@@ -107,7 +107,7 @@ class StrykerNet:
         from .vstest import sdk_version
 
         try:
-            plan = Plan.make(self._project)
+            plan = StrykerNetPlan.make(self._project)
             for base in plan.bases:
                 plan.check(base)
         except BridgeError as error:

@@ -15,7 +15,15 @@ from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
 from msp_bridge.toolkit import walk
 
-from .setup import CONFIG_NAMES, PACKAGE, Configuration, Installation, check_settings, could_be_ours, global_tool
+from .setup import (
+    CONFIG_NAMES,
+    PACKAGE,
+    StrykerNetConfiguration,
+    StrykerNetInstallation,
+    check_settings,
+    could_be_ours,
+    global_tool,
+)
 
 SOLUTIONS = ("*.sln", "*.slnx")
 PROJECTS = ("*.csproj", "*.fsproj")
@@ -43,13 +51,13 @@ class Base:
 
 
 @frozen
-class Plan:
+class StrykerNetPlan:
     """The bases, how the tool is called, and what the configurations say."""
 
     project: Project
-    installation: Installation
+    installation: StrykerNetInstallation
     bases: tuple[Base, ...]
-    configurations: Mapping[str, Configuration]  # by the directory of the base
+    configurations: Mapping[str, StrykerNetConfiguration]  # by the directory of the base
 
     @classmethod
     def make(cls, project: Project) -> Self:
@@ -58,8 +66,8 @@ class Plan:
         bases = bases_of(project)
         if not bases:
             raise ConfigurationError(f"Stryker.NET is not set up in {project.root}", "`msp-bridge doctor` says how")
-        installation = Installation.find(project, local_tool(project.root / bases[0].directory))
-        read = {base.directory: Configuration.read(base.config) for base in bases if base.config is not None}
+        installation = StrykerNetInstallation.find(project, local_tool(project.root / bases[0].directory))
+        read = {base.directory: StrykerNetConfiguration.read(base.config) for base in bases if base.config is not None}
         return cls(project, installation, bases, read)
 
     @property
@@ -79,7 +87,7 @@ class Plan:
         configuration = self.configuration(base)
         return self.installation.uses_platform or (configuration is not None and configuration.uses_platform)
 
-    def configuration(self, base: Base) -> Configuration | None:
+    def configuration(self, base: Base) -> StrykerNetConfiguration | None:
         """None when there is none."""
         return self.configurations.get(base.directory)
 

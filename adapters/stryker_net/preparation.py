@@ -19,8 +19,8 @@ Invariants:
 - `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `lock` shared, whoever
   builds holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
   prepared.
-- What is kept on disk (`TestBed.keep`) is valid only while the project, what lies above it, the installation and the
-  assemblies are the same; whoever is killed half-way leaves nothing that looks valid.
+- What is kept on disk (`StrykerNetTestBed.keep`) is valid only while the project, what lies above it, the installation
+  and the assemblies are the same; whoever is killed half-way leaves nothing that looks valid.
 - Mutants carry the digest of their file as their handle. Those of an earlier preparation are found again by equality,
   and count only if their file is the same.
 - The baseline runs all tests without a mutant, in the way in which mutants are tested. Its ids are those of
@@ -51,10 +51,10 @@ from msp_bridge.toolkit.pool import Process
 from . import tool
 from .hosts import Hosts
 from .mtp import TestPrograms
-from .plan import Base, Plan, needs_platform
-from .prepared import BASELINE_TIMEOUT_S, Baseline, Part, Prepared, measure, parse_kept
-from .report import Entry, Report
-from .sandbox import TestBed
+from .plan import Base, StrykerNetPlan, needs_platform
+from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, measure, parse_kept
+from .report import Report, ReportEntry
+from .sandbox import StrykerNetTestBed
 from .setup import DEFAULT_EXTRA_S, platform_line
 from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import VsTest
@@ -71,7 +71,7 @@ class Preparation:
             lambda: Sandbox.claim(project.cache.resolve(), project.root, "prepared")
         )
         self._lease = contextlib.AsyncExitStack()
-        self._bed: TestBed | None = None
+        self._bed: StrykerNetTestBed | None = None
         self._vstest: VsTest | None = None
         self._prepared: Prepared | None = None
         self._turn = asyncio.Lock()
@@ -80,7 +80,7 @@ class Preparation:
 
     async def current(self) -> Prepared:
         """The state for the project as it is now. Raises `ToolError` and `ConfigurationError`."""
-        plan = await asyncio.to_thread(Plan.make, self._project)
+        plan = await asyncio.to_thread(StrykerNetPlan.make, self._project)
         async with self._turn:
             bed = await self._claim()
             known = self._prepared
@@ -117,7 +117,7 @@ class Preparation:
                     return
             await self.current()
 
-    async def baseline(self, prepared: Prepared, part: Part) -> Baseline:
+    async def baseline(self, prepared: Prepared, part: PreparedBase) -> StrykerNetBaseline:
         """Measured once. Whoever calls it holds the lock. Raises `ToolError`."""
         async with part.turn:
             if part.baseline is None:
@@ -126,7 +126,7 @@ class Preparation:
                 await in_thread(self._keep, prepared)
             return part.baseline
 
-    async def run_tool(self, prepared: Prepared, part: Part, paths: Sequence[str]) -> list[Entry]:
+    async def run_tool(self, prepared: Prepared, part: PreparedBase, paths: Sequence[str]) -> list[ReportEntry]:
         """What the tool itself finds out about the mutants of the files `paths`. The caller holds the lock alone."""
         bed = await self._claim()
         await _refreshed(bed, prepared.plan)
@@ -154,12 +154,12 @@ class Preparation:
         if self._vstest is not None:
             self._vstest.trim(max(1, self._project.jobs))
 
-    async def _claim(self) -> TestBed:
+    async def _claim(self) -> StrykerNetTestBed:
         if self._bed is None:
-            self._bed = TestBed((await self._lease.enter_async_context(self._pool.lease())).sandbox)
+            self._bed = StrykerNetTestBed((await self._lease.enter_async_context(self._pool.lease())).sandbox)
         return self._bed
 
-    async def _prepare(self, plan: Plan, bed: TestBed) -> Prepared:
+    async def _prepare(self, plan: StrykerNetPlan, bed: StrykerNetTestBed) -> Prepared:
         page = plan.uses_hosts and HAS_PAGE
         ahead: set[asyncio.Task[None]] = set()
         try:
@@ -182,7 +182,7 @@ class Preparation:
         return prepared
 
     async def _run(
-        self, plan: Plan, bed: TestBed, base: Base, patterns: Sequence[str], *, page: bool = False
+        self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base, patterns: Sequence[str], *, page: bool = False
     ) -> Mapping[str, Any]:
         output = await in_thread(bed.clear)
         configuration = plan.configuration(base)
@@ -212,7 +212,7 @@ class Preparation:
         finally:
             await in_thread(bed.clear)
 
-    async def _failing(self, plan: Plan, bed: TestBed, base: Base) -> dict[str, str]:
+    async def _failing(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base) -> dict[str, str]:
         """What each test of the base that fails without any mutant prints, by its name: the tool folds their names."""
         assemblies = _of_base(await in_thread(bed.built_tests), bed, base)
         with contextlib.suppress(ToolError):  # that they fail is worth more than that we can't say which
@@ -220,7 +220,7 @@ class Preparation:
             return dict(outcome.failures)
         return {}
 
-    async def _load(self, plan: Plan, bed: TestBed, kept: str) -> Prepared | None:
+    async def _load(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, kept: str) -> Prepared | None:
         """None when it is of another version of the bridge."""
         try:
             page, rows = parse_kept(kept)
@@ -232,10 +232,10 @@ class Preparation:
 
     def _of(
         self,
-        plan: Plan,
-        bed: TestBed,
+        plan: StrykerNetPlan,
+        bed: StrykerNetTestBed,
         contents: Sequence[Mapping[str, Any]],
-        baselines: Sequence[Baseline | None],
+        baselines: Sequence[StrykerNetBaseline | None],
         page: bool,
     ) -> Prepared:
         assemblies = bed.test_assemblies() if page else []
@@ -247,15 +247,15 @@ class Preparation:
             extra_s = configuration.extra_s if configuration else DEFAULT_EXTRA_S
             entries = report.entries(digests, listing=not page)
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
-            parts.append(Part(base, content, entries, own, hosts, extra_s, baseline))
+            parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, baseline))
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
             log.warning("the mutated assemblies can't be tested in test hosts here: Stryker.NET itself tests them")
         return Prepared(plan, parts, digests, page, by_hosts=bool(assemblies))
 
-    def _hosts(self, plan: Plan, bed: TestBed, base: Base) -> Hosts:
+    def _hosts(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base) -> Hosts:
         return TestPrograms(bed.environment) if plan.uses_platform(base) else self._vstest_in(bed)
 
-    def _vstest_in(self, bed: TestBed) -> VsTest:
+    def _vstest_in(self, bed: StrykerNetTestBed) -> VsTest:
         if self._vstest is None:
             self._vstest = VsTest(bed.path, bed.environment)
         return self._vstest
@@ -264,26 +264,26 @@ class Preparation:
         if self._bed is not None:
             self._bed.keep(prepared.plan.key, prepared.kept)
 
-    def _measure_ahead(self, prepared: Prepared, part: Part) -> None:
+    def _measure_ahead(self, prepared: Prepared, part: PreparedBase) -> None:
         """Begin with the baseline before it is needed: the first result comes that much sooner."""
         if part.baseline is None and any(entry.pending for entry in part.entries):
             task = asyncio.create_task(self._measure(prepared, part), name="baseline of Stryker.NET")
             self._measuring.add(task)
             task.add_done_callback(self._measuring.discard)
 
-    async def _measure(self, prepared: Prepared, part: Part) -> None:
+    async def _measure(self, prepared: Prepared, part: PreparedBase) -> None:
         async with self.lock.shared():
             if self._prepared is prepared:
                 with contextlib.suppress(ToolError):  # raised again to whoever needs it
                     await self.baseline(prepared, part)
 
 
-def _of_base(assemblies: Sequence[Path], bed: TestBed, base: Base) -> Sequence[Path]:
+def _of_base(assemblies: Sequence[Path], bed: StrykerNetTestBed, base: Base) -> Sequence[Path]:
     """Those in the directory of the base; all where none is, for the tests lie elsewhere."""
     return [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
 
 
-async def _refreshed(bed: TestBed, plan: Plan) -> str | None:
-    """See `TestBed.refresh`. A cancel stops it between two files."""
+async def _refreshed(bed: StrykerNetTestBed, plan: StrykerNetPlan) -> str | None:
+    """See `StrykerNetTestBed.refresh`. A cancel stops it between two files."""
     stop = Event()
     return await in_thread(bed.refresh, plan.key, stop, on_cancel=stop.set)

@@ -14,8 +14,8 @@ from attrs import asdict, define, field, frozen
 from msp_bridge.adapter import Mutant, ToolError, log_failing_tests
 
 from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
-from .plan import Base, Plan
-from .report import Entry
+from .plan import Base, StrykerNetPlan
+from .report import ReportEntry
 
 log = logging.getLogger(__name__)
 
@@ -23,29 +23,29 @@ BASELINE_TIMEOUT_S = 1800.0
 
 
 @frozen
-class Baseline:
+class StrykerNetBaseline:
     """The tests without a mutant."""
 
     cases: Mapping[str, Case]  # by id
     startup_s: float  # of the run, without the tests
 
-    def covering(self, entry: Entry) -> tuple[Case, ...]:
+    def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
         """The tests to run for a mutant; empty when those that reach it fail without it."""
         known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
         return tuple(case for case in known if not case.failed)
 
 
 @define(eq=False)
-class Part:
+class PreparedBase:
     """What was prepared in one base."""
 
     base: Base
     content: Mapping[str, Any]  # the tool's report
-    entries: Sequence[Entry]
+    entries: Sequence[ReportEntry]
     assemblies: Sequence[Path]  # of tests; none when there is nothing to test, or it can't be tested in hosts
     hosts: Hosts
     extra_s: float
-    baseline: Baseline | None = None
+    baseline: StrykerNetBaseline | None = None
     turn: asyncio.Lock = field(factory=asyncio.Lock)
 
 
@@ -53,16 +53,16 @@ class Part:
 class Prepared:
     """The state of the copy."""
 
-    plan: Plan
-    parts: Sequence[Part]
+    plan: StrykerNetPlan
+    parts: Sequence[PreparedBase]
     digests: Mapping[str, str | None]  # of each file with mutants
     page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
     by_hosts: bool  # False: the tool itself has to test
-    found: Mapping[Mutant, tuple[Part, Entry]] = field(init=False)
+    found: Mapping[Mutant, tuple[PreparedBase, ReportEntry]] = field(init=False)
     listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
 
     def __attrs_post_init__(self) -> None:
-        found: dict[Mutant, tuple[Part, Entry]] = {}
+        found: dict[Mutant, tuple[PreparedBase, ReportEntry]] = {}
         listed: dict[str, list[Mutant]] = {}
         for part in self.parts:
             for entry in part.entries:
@@ -78,20 +78,20 @@ class Prepared:
         rows = [{"report": part.content, "baseline": _row(part.baseline)} for part in self.parts]
         return json.dumps({"page": self.page, "parts": rows})
 
-    def entry(self, mutant: Mutant) -> tuple[Part, Entry] | None:
+    def entry(self, mutant: Mutant) -> tuple[PreparedBase, ReportEntry] | None:
         """None when the mutant's file is another one than it was discovered in."""
         if self.digests.get(mutant.path) != mutant.handle:
             return None
         return self.found.get(mutant)
 
 
-def parse_kept(text: str) -> tuple[bool, list[tuple[Mapping[str, Any], Baseline | None]]]:
+def parse_kept(text: str) -> tuple[bool, list[tuple[Mapping[str, Any], StrykerNetBaseline | None]]]:
     """`Prepared.page`, and each part with its report and baseline. Raises ValueError, KeyError, TypeError."""
     content = json.loads(text)
     return content["page"], [(row["report"], _baseline(row["baseline"])) for row in content["parts"]]
 
 
-async def measure(part: Part) -> Baseline:
+async def measure(part: PreparedBase) -> StrykerNetBaseline:
     """Run all tests without a mutant. Raises `ToolError`, and `HostsUnavailable` where the tool itself has to test."""
     outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
     if outcome.fault is not None:  # once more, for a process may have been killed from outside
@@ -105,16 +105,16 @@ async def measure(part: Part) -> Baseline:
     if not known or (named and named.isdisjoint(known)):
         raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
     log_failing_tests(log, dict(outcome.failures))
-    return Baseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))
+    return StrykerNetBaseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))
 
 
-def _row(baseline: Baseline | None) -> Mapping[str, Any] | None:
+def _row(baseline: StrykerNetBaseline | None) -> Mapping[str, Any] | None:
     if baseline is None:
         return None
     return {"cases": [asdict(case) for case in baseline.cases.values()], "startup_s": baseline.startup_s}
 
 
-def _baseline(row: Mapping[str, Any] | None) -> Baseline | None:
+def _baseline(row: Mapping[str, Any] | None) -> StrykerNetBaseline | None:
     if row is None:
         return None
-    return Baseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"])
+    return StrykerNetBaseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"])

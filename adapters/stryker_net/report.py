@@ -29,7 +29,7 @@ BLOCK_COVERED = "Removed by block already covered filter"
 
 
 @frozen
-class Entry:
+class ReportEntry:
     """One mutant of a report, and what is said of it."""
 
     mutant: Mutant
@@ -70,7 +70,7 @@ class Report:
             )
         return cls(root, content)
 
-    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[Entry]:
+    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry]:
         """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
         With `listing` the run had a filter that takes no mutant: those that it filtered are to be tested.
@@ -108,7 +108,7 @@ class Report:
 
     def _entry(
         self, path: str, text: ToolText, row: Mapping[str, Any], digest: str | None, listing: bool
-    ) -> Entry | None:
+    ) -> ReportEntry | None:
         """None for one at a place that the file doesn't have, as after a `#line` directive, which positions follow."""
         try:
             start, end = (text.offset(_position(row["location"][edge])) for edge in ("start", "end"))
@@ -135,7 +135,7 @@ class Report:
                 tests_completed=row.get("testsCompleted"),
             )
             covering = tuple(map(str, row.get("coveredBy") or ()))
-            return Entry(mutant, int(row["id"]), status, reason, covering, bool(row.get("static")), result)
+            return ReportEntry(mutant, int(row["id"]), status, reason, covering, bool(row.get("static")), result)
         except (KeyError, TypeError, ValueError) as error:
             log.warning("a mutant of %s is left out: %s", path, error)
             return None

@@ -65,7 +65,7 @@ FRAMEWORK = re.compile(r"xunit|nunit|mstest|tunit|microsoft\.(net\.test\.sdk|tes
 
 
 @define(eq=False)
-class TestBed:
+class StrykerNetTestBed:
     """Everything here blocks: call it in a thread, one call at a time.
 
     `bin` and `obj` of each project belong to the copy: what the user's builds have left there, full of absolute paths,

@@ -32,7 +32,7 @@ EXTRA = re.compile(r"\badditional-timeout[\"']?[\s:=]+[\"']?(\d+)", re.IGNORECAS
 
 
 @frozen
-class Configuration:
+class StrykerNetConfiguration:
     """A stryker-config file."""
 
     file: Path
@@ -97,13 +97,13 @@ def could_be_ours(file: Path) -> bool:
     """Whether Stryker.NET could be configured with `file`."""
     try:
         if file.suffix == ".json":
-            return isinstance(Configuration.read(file).table, dict)
+            return isinstance(StrykerNetConfiguration.read(file).table, dict)
         return file.suffix in (".yml", ".yaml") and CONFIG_KEY in reading.text(file, "utf-8-sig")
     except (OSError, UnicodeDecodeError, ConfigurationError):
         return False
 
 
-def platform_line(configuration: Configuration | None) -> str:
+def platform_line(configuration: StrykerNetConfiguration | None) -> str:
     """What to write where, so that the tool runs tests on Microsoft.Testing.Platform."""
     if configuration is None:
         return f'write `{{"{CONFIG_KEY}": {{"test-runner": "mtp"}}}}` into {CONFIG_NAMES[0]}'
@@ -112,7 +112,7 @@ def platform_line(configuration: Configuration | None) -> str:
 
 
 @frozen
-class Installation:
+class StrykerNetInstallation:
     """How Stryker.NET is called: the words before the options, and a stamp that changes when the tool itself does."""
 
     command: tuple[str, ...]

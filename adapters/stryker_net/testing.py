@@ -21,7 +21,7 @@ from msp_bridge.toolkit import JobScheduler
 from .hosts import Case, HostsUnavailable, Outcome
 from .preparation import Preparation
 from .prepared import BASELINE_TIMEOUT_S, Prepared
-from .report import Entry
+from .report import ReportEntry
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
 
 
 @frozen
-class Verdict:
+class HostVerdict:
     """What was found out about a mutant: no result when it is no longer there; `open` when it is to be tested again."""
 
     mutant: Mutant
@@ -82,21 +82,21 @@ class Testing:
         finally:
             self._preparation.end_idle()
 
-    async def _first(self, mutant: Mutant) -> Verdict:
+    async def _first(self, mutant: Mutant) -> HostVerdict:
         async with self._preparation.shared() as prepared:
             return await self._tested(prepared, mutant)
 
-    async def _again(self, mutant: Mutant) -> Verdict:
+    async def _again(self, mutant: Mutant) -> HostVerdict:
         async with self._preparation.alone() as prepared:
             return evolve(await self._tested(prepared, mutant, measure=True), open=False)
 
-    async def _tested(self, prepared: Prepared, mutant: Mutant, *, measure: bool = False) -> Verdict:
+    async def _tested(self, prepared: Prepared, mutant: Mutant, *, measure: bool = False) -> HostVerdict:
         """Raises `ToolError`, `ByTheTool` when it can't be tested here."""
         found = prepared.entry(mutant)
         if found is None:
-            return Verdict(mutant)
+            return HostVerdict(mutant)
         if _needs_no_test(prepared, mutant):
-            return Verdict(mutant, _untested(prepared, mutant))
+            return HostVerdict(mutant, _untested(prepared, mutant))
         if not prepared.by_hosts:
             raise ByTheTool(None)
         part, entry = found
@@ -104,7 +104,7 @@ class Testing:
             baseline = await self._preparation.baseline(prepared, part)
             cases = baseline.covering(entry)
             if not cases:
-                return Verdict(mutant, Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static))
+                return HostVerdict(mutant, Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static))
             expected_s = baseline.startup_s + sum(case.seconds for case in cases)
             if measure:
                 now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
@@ -114,7 +114,7 @@ class Testing:
             prepared.by_hosts = False
             raise ByTheTool(str(error)) from error
         result = _result(mutant, entry, cases, outcome)
-        return Verdict(mutant, result, open=outcome.timed_out or outcome.fault is not None)
+        return HostVerdict(mutant, result, open=outcome.timed_out or outcome.fault is not None)
 
     async def _by_tool(self, mutants: Sequence[Mutant]) -> list[Result]:
         """The results of the tool's own run for the files of `mutants`. A newer request waits for it."""
@@ -158,7 +158,7 @@ def _untested(prepared: Prepared, mutant: Mutant) -> Result:
     return evolve(found[1].result, mutant=mutant)
 
 
-def _result(mutant: Mutant, entry: Entry, cases: Sequence[Case], outcome: Outcome) -> Result:
+def _result(mutant: Mutant, entry: ReportEntry, cases: Sequence[Case], outcome: Outcome) -> Result:
     covered_by = tuple(dict.fromkeys(case.name for case in cases)) if entry.covered_by else None
     result = Result(
         mutant,

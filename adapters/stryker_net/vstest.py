@@ -94,9 +94,9 @@ class Console:
             raise
         return console
 
-    async def run(self, cases: Sequence[Case] | None, sources: Sequence[Path], mutant: int | None) -> Run:
+    async def run(self, cases: Sequence[Case] | None, sources: Sequence[Path], mutant: int | None) -> VsTestRun:
         """The results of `cases`, None for all tests of `sources`."""
-        run = Run(stops=mutant is not None)
+        run = VsTestRun(stops=mutant is not None)
         settings = _settings(mutant)
         if cases is None:
             payload = json.dumps({"Sources": [str(source) for source in sources], "RunSettings": settings})
@@ -164,7 +164,7 @@ class Console:
         return HostEnded(f"vstest.console has ended ({printed(self._link.tree)})", USE_THE_TOOL)
 
 
-class Run:
+class VsTestRun:
     """The results of one request, as they arrive."""
 
     def __init__(self, *, stops: bool) -> None:

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msp_bridge.access.credentials import AUTHENTICATE, Token
-from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, Limits
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, MessageLimits
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
@@ -34,7 +34,7 @@ MAX_CLIENTS = 32
 MAX_UNAUTHENTICATED = 64  # more than MAX_CLIENTS: as many clients may connect at once and still all be served
 HANDSHAKE_TIMEOUT_S = 10.0
 AUTHENTICATION_TIMEOUT_S = 10.0  # for the whole message
-AUTHENTICATION_LIMITS = Limits(header=1024, body=4 * 1024)
+AUTHENTICATION_LIMITS = MessageLimits(header=1024, body=4 * 1024)
 WRONG_TOKEN_DELAY_S = 0.5  # before the answer
 MESSAGE_TIMEOUT_S = 30.0  # for the rest of a message; between messages a client may be silent for ever
 REJECTION_TIMEOUT_S = 1.0  # for the client to read why
@@ -182,7 +182,7 @@ async def authenticate(messages: MessageStream, token: Token) -> None:
             call.id,
         )
     await messages.send(response(call.id, {}))
-    messages.limit(Limits())
+    messages.limit(MessageLimits())
 
 
 async def _first_call(messages: MessageStream) -> Call:

@@ -114,8 +114,8 @@ def run(
         check_live()
     if shard is None:  # the threshold is that of the whole
         outputs = outputs.with_defaults(options.root, options.named)
-    config = RunConfig(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
-    session = Run(options, config, live, force=force, verify=verify, verify_command=verify_command)
+    config = RunSelection(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
+    session = TerminalRun(options, config, live, force=force, verify=verify, verify_command=verify_command)
     console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
@@ -213,7 +213,7 @@ def _terminated(*_: object) -> None:
 
 
 @frozen
-class RunConfig:
+class RunSelection:
     """Which mutants to test."""
 
     selected: Selected
@@ -233,11 +233,11 @@ class RunConfig:
 
 
 @define
-class Run:
+class TerminalRun:
     """One run, with the result of each mutant so far: an interrupted run has a report too."""
 
     options: Options
-    config: RunConfig
+    config: RunSelection
     live: bool
     force: bool = False
     verify: int | None = None

@@ -34,7 +34,7 @@ from msp_bridge.adapter import (
     Surroundings,
     TellsSurroundings,
 )
-from msp_bridge.cluster.connection import Bounds, Connection, WorkerLost
+from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Greeting, Order
 from msp_bridge.concurrency import in_thread
@@ -53,7 +53,7 @@ PREPARING = "preparing the workers"
 
 
 @frozen
-class Handle:
+class ClusterHandle:
     """`Mutant.handle` here: the digest of its file when it was discovered, and the handle of the adapter."""
 
     digest: str | None
@@ -93,7 +93,7 @@ class _OnCluster:
     def __init__(self, inner: Adapter, project: Project) -> None:
         self.inner, self._project = inner, project
         self._tree = project.opened or project.root
-        self._connection = Connection(self.address)
+        self._connection = SchedulerConnection(self.address)
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(
             partial(Sandbox.claim, project.cache / "cluster", self._tree), max_idle=1
         )
@@ -137,7 +137,7 @@ class _OnCluster:
             async for mutant in mutants:
                 if mutant.path not in digests:
                     digests[mutant.path] = reading.digest(self._project.root / mutant.path)
-                yield evolve(mutant, handle=Handle(digests[mutant.path], mutant.handle))
+                yield evolve(mutant, handle=ClusterHandle(digests[mutant.path], mutant.handle))
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """See `Adapter.test`."""

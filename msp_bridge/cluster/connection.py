@@ -43,7 +43,7 @@ class Bounds:
 
 
 @define(eq=False)
-class Connection:
+class SchedulerConnection:
     """A client of the scheduler at `address`, connected at its first use."""
 
     address: str

@@ -45,9 +45,9 @@ from attrs import define, field
 from msp_bridge import __version__
 from msp_bridge.cluster import worker as remote
 from msp_bridge.cluster.chunks import Chunks
-from msp_bridge.cluster.connection import Bounds, Connection, WorkerLost
+from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
-from msp_bridge.cluster.wire import Chunk, Failure, Greeting, Order, Progress, mutant_row, result_of
+from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError, mutant_row, result_of
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.errors import BridgeError, ToolError, log_failing_tests
 from msp_bridge.model import Mutant, Result, Status
@@ -71,7 +71,7 @@ class Traffic:
 class Dispatch:
     """One request. `say` tells the user, once, why a worker is not used."""
 
-    connection: Connection
+    connection: SchedulerConnection
     order: Order
     snapshot: Snapshot
     mutants: Sequence[Mutant]
@@ -226,7 +226,7 @@ class Dispatch:
         while (piece := await in_thread(next, pieces, None)) is not None:
             traffic.files += len(piece)
             traffic.bytes += sum(map(len, piece.values()))
-            failure: Failure | None = await call(address, remote.keep, piece, within=self.bounds.prepare)
+            failure: WireError | None = await call(address, remote.keep, piece, within=self.bounds.prepare)
             if failure is not None:
                 raise Refused(failure.error(address))
 
@@ -296,13 +296,15 @@ class Dispatch:
         finally:
             putting.cancel()
 
-    async def _progress(self, address: str, chunk: str, future: Any) -> AsyncGenerator[Progress, None]:
+    async def _progress(self, address: str, chunk: str, future: Any) -> AsyncGenerator[ChunkProgress, None]:
         """The worker's answers, until the chunk has ended there. Raises WorkerLost, ToolError for the scheduler."""
         loop = asyncio.get_running_loop()
         after, last = 0, loop.time()
         ask, within = self.bounds.ask, self.bounds.ask + self.bounds.answer
         while True:
-            progress: Progress = await self.connection.call(address, remote.progress, chunk, after, ask, within=within)
+            progress: ChunkProgress = await self.connection.call(
+                address, remote.progress, chunk, after, ask, within=within
+            )
             if progress.rows or not progress.begun:
                 last = loop.time()
             elif loop.time() - last > self.bounds.result:

@@ -15,8 +15,8 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Scope, TellsSurroundings
-from msp_bridge.cluster.snapshot import ContentStore, Tree
-from msp_bridge.cluster.wire import Entry, Order, differences, summary
+from msp_bridge.cluster.snapshot import ContentStore, SnapshotTree
+from msp_bridge.cluster.wire import Order, SnapshotEntry, differences, summary
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit.slot import Slot
@@ -27,7 +27,7 @@ LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such
 
 
 @define(eq=False)
-class Place:
+class WorkerPlace:
     """A slot of the cache with a snapshot, and the adapter that is open on it."""
 
     slot: Slot
@@ -42,7 +42,9 @@ class Place:
     _known: dict[str, dict[Mutant, Mutant]] = field(factory=dict)  # by file: the mutants with the handles of here
     _turn: asyncio.Lock = field(factory=asyncio.Lock)
 
-    async def set_up(self, order: Order, entries: Mapping[str, Entry], store: ContentStore, threads: int) -> None:
+    async def set_up(
+        self, order: Order, entries: Mapping[str, SnapshotEntry], store: ContentStore, threads: int
+    ) -> None:
         """The snapshot in its tree, and the adapter on it. Raises BridgeError."""
         async with self._turn:
             if self.snapshot == order.snapshot and self.adapter is not None:
@@ -50,7 +52,7 @@ class Place:
             self._known.clear()
             self.failing.clear()
             self.snapshot = ""
-            tree = Tree(self.slot.directory / "tree" / order.tree, store, _linked())
+            tree = SnapshotTree(self.slot.directory / "tree" / order.tree, store, _linked())
             await in_thread(tree.materialise, entries)
             if self.adapter is None:
                 self.adapter = await in_thread(_opened, order.adapter, self._project(order, threads))

@@ -18,7 +18,7 @@ from pathlib import Path
 from attrs import define, frozen
 
 from msp_bridge import reading
-from msp_bridge.cluster.wire import Entry, is_within_tree
+from msp_bridge.cluster.wire import SnapshotEntry, is_within_tree
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit import Sandbox
 from msp_bridge.toolkit.slot import erase, unwritable
@@ -34,7 +34,7 @@ class Snapshot:
 
     id: str
     directory: Path
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, SnapshotEntry]
 
     @classmethod
     def of(cls, sandbox: Sandbox) -> Snapshot:
@@ -42,7 +42,7 @@ class Snapshot:
         entries = {}
         for path, record in sandbox.records.items():
             content = os.readlink(sandbox.path / path) if record.kind is Kind.LINK else record.digest
-            entries[path] = Entry(record.kind.value, content, record.source[4] & 0o777)
+            entries[path] = SnapshotEntry(record.kind.value, content, record.source[4] & 0o777)
         return cls(f"{sandbox.path.name}-{sandbox.digest}", sandbox.path, entries)
 
     def pieces(self, digests: Collection[str]) -> Iterator[dict[str, bytes]]:
@@ -73,7 +73,7 @@ class ContentStore:
 
     directory: Path
 
-    def lacking(self, entries: Iterable[Entry]) -> list[str]:
+    def lacking(self, entries: Iterable[SnapshotEntry]) -> list[str]:
         """The digests of files that are not here; those that are here count as used now."""
         missing = []
         for digest in {entry.content for entry in entries if entry.kind == Kind.FILE.value}:
@@ -114,21 +114,21 @@ class ContentStore:
 
 
 @define
-class Tree:
+class SnapshotTree:
     """The tree of a snapshot at a worker, in the directory `root`; `linked` are entries of the worker's own in it."""
 
     root: Path
     store: ContentStore
     linked: Path | None = None  # a directory: what the root of the snapshot lacks of its entries is linked there
 
-    def materialise(self, entries: Mapping[str, Entry]) -> None:
+    def materialise(self, entries: Mapping[str, SnapshotEntry]) -> None:
         """Make it equal to `entries`; what is so already is not touched. Blocks. Raises ToolError."""
         try:
             self._materialise(entries)
         except OSError as error:
             raise unwritable(self.root, error) from error
 
-    def _materialise(self, entries: Mapping[str, Entry]) -> None:
+    def _materialise(self, entries: Mapping[str, SnapshotEntry]) -> None:
         old = self._noted()
         if old is None and self.root.exists():
             erase(str(self.root))
@@ -151,19 +151,19 @@ class Tree:
     def _note_file(self) -> Path:
         return self.root.parent / "snapshot.json"
 
-    def _noted(self) -> dict[str, Entry] | None:
+    def _noted(self) -> dict[str, SnapshotEntry] | None:
         try:
             rows = reading.json_value(self._note_file)
-            return {path: Entry(*row) for path, row in rows.items()} if self.root.is_dir() else None
+            return {path: SnapshotEntry(*row) for path, row in rows.items()} if self.root.is_dir() else None
         except (OSError, ValueError, TypeError, AttributeError):
             return None
 
-    def _remove(self, path: str, old: Entry, new: Entry | None) -> None:
+    def _remove(self, path: str, old: SnapshotEntry, new: SnapshotEntry | None) -> None:
         stays = new is not None and new.kind == old.kind == Kind.DIRECTORY.value
         if not stays and os.path.lexists(self.root / path):
             erase(str(self.root / path))
 
-    def _write(self, path: str, entry: Entry) -> None:
+    def _write(self, path: str, entry: SnapshotEntry) -> None:
         if not is_within_tree(path):
             raise ToolError(
                 f"the snapshot has a path outside of the project, {path!r}", "look for a link that leads out"

@@ -41,7 +41,7 @@ class Greeting:
 
 
 @frozen
-class Entry:
+class SnapshotEntry:
     """One path of a snapshot. `content` is the digest of a file's bytes, where a link points, or "" for a directory."""
 
     kind: str  # `toolkit.tree.Kind`
@@ -86,7 +86,7 @@ class Chunk:
 
 
 @frozen
-class Failure:
+class WireError:
     """A BridgeError, as data."""
 
     kind: str
@@ -96,7 +96,7 @@ class Failure:
     first_failure: str = ""
 
     @classmethod
-    def of(cls, error: BridgeError) -> Failure:
+    def of(cls, error: BridgeError) -> WireError:
         """Of a worker's error."""
         if isinstance(error, BaselineError):
             return cls("baseline", error.problem, error.remedy, error.failing, error.first_failure)
@@ -112,14 +112,14 @@ class Failure:
 
 
 @frozen
-class Progress:
+class ChunkProgress:
     """The answer to a client that asks for the results of a chunk, from some number on."""
 
     rows: Sequence[Row]
     begun: bool = True
     ended: bool = False
     unmatched: Sequence[int] = ()  # mutants that the worker's tool does not list; complete when the chunk has begun
-    failure: Failure | None = None  # why no more results will come
+    failure: WireError | None = None  # why no more results will come
     failing_tests: Mapping[str, str] = field(factory=dict)  # tests that were left out, as they fail without a mutant
 
 

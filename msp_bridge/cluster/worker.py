@@ -7,9 +7,9 @@ opens the adapter and says whether it would give the client's verdicts, `run_chu
 `progress` is asked for its results again and again. All of it runs in the worker's own event loop; what blocks, in
 threads.
 
-A `Place` is a slot of the cache: the tree of a snapshot, the adapter that is open on it, and the adapter's own cache.
-It stays warm from chunk to chunk and from request to request. While chunks run in it, its tree does not change: a
-request with another snapshot has another place.
+A `WorkerPlace` is a slot of the cache: the tree of a snapshot, the adapter that is open on it, and the adapter's own
+cache. It stays warm from chunk to chunk and from request to request. While chunks run in it, its tree does not change:
+a request with another snapshot has another place.
 
 Whoever asks renews a *lease*. A chunk that nobody asked for as long as its lease is cancelled, and its place closed: so
 tests end when the client was killed, or the network is gone. A place that is not used for `IDLE_S` is closed as well.
@@ -34,17 +34,17 @@ from weakref import WeakKeyDictionary
 from attrs import define, field
 
 from msp_bridge import __version__
-from msp_bridge.cluster.place import Place
+from msp_bridge.cluster.place import WorkerPlace
 from msp_bridge.cluster.snapshot import ContentStore
 from msp_bridge.cluster.wire import (
     LEASE_S,
     Chunk,
-    Entry,
-    Failure,
+    ChunkProgress,
     Greeting,
     Order,
-    Progress,
     Row,
+    SnapshotEntry,
+    WireError,
     mutant_of,
     result_row,
 )
@@ -69,7 +69,7 @@ async def greet(dask_worker: Any) -> Greeting:
     return Greeting(__version__, str(dask_worker.name), int(dask_worker.state.nthreads), platform.python_version())
 
 
-async def lacking(snapshot: str, entries: Mapping[str, Entry] | None, dask_worker: Any) -> list[str] | None:
+async def lacking(snapshot: str, entries: Mapping[str, SnapshotEntry] | None, dask_worker: Any) -> list[str] | None:
     """The digests of the files that the worker lacks of a snapshot.
 
     None when `entries` are needed for that: a snapshot that the worker has seen is named by its id alone.
@@ -77,12 +77,12 @@ async def lacking(snapshot: str, entries: Mapping[str, Entry] | None, dask_worke
     return await _state(dask_worker).lacking(snapshot, entries)
 
 
-async def keep(files: Mapping[str, bytes], dask_worker: Any) -> Failure | None:
+async def keep(files: Mapping[str, bytes], dask_worker: Any) -> WireError | None:
     """Write files into the store."""
     return await _answered(in_thread(_state(dask_worker).store.keep, files))
 
 
-async def prepare(order: Order, dask_worker: Any) -> Failure | None:
+async def prepare(order: Order, dask_worker: Any) -> WireError | None:
     """Have everything ready for chunks of this order; the failure says why this worker can't be used."""
     return await _answered(_state(dask_worker).prepare(order))
 
@@ -96,7 +96,7 @@ async def run_chunk(chunk: Chunk) -> int:
     return len(running.rows)
 
 
-async def progress(chunk: str, after: int, wait: float, dask_worker: Any) -> Progress:
+async def progress(chunk: str, after: int, wait: float, dask_worker: Any) -> ChunkProgress:
     """The results of a chunk from number `after` on, as soon as there are any, or after `wait` s; renews its lease."""
     return await _state(dask_worker).running(chunk).progress(after, wait)
 
@@ -116,14 +116,14 @@ async def release(client: str, dask_worker: Any) -> None:
     await _state(dask_worker).release(client)
 
 
-async def _answered(work: Any) -> Failure | None:
+async def _answered(work: Any) -> WireError | None:
     try:
         await work
     except BridgeError as error:
-        return Failure.of(error)
+        return WireError.of(error)
     except Exception as error:  # a fault of an adapter, which is no reason for the client to lose its other workers
         log.exception("a fault on a worker")
-        return Failure("tool", f"{error!r}, a fault of the adapter", "please report it, with the worker's log")
+        return WireError("tool", f"{error!r}, a fault of the adapter", "please report it, with the worker's log")
     return None
 
 
@@ -139,8 +139,8 @@ class RunningChunk:
     ended: bool = False
     _after: int = 0  # results that the client has
     _unmatched: Sequence[int] = ()
-    _failure: Failure | None = None
-    _place: Place | None = None
+    _failure: WireError | None = None
+    _place: WorkerPlace | None = None
     _changed: asyncio.Event = field(factory=asyncio.Event)
     _taken: asyncio.Event = field(factory=asyncio.Event)
     _testing: asyncio.Task[None] | None = None
@@ -156,7 +156,7 @@ class RunningChunk:
         finally:
             await self.end()
 
-    async def progress(self, after: int, wait: float) -> Progress:
+    async def progress(self, after: int, wait: float) -> ChunkProgress:
         """See the function of this name."""
         self.asked, self._after = time.monotonic(), max(after, self._after)
         self._taken.set()
@@ -167,7 +167,7 @@ class RunningChunk:
                 await asyncio.wait_for(self._changed.wait(), left)
         rows = self.rows[after:]
         failing = {} if self._place is None else dict(self._place.failing)
-        return Progress(rows, self.begun, self.ended, self._unmatched, self._failure, failing)
+        return ChunkProgress(rows, self.begun, self.ended, self._unmatched, self._failure, failing)
 
     async def end(self) -> None:
         """End its tests, if they run. Returns when they have ended."""
@@ -210,15 +210,15 @@ class WorkerState:
         self._home = cache_home() / "cluster"
         make_private(self._home, Path.home())
         self.store = ContentStore(self._home / "files")
-        self._snapshots: dict[str, Mapping[str, Entry]] = {}
+        self._snapshots: dict[str, Mapping[str, SnapshotEntry]] = {}
         self._orders: dict[str, Order] = {}
-        self._places: list[Place] = []
+        self._places: list[WorkerPlace] = []
         self._chunks: dict[str, RunningChunk] = {}
         self._preparing = asyncio.Lock()
         self._watching = asyncio.create_task(self._watch(), name="leases of chunks")
         logging.getLogger("msp_bridge").addHandler(_FailingTests(logging.WARNING))
 
-    async def lacking(self, snapshot: str, entries: Mapping[str, Entry] | None) -> list[str] | None:
+    async def lacking(self, snapshot: str, entries: Mapping[str, SnapshotEntry] | None) -> list[str] | None:
         """See the function of this name."""
         if entries is not None:
             _remember(self._snapshots, snapshot, entries)
@@ -238,7 +238,7 @@ class WorkerState:
         return self._orders[name]
 
     @contextlib.asynccontextmanager
-    async def place(self, order: Order) -> AsyncIterator[Place]:
+    async def place(self, order: Order) -> AsyncIterator[WorkerPlace]:
         """The place of the order, with its snapshot set up. Raises BridgeError."""
         async with self._preparing:
             place = await self._chosen(order)
@@ -255,7 +255,7 @@ class WorkerState:
             place.users -= 1
             place.used = time.monotonic()
 
-    async def _chosen(self, order: Order) -> Place:
+    async def _chosen(self, order: Order) -> WorkerPlace:
         """One with this snapshot; else an idle one of the same project, whose tree is brought up to date; else new."""
         own = [place for place in self._places if place.key == order.place]
         for place in sorted(own, key=lambda one: one.wanted != order.snapshot):
@@ -265,7 +265,7 @@ class WorkerState:
         name = blake2b(repr(order.place[1:]).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
         slot = await in_thread(lambda: Slot.claim(self._home, f"{order.tree}-{name}", SLOTS))
         await in_thread(lambda: Slot.sweep(self._home, days=14, size=8 << 30))
-        place = Place(slot, order.place, order.client, order.snapshot)
+        place = WorkerPlace(slot, order.place, order.client, order.snapshot)
         self._places.append(place)
         return place
 

@@ -16,7 +16,7 @@ different nodes may overlap, while a node has one status. So:
   own node always gets it, as the RFC wants one before the answer.
 - The final status of a node with children says what is known of all mutants below it, of earlier operations too.
 
-What this client has been sent lies in `Tree`: which nodes there are, and what became of each mutant. It is no cache
+What this client has been sent lies in `TestTree`: which nodes there are, and what became of each mutant. It is no cache
 of a tool's state. It is needed since the client sends ids back, and nothing else.
 """
 
@@ -34,7 +34,7 @@ from attrs import define, evolve, field, frozen
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Wire
-from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, File, Status, Tree
+from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, File, TestStatus, TestTree
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
@@ -75,7 +75,7 @@ class JsonRpcTestRunner(Dialect):
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
         self._wire = Wire()
-        self._tree = Tree()
+        self._tree = TestTree()
         self._operations: set[str] = set()  # the nodes that they are on
         self._touched = Counter[str]()  # of how many operations a node has the status
 
@@ -95,7 +95,7 @@ class JsonRpcTestRunner(Dialect):
     async def _start(self, params: Any) -> Any:
         self._wire.params(params, StartParams)
         operation = Operation(SOLUTION, self._tree.parents(SOLUTION))
-        return await self._perform(operation, self._discovered(operation, Selection(), Status.IDLE))
+        return await self._perform(operation, self._discovered(operation, Selection(), TestStatus.IDLE))
 
     async def _invalidate(self, params: Any) -> Any:
         id = self._wire.params(params, NodeParams).id
@@ -104,7 +104,7 @@ class JsonRpcTestRunner(Dialect):
         operation = Operation(id, self._tree.parents_below(id), {id: None} if is_mutant else {})
         in_one_file = is_mutant or id in self._tree.files
         selection = _whole(files) if in_one_file else Selection()  # what is new in a project may be anywhere
-        return await self._perform(operation, self._discovered(operation, selection, Status.PASSED))
+        return await self._perform(operation, self._discovered(operation, selection, TestStatus.PASSED))
 
     async def _run(self, params: Any) -> Any:
         id = self._wire.params(params, NodeParams).id
@@ -143,7 +143,7 @@ class JsonRpcTestRunner(Dialect):
         telling: list[asyncio.Task[None]] = []
 
         def cancel() -> None:
-            telling.append(asyncio.create_task(self._tell(operation.id, Status.CANCELLING)))
+            telling.append(asyncio.create_task(self._tell(operation.id, TestStatus.CANCELLING)))
             task.cancel()
 
         try:
@@ -152,10 +152,10 @@ class JsonRpcTestRunner(Dialect):
         except asyncio.CancelledError:
             with contextlib.suppress(ConnectionError):  # it is closing
                 await asyncio.gather(*telling)
-                await self._ended(operation, Status.CANCELLED)
+                await self._ended(operation, TestStatus.CANCELLED)
             raise
         except Exception:
-            await self._ended(operation, Status.FAILED)
+            await self._ended(operation, TestStatus.FAILED)
             raise
         finally:
             self._operations.discard(operation.id)
@@ -164,7 +164,7 @@ class JsonRpcTestRunner(Dialect):
     async def _tested(self, operation: Operation) -> None:
         """A run."""
         nodes = [*operation.parents, *operation.due]
-        await self._touch(operation, nodes, Status.QUEUED, Status.RUNNING)
+        await self._touch(operation, nodes, TestStatus.QUEUED, TestStatus.RUNNING)
         async with contextlib.aclosing(self._session.test(self._selection(operation.id))) as batches:
             async for results in batches:
                 for result in results:
@@ -188,11 +188,11 @@ class JsonRpcTestRunner(Dialect):
         self._let_go(operation, id)
         await self._tell(id, STATUSES[result.status])
 
-    async def _discovered(self, operation: Operation, selection: Selection, status: Status) -> None:
+    async def _discovered(self, operation: Operation, selection: Selection, status: TestStatus) -> None:
         """A start or an invalidation; `status` is the node's in the end, but Skipped that of a mutant that is gone."""
         if operation.id == SOLUTION:
             await self._register(SOLUTION, None, "solution", self._session.root.name, self._session.root)
-        await self._touch(operation, [*operation.parents, *operation.due], Status.DISCOVERING)
+        await self._touch(operation, [*operation.parents, *operation.due], TestStatus.DISCOVERING)
         before: dict[str, None] = {}
         for file in self._tree.below(operation.id):
             for mutant in [mutant for mutant in file.results if not self._touched[mutant]]:
@@ -208,7 +208,7 @@ class JsonRpcTestRunner(Dialect):
         for gone in before:
             operation.due.pop(gone, None)
             self._let_go(operation, gone)
-            await self._tell(gone, Status.SKIPPED)
+            await self._tell(gone, TestStatus.SKIPPED)
             self._tree.remove(gone)
         await self._ended(operation, status)
 
@@ -242,7 +242,7 @@ class JsonRpcTestRunner(Dialect):
         }
         await self._client.notify("registerTest", {"test": node})
 
-    async def _touch(self, operation: Operation, nodes: Iterable[str], *statuses: Status) -> None:
+    async def _touch(self, operation: Operation, nodes: Iterable[str], *statuses: TestStatus) -> None:
         """The operation has the status of `nodes` from here on: `null`, and then `statuses`."""
         wanted = dict.fromkeys(nodes)
         fresh = [node for node in wanted if node == operation.id or not self._touched[node]]
@@ -259,24 +259,24 @@ class JsonRpcTestRunner(Dialect):
             self._touched[node] -= 1
         return node == operation.id or not self._touched[node]
 
-    async def _ended(self, operation: Operation, status: Status | None = None) -> None:
+    async def _ended(self, operation: Operation, status: TestStatus | None = None) -> None:
         """Final statuses. `status` is the node's own; without one it is what is known of the mutants below it."""
         for mutant in list(operation.due):
             if self._let_go(operation, mutant):
-                await self._tell(mutant, status or Status.SKIPPED)
+                await self._tell(mutant, status or TestStatus.SKIPPED)
             if status is None:  # it has got no result, for it no longer exists
                 self._tree.remove(mutant)
             del operation.due[mutant]
-        others = status if status in (Status.CANCELLED, Status.FAILED) else Status.IDLE
+        others = status if status in (TestStatus.CANCELLED, TestStatus.FAILED) else TestStatus.IDLE
         for node in operation.parents:
             if not self._let_go(operation, node):
                 continue
             if node == operation.id:
-                await self._tell(node, status or self._tree.known(node) or Status.SKIPPED)
+                await self._tell(node, status or self._tree.known(node) or TestStatus.SKIPPED)
             else:
                 await self._tell(node, self._tree.known(node) or others)
 
-    async def _tell(self, node: str, status: Status | None) -> None:
+    async def _tell(self, node: str, status: TestStatus | None) -> None:
         await self._client.notify("updateStatus", {"id": node, "status": status and status.value})
 
 

@@ -14,7 +14,7 @@ from msp_bridge.model import Status as Outcome
 SOLUTION = "solution"
 
 
-class Status(enum.Enum):
+class TestStatus(enum.Enum):
     """The consolidated list of section 3.2: the lower-case words of the examples are not sent."""
 
     IDLE = "Idle"
@@ -29,14 +29,14 @@ class Status(enum.Enum):
 
 
 STATUSES = {  # of a mutant: the tests should have failed
-    Outcome.KILLED: Status.PASSED,
-    Outcome.TIMEOUT: Status.PASSED,
-    Outcome.SURVIVED: Status.FAILED,
-    Outcome.NO_COVERAGE: Status.FAILED,
-    Outcome.COMPILE_ERROR: Status.FAILED,
-    Outcome.RUNTIME_ERROR: Status.FAILED,
-    Outcome.IGNORED: Status.SKIPPED,
-    Outcome.PENDING: Status.SKIPPED,
+    Outcome.KILLED: TestStatus.PASSED,
+    Outcome.TIMEOUT: TestStatus.PASSED,
+    Outcome.SURVIVED: TestStatus.FAILED,
+    Outcome.NO_COVERAGE: TestStatus.FAILED,
+    Outcome.COMPILE_ERROR: TestStatus.FAILED,
+    Outcome.RUNTIME_ERROR: TestStatus.FAILED,
+    Outcome.IGNORED: TestStatus.SKIPPED,
+    Outcome.PENDING: TestStatus.SKIPPED,
 }
 
 
@@ -55,7 +55,7 @@ class File:
         return f"file:{self.path}"
 
 
-class Tree:
+class TestTree:
     """What the client has been sent."""
 
     def __init__(self) -> None:
@@ -106,8 +106,10 @@ class Tree:
         parents = self.parents(id)
         return parents[: parents.index(id) + 1] if id in parents else []
 
-    def known(self, id: str) -> Status | None:
+    def known(self, id: str) -> TestStatus | None:
         """What is known of all mutants below a node with children; None when nothing is."""
         results = (result for file in self.below(id) for result in file.results.values())
         found = {STATUSES[result.status] for result in results}
-        return next((status for status in (Status.FAILED, Status.PASSED, Status.SKIPPED) if status in found), None)
+        return next(
+            (status for status in (TestStatus.FAILED, TestStatus.PASSED, TestStatus.SKIPPED) if status in found), None
+        )

@@ -24,7 +24,7 @@ HEADER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:.*", re.DOTALL)
 
 
 @frozen
-class Limits:
+class MessageLimits:
     """What is too much for a message: bytes of its header and of its body."""
 
     header: int = MAX_HEADER
@@ -51,7 +51,7 @@ class Framing(abc.ABC):
 
     title: ClassVar[str] = ""  # behind the protocol's name, in messages
     has_handshake: ClassVar[bool] = False  # messages may be sent when the peer has said something
-    limits: Limits
+    limits: MessageLimits
 
     @property
     @abc.abstractmethod
@@ -97,10 +97,10 @@ class FrameDecoder(Framing):
     any letter case, and other headers in any order are accepted.
     """
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: MessageLimits | None = None) -> None:
         self._buffer = bytearray()
         self._body_length: int | None = None  # length of the body being read; None within a header
-        self.limits = limits or Limits()
+        self.limits = limits or MessageLimits()
 
     @property
     def mid_message(self) -> bool:

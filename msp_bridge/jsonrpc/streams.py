@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
-from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, Limits
+from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, MessageLimits
 from msp_bridge.jsonrpc.trace import PeerTrace
 
 log = logging.getLogger(__name__)
@@ -224,7 +224,7 @@ class MessageStream:
         self._framing = framing or FrameDecoder()
         self.trace: PeerTrace | None = None
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: MessageLimits) -> None:
         """From the next message on."""
         self._framing.limits = limits
 

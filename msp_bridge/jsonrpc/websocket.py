@@ -19,7 +19,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from msp_bridge.jsonrpc.framing import Framing, FramingError, Limits
+from msp_bridge.jsonrpc.framing import Framing, FramingError, MessageLimits
 
 DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
 
@@ -34,15 +34,15 @@ class WebSocketFraming(Framing):
         self._protocol = ServerProtocol(origins=[None])
         self._fragments = bytearray()  # of the message that is being read
         self._bodies: deque[bytes] = deque()
-        self.limits = Limits()
+        self.limits = MessageLimits()
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> MessageLimits:
         """See the base class; the header's limits are those of the package."""
         return self._limits
 
     @limits.setter
-    def limits(self, limits: Limits) -> None:
+    def limits(self, limits: MessageLimits) -> None:
         self._limits = limits
         self._protocol.max_message_size = limits.body
 

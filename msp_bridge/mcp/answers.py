@@ -75,7 +75,7 @@ class MutantAnswer(BaseModel):
         return f"{self.id}  {self.status}  {place}  {change}  ({self.mutator}{tests})"
 
 
-class Listing(Answer):
+class MutantList(Answer):
     """Of `list_mutants`."""
 
     total: Annotated[int, Field(description="All mutants that were selected.")]

@@ -23,15 +23,15 @@ from msp_bridge.errors import ConfigurationError, PartlyFailed
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.mcp.answers import (
     IgnoreEdit,
-    Listing,
     MutantAnswer,
+    MutantList,
     ShownMutant,
     Survivors,
     TestReport,
     error_text,
     left_out,
 )
-from msp_bridge.mcp.findings import Findings, most_telling, place
+from msp_bridge.mcp.findings import KnownMutants, most_telling, place
 from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
 from msp_bridge.model import Mutant, Result
 from msp_bridge.reports.results import Score
@@ -49,7 +49,7 @@ BEAT_S = 1.0  # between two reports of progress
 Report = Callable[[float, float | None, str], Awaitable[None]]  # progress, total, message
 
 
-class Progress:
+class CallProgress:
     """Reports how far a call is, once a second, also while nothing is found: clients give up on silent calls.
 
     MCP wants each report to have a greater number than the one before. Between two results the number comes nearer and
@@ -98,9 +98,9 @@ class Calls:
 
     def __init__(self, root: Path, workspaces: OpenWorkspaces, failing: MutableMapping[str, str]) -> None:
         self._root, self._workspaces, self._failing = root, workspaces, failing
-        self._findings = Findings(root)
+        self._findings = KnownMutants(root)
 
-    async def list_mutants(self, arguments: ListArguments, _: Progress) -> Listing:
+    async def list_mutants(self, arguments: ListArguments, _: CallProgress) -> MutantList:
         """See `tools`."""
         problems: list[str] = []
         selected = await self._select(arguments.paths, arguments.since)
@@ -115,14 +115,14 @@ class Calls:
                 )
             start = ids.index(arguments.cursor) + 1
         end = start + arguments.limit
-        return Listing(
+        return MutantList(
             total=len(mutants),
             mutants=await self._answers(mutants[start:end]),
             next_cursor=mutants[end - 1].id if end < len(mutants) else None,
             problems=problems,
         )
 
-    async def test_mutants(self, arguments: TestArguments, progress: Progress) -> TestReport:
+    async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
         """See `tools`."""
         if arguments.ids and (arguments.paths or arguments.since is not None):
             raise ConfigurationError("ids go without paths and since", "leave out the one or the other")
@@ -143,7 +143,7 @@ class Calls:
             problems=problems,
         )
 
-    async def survivors(self, arguments: SurvivorsArguments, _: Progress) -> Survivors:
+    async def survivors(self, arguments: SurvivorsArguments, _: CallProgress) -> Survivors:
         """See `tools`."""
         selected = await self._select(arguments.paths, None)
         takes = self._takes(selected)
@@ -151,13 +151,13 @@ class Calls:
         results = [result for result in results if takes(result.mutant)]
         return Survivors(**await self._summary(results, arguments.limit), outdated=outdated)
 
-    async def show_mutant(self, arguments: ShowArguments, _: Progress) -> ShownMutant:
+    async def show_mutant(self, arguments: ShowArguments, _: CallProgress) -> ShownMutant:
         """See `tools`."""
         mutant = await self._mutant(arguments.id)
         source = await self._source(mutant)
         return ShownMutant.of(mutant, self._findings.result(mutant), source, mutant_diff(source, mutant))
 
-    async def ignore_mutant(self, arguments: IgnoreArguments, _: Progress) -> IgnoreEdit:
+    async def ignore_mutant(self, arguments: IgnoreArguments, _: CallProgress) -> IgnoreEdit:
         """See `tools`."""
         mutant = await self._mutant(arguments.id)
         async with self._workspaces.use(None) as workspace:
@@ -217,7 +217,11 @@ class Calls:
             return (await self._named(workspace, [id], []))[0]
 
     async def _test(
-        self, testing: AsyncGenerator[Result, None], mutants: Sequence[Mutant], progress: Progress, problems: list[str]
+        self,
+        testing: AsyncGenerator[Result, None],
+        mutants: Sequence[Mutant],
+        progress: CallProgress,
+        problems: list[str],
     ) -> list[Result]:
         progress.total, progress.message = len(mutants), "preparing: the tests run without mutants"
         await in_thread(self._findings.read, {mutant.path for mutant in mutants})

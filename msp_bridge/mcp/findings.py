@@ -12,7 +12,7 @@ from msp_bridge.model import Mutant, Result, Status
 
 
 @define
-class Findings:
+class KnownMutants:
     """Mutants by their ids, and the last result of each. A result counts while its file is as it was."""
 
     root: Path

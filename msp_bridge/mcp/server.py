@@ -63,7 +63,7 @@ from msp_bridge.jsonrpc.messages import ErrorCode
 from msp_bridge.jsonrpc.streams import ByteStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
-from msp_bridge.mcp.calls import Calls, Progress
+from msp_bridge.mcp.calls import CallProgress, Calls
 from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
@@ -117,7 +117,7 @@ class AgentServer:
             raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}; there are {', '.join(TOOLS)}")
         try:
             arguments = spec.arguments.model_validate(params.arguments or {})
-            progress = Progress(context.session.report_progress)
+            progress = CallProgress(context.session.report_progress)
             answer = await _apart(getattr(self._calls, params.name)(arguments, progress))
         except ValidationError as error:
             return _failed(_wrong(error))

@@ -14,7 +14,7 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from msp_bridge.mcp.answers import IgnoreEdit, Listing, ShownMutant, Survivors, TestReport
+from msp_bridge.mcp.answers import IgnoreEdit, MutantList, ShownMutant, Survivors, TestReport
 
 INSTRUCTIONS = """\
 Mutation testing: a mutant is one small change of the code. One that survives is a bug that the tests would miss.
@@ -164,7 +164,7 @@ TOOLS: Mapping[str, ToolSpec] = {
     "list_mutants": ToolSpec(
         "List mutants",
         ListArguments,
-        Listing,
+        MutantList,
         "The mutants that there are, without running a test, sorted by place. To see what your tests miss, call "
         "test_mutants instead: this is for choosing some of many, or to see how a tool mutates a piece of code.",
     ),

@@ -11,7 +11,7 @@ from msp_bridge.adapter import BridgeError, Finding, Project
 from msp_bridge.concurrency import run_shielded
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
-from msp_bridge.python_engine.slot import HostPool, Slot
+from msp_bridge.python_engine.slot import HostPool, HostSlot
 from msp_bridge.python_engine.turns import SharedTurn, Turns
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
@@ -34,7 +34,7 @@ class PythonEngine:
         home = project.cache.resolve()
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim)
-        self._slot = Slot(project, self._sandboxes)
+        self._slot = HostSlot(project, self._sandboxes)
         self._turns = Turns()  # of mutants that can not run side by side
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request

@@ -52,7 +52,7 @@ BARRIER = b"[pytest]\n"  # pytest looks for its configuration in all directories
 HostPool = SandboxPool[Sandbox, Host]
 
 
-class Slot:
+class HostSlot:
     """Tests mutants in one sandbox, which belongs to it from the first use until `aclose`."""
 
     def __init__(self, project: Project, sandboxes: HostPool) -> None:

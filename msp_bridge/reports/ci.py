@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 import msp_bridge
 from msp_bridge.model import Status
 from msp_bridge.reports.results import Score
-from msp_bridge.reports.standard import Entry, Report, entries
+from msp_bridge.reports.standard import Report, ReportedMutant, entries
 
 MESSAGES = {
     Status.SURVIVED: "No test notices this change",
@@ -91,20 +91,20 @@ def code_quality(report: Report, prefix: str = "") -> bytes:
     )
 
 
-def _missed(report: Report) -> Iterator[Entry]:
+def _missed(report: Report) -> Iterator[ReportedMutant]:
     return (entry for entry in entries(report) if entry.result.status in MESSAGES)
 
 
-def _title(entry: Entry) -> str:
+def _title(entry: ReportedMutant) -> str:
     return f"{entry.result.status.value}: {entry.result.mutant.mutator}"
 
 
-def _message(entry: Entry) -> str:
+def _message(entry: ReportedMutant) -> str:
     message = MESSAGES[entry.result.status]
     return f"{message}:\n{entry.diff_text}" if entry.diff else f"{message}."
 
 
-def _warning(entry: Entry, prefix: str) -> str:
+def _warning(entry: ReportedMutant, prefix: str) -> str:
     mutant = entry.result.mutant
     start, end = mutant.location.start, mutant.location.end
     places = {"file": prefix + mutant.path, "line": start.line, "endLine": end.line}
@@ -143,7 +143,7 @@ def _cell(text: str) -> str:
     return text.translate(special)
 
 
-def _sarif_result(entry: Entry, prefix: str) -> Mapping[str, Any]:
+def _sarif_result(entry: ReportedMutant, prefix: str) -> Mapping[str, Any]:
     mutant = entry.result.mutant
     start, end = mutant.location.start, mutant.location.end
     region = {"startLine": start.line, "startColumn": start.column, "endLine": end.line, "endColumn": end.column}
@@ -156,7 +156,7 @@ def _sarif_result(entry: Entry, prefix: str) -> Mapping[str, Any]:
     }
 
 
-def _lines(entry: Entry) -> Mapping[str, int]:
+def _lines(entry: ReportedMutant) -> Mapping[str, int]:
     location = entry.result.mutant.location
     return {"begin": location.start.line, "end": location.end.line}
 
@@ -178,14 +178,14 @@ def junit(report: Mapping[str, Any]) -> bytes:
     return text + b"\n"
 
 
-def _suite(path: str, mutants: Iterable[Entry]) -> ET.Element:
+def _suite(path: str, mutants: Iterable[ReportedMutant]) -> ET.Element:
     suite = ET.Element("testsuite", name=_text(path), file=_text(path))
     suite.extend([_case(entry) for entry in mutants])
     _count(suite, list(suite))
     return suite
 
 
-def _case(entry: Entry) -> ET.Element:
+def _case(entry: ReportedMutant) -> ET.Element:
     result = entry.result
     mutant, start = result.mutant, result.mutant.location.start
     name = f"{start.line}:{start.column} {mutant.mutator} -> {' '.join(mutant.replacement.split())}"

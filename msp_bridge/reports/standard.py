@@ -66,7 +66,7 @@ def outcome(result: Result) -> dict[str, Any]:
 
 
 @frozen
-class Entry:
+class ReportedMutant:
     """One mutant: its result, and what it changes, as far as the report has the source."""
 
     result: Result
@@ -78,13 +78,13 @@ class Entry:
         return "\n".join(f"{sign} {line}" for sign, line in self.diff)
 
 
-def entries(report: Mapping[str, Any]) -> Iterator[Entry]:
+def entries(report: Mapping[str, Any]) -> Iterator[ReportedMutant]:
     """Every mutant of a valid report, file by file."""
     for path, file in report["files"].items():
         source = SourceText(file["source"])
         for fields in file["mutants"]:
             result = _result_of(path, fields)
-            yield Entry(result, _diff(source, result.mutant) if "replacement" in fields else ())
+            yield ReportedMutant(result, _diff(source, result.mutant) if "replacement" in fields else ())
 
 
 def location(fields: Mapping[str, Any]) -> Location:

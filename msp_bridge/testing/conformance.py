@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, TellsSurroundings
 from msp_bridge.source import SourceText
-from msp_bridge.testing.left_behind import Running, TreeState
+from msp_bridge.testing.left_behind import RunningProcesses, TreeState
 
 PAUSE_S = 0.5  # in which an adapter that doesn't wait for the next request of a result starts more mutants
 
@@ -33,7 +33,7 @@ async def check_adapter(
     Where they can be counted, `started` says how many mutants have been started so far (it shows back-pressure), and
     `listings` how often the tool has listed its mutants (it shows that `test` doesn't discover again).
     """
-    running = Running()
+    running = RunningProcesses()
     tree = TreeState.of(project.root)
     adapter = adapter_class.detect(project)
     assert adapter is not None, f"{adapter_class.name} does not detect itself in {project.root}"
@@ -113,7 +113,7 @@ async def check_surroundings(adapter: Adapter, project: Project) -> None:
     assert all(tree.is_absolute() for tree in first.trees), "surroundings() names a tree that is not absolute"
 
 
-async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: Running, idle: int) -> None:
+async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: RunningProcesses, idle: int) -> None:
     """Closing a generator half-way ends its processes; the next request is served as if nothing had been."""
     async with contextlib.aclosing(adapter.test(chosen)) as results:
         await anext(results)

@@ -56,7 +56,7 @@ def _content(path: str, mode: int) -> str:
     return ""
 
 
-class Running:
+class RunningProcesses:
     """Looks at the processes below ours that were not there when it was made; remembers their runs, to find strays."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, results_of
 
 from msp_bridge.adapter import Project, Status
-from msp_bridge.testing import Running, TreeState, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 BRIDGE = """
 import asyncio, sys
@@ -43,7 +43,7 @@ async def test_the_adapter_keeps_its_promises(tree: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int, tree: str) -> None:
     root = copied(tree, tmp_path)
-    before, running = TreeState.of(root), Running()
+    before, running = TreeState.of(root), RunningProcesses()
     bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.PIPE)
     try:
         assert bridge.stdout is not None

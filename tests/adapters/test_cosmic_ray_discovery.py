@@ -17,7 +17,7 @@ from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered,
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.python_engine import PythonSource
 from msp_bridge.source import SourceText
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 ODD = '''# é 🐍 odd code
 import functools, os
@@ -277,7 +277,7 @@ async def test_a_module_that_takes_too_long_is_left_out_by_name(
 async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path: Path) -> None:
     root = project(tmp_path, {"bad.py": LONG_SUM})
     async with adapter_on(root) as adapter:
-        before = Running()
+        before = RunningProcesses()
         discovering = asyncio.create_task(discovered(adapter))
         await asyncio.sleep(1)
         discovering.cancel()

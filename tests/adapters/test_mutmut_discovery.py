@@ -19,7 +19,7 @@ from support.mutmut_trial import Trial
 from msp_bridge.adapter import Mutant, Position, ToolError
 from msp_bridge.python_engine import target
 from msp_bridge.source import SourceText
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 ORDINARY = """\
@@ -258,7 +258,7 @@ async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, caplog, 
 async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM}
     async with Trial.of(files, tmp_path) as trial:
-        before = Running()
+        before = RunningProcesses()
         discovering = asyncio.create_task(trial.discover())
         await asyncio.sleep(1)
         discovering.cancel()

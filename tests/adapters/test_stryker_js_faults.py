@@ -27,7 +27,7 @@ from support.stryker_js_trees import (
 )
 
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
@@ -301,7 +301,7 @@ async def test_the_last_results_are_taken_though_the_command_line_has_ended(tmp_
     scripted_core(root / "node_modules", ENDS_AT_ONCE, "8.7.0")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        running = Running()
+        running = RunningProcesses()
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             first = await anext(results)
             assert await running.settled(0) == []

@@ -14,7 +14,7 @@ import pytest
 from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Mutant
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
 VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}
@@ -44,7 +44,7 @@ async def runs_begun(dotnet: Scripted, count: int) -> None:
 async def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing(
     dotnet: Scripted, root: Path, seed: int
 ) -> None:
-    running = Running()
+    running = RunningProcesses()
     async with adapter_on(root) as adapter:
         mutants = chosen(await discovered(adapter))
         dotnet.say(stray=True, fault="hang" if seed % 2 else None)
@@ -59,7 +59,7 @@ async def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing(
 
 
 async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, root: Path) -> None:
-    running = Running()
+    running = RunningProcesses()
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:
         dotnet.say(fault="hang")
         discovering = asyncio.create_task(discovered(adapter))

@@ -23,7 +23,7 @@ from support.net_trees import BRIDGE, adapter_on, discovered, results_of
 
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
 from msp_bridge.source import SourceText
-from msp_bridge.testing import Running, TreeState, check_adapter
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
 
 pytestmark = [REAL, pytest.mark.timeout(1800)]
 SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"
@@ -80,7 +80,7 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool, "run", run)
 
 
-async def kill(running: Running, command: str) -> None:
+async def kill(running: RunningProcesses, command: str) -> None:
     """Kill the process whose command line begins with the pattern `command`, as soon as there is one."""
     async with asyncio.timeout(300):
         while True:
@@ -135,7 +135,7 @@ async def test_a_cancelled_request_leaves_no_process(
     solution: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     no_runs(monkeypatch)
-    running = Running()
+    running = RunningProcesses()
     async with adapter_on(solution, jobs=2) as adapter:
         mutants = await discovered(adapter, "src/Calc/Endless.cs")
         testing = asyncio.create_task(results_of(adapter, mutants))
@@ -156,7 +156,7 @@ async def test_a_process_that_is_killed_while_it_tests_changes_no_verdict(
     async with adapter_on(solution) as adapter:
         endless = of(await discovered(adapter, "src/Calc/Endless.cs"), ";")
         testing = asyncio.create_task(results_of(adapter, [endless]))
-        await kill(Running(), command)
+        await kill(RunningProcesses(), command)
         [result] = await testing
     assert result.status.value == "Timeout"
 
@@ -165,7 +165,7 @@ async def test_a_bridge_that_is_killed_while_it_tests_leaves_no_process_and_what
     solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     no_runs(monkeypatch)
-    running = Running()
+    running = RunningProcesses()
     bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, solution], stdout=subprocess.PIPE)
     try:
         assert bridge.stdout is not None
@@ -289,10 +289,10 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
     root = laid_out(tmp_path / "project", {"Pair": PAIR}, {"xunit": PAIR_TESTS})
     async with adapter_on(root) as adapter:
         preparing = asyncio.create_task(discovered(adapter))
-        await kill(Running(), THE_TOOL)
+        await kill(RunningProcesses(), THE_TOOL)
         with pytest.raises(ToolError, match="killed"):
             await preparing
-    before, running = TreeState.of(root), Running()
+    before, running = TreeState.of(root), RunningProcesses()
     bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.DEVNULL)
     try:
         await asyncio.sleep(random.Random(1).uniform(2, 12))

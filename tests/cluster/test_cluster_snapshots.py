@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.cluster.snapshot import ContentStore, Snapshot, Tree
-from msp_bridge.cluster.wire import Entry, differences
+from msp_bridge.cluster.snapshot import ContentStore, Snapshot, SnapshotTree
+from msp_bridge.cluster.wire import SnapshotEntry, differences
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import TreeState
 from msp_bridge.toolkit import Sandbox
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def same(project: Path, tree: Tree) -> bool:
+def same(project: Path, tree: SnapshotTree) -> bool:
     return all(
         (tree.root / path.relative_to(project)).is_file()
         and (tree.root / path.relative_to(project)).read_bytes() == path.read_bytes()
@@ -57,7 +57,7 @@ def same(project: Path, tree: Tree) -> bool:
 
 def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(project: Path, tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "files")
-    tree = Tree(tmp_path / "slot" / "tree" / "shop", store)
+    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
     snapshot = taken(project, tmp_path / "cache")
     assert brought(snapshot, store) == 3
     tree.materialise(snapshot.entries)
@@ -80,7 +80,7 @@ def test_a_tree_follows_the_project_and_only_what_is_new_is_sent(project: Path, 
 
 def test_a_tree_that_was_left_half_written_is_made_anew(project: Path, tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "files")
-    tree = Tree(tmp_path / "slot" / "tree" / "shop", store)
+    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
     snapshot = taken(project, tmp_path / "cache")
     brought(snapshot, store)
     tree.materialise(snapshot.entries)
@@ -95,7 +95,7 @@ def test_what_the_worker_has_of_its_own_is_linked_into_the_root(project: Path, t
     (own / "node_modules" / "x").mkdir(parents=True)
     (own / "run.sh").write_text("of the worker")
     store = ContentStore(tmp_path / "files")
-    tree = Tree(tmp_path / "slot" / "tree" / "shop", store, own)
+    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store, own)
     snapshot = taken(project, tmp_path / "cache")
     brought(snapshot, store)
     tree.materialise(snapshot.entries)
@@ -105,9 +105,9 @@ def test_what_the_worker_has_of_its_own_is_linked_into_the_root(project: Path, t
 
 @pytest.mark.parametrize("path", ["../outside", "/outside", "src/../../outside"])
 def test_nothing_is_written_outside_of_the_tree(path: str, tmp_path: Path) -> None:
-    tree = Tree(tmp_path / "slot" / "tree" / "shop", ContentStore(tmp_path / "files"))
+    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", ContentStore(tmp_path / "files"))
     with pytest.raises(ToolError, match="outside of the project"):
-        tree.materialise({path: Entry("d", "", 0o755)})
+        tree.materialise({path: SnapshotEntry("d", "", 0o755)})
 
 
 def test_a_file_that_arrives_damaged_is_refused(tmp_path: Path) -> None:

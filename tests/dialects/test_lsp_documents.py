@@ -16,7 +16,7 @@ from support.memory_stream import MemoryStream
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
-from msp_bridge.dialects.lsp.findings import Findings, symbols
+from msp_bridge.dialects.lsp.findings import FileFindings, symbols
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.runs import SLICE, Runs
 from msp_bridge.dialects.uris import path_of
@@ -93,7 +93,7 @@ def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int,
 
 def test_findings_say_what_was_changed_and_by_whom_it_was_seen() -> None:
     mutant = Mutant("a.py", "m", Location(Position(1, 1), Position(1, 6)), "a - b\nc")
-    findings = Findings()
+    findings = FileFindings()
     results = [Result(mutant, Status.SURVIVED, covered_by=("t1", "t2", "t3"))]
     findings.take(results, SourceText("a + b\n"), Changed(()))
     (diagnostic,) = findings.diagnostics(Units(), None, "mutmut")
@@ -156,7 +156,7 @@ SPANS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3)), max_size=12, u
 def test_findings_move_as_their_lines_do_and_go_when_one_changes(
     text: str, later: list[str], spans: list[tuple[int, int]]
 ) -> None:
-    findings, expected = Findings(), {line(first, first + more) for first, more in spans}
+    findings, expected = FileFindings(), {line(first, first + more) for first, more in spans}
     mutants = [Mutant("a.py", "m", place, "x") for place in expected]
     findings.take([Result(mutant, Status.SURVIVED) for mutant in mutants], SourceText(text), Changed(()))
     for after in later:

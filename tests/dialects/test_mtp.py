@@ -17,7 +17,7 @@ from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject, environment, launched
 
 from msp_bridge.dialects.mtp import Mtp as MtpDialect
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 RUN = "3c6e8af3-8a44-40ed-8d3a-ee6f1b818d69"
 UPDATES = "testing/testUpdates/tests"
@@ -75,7 +75,7 @@ async def test_a_client_written_from_the_text_is_served(channel: str, tmp_path: 
 
 async def test_the_client_that_drives_dotnet_test_programs_reads_it_too(tmp_path: Path) -> None:
     root = python_project(tmp_path)
-    running = Running()
+    running = RunningProcesses()
 
     def argv(port: int) -> list[str]:
         options = ["--server", "--client-host", "127.0.0.1", "--client-port", str(port)]

@@ -17,7 +17,7 @@ from support.strays import gone, marked, new_mark
 from support.workbench import EXTENSION, ROOT, bridges, needs_vscode, path_without_bridge, workbench
 
 import msp_bridge
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 VENV = Path(sys.prefix)
 SOURCES = ROOT / "editors" / "vscode"
@@ -56,7 +56,7 @@ def environment(directory: Path) -> dict[str, str]:
 @needs_vscode
 @needs_bridge
 async def test_a_trusted_project_has_its_mutants_in_the_testing_view_and_survivors_underlined(tmp_path: Path) -> None:
-    running = Running()
+    running = RunningProcesses()
     shop = tmp_path / "shop"
     shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".*", "mutants", "__pycache__"))
     (shop / ".venv").symlink_to(VENV)
@@ -93,7 +93,7 @@ async def test_a_trusted_project_has_its_mutants_in_the_testing_view_and_survivo
 @needs_vscode
 @needs_bridge
 async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_there(tmp_path: Path) -> None:
-    running = Running()
+    running = RunningProcesses()
     for name in ("one", "two"):
         for path, text in PROJECT.items():
             (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_
 @needs_vscode
 @needs_bridge
 async def test_the_cancel_button_ends_the_tests_that_run_and_the_next_ones_run(tmp_path: Path) -> None:
-    running, mark, root = Running(), new_mark(), tmp_path / "calculator"
+    running, mark, root = RunningProcesses(), new_mark(), tmp_path / "calculator"
     patient = PROJECT["pyproject.toml"] + "timeout_constant = 6000\n"
     for path, text in {**PROJECT, "pyproject.toml": patient, "tests/test_slow.py": SLOW.format(mark=mark)}.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from support.faulty_servers import served
 from support.kits import COSMIC_RAY, MUTMUT, PYTHON_KITS, STRYKER_JS, Kit
 
 from msp_bridge.errors import ToolError
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -89,7 +89,7 @@ def hurry(kit: Kit, way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 async def refused(kit: Kit, root: Path, python: Path | None = None) -> str:
     """With which sentence the discovery of everything ends; nothing runs any more then."""
-    running = Running()
+    running = RunningProcesses()
     workspace = Workspace.open(root, Configuration(adapters=(kit.adapter,), python=python))
     async with contextlib.aclosing(workspace):
         async with contextlib.aclosing(workspace.discover(Selection())) as mutants:

@@ -12,7 +12,7 @@ from support.faulty_servers import served
 from support.kits import KITS, PYTHON_KITS, Kit
 
 from msp_bridge.errors import ToolError
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
@@ -45,7 +45,7 @@ async def test_tests_that_never_end_without_a_mutant_are_reported(
     configuration, tests = root / kit.configuration, root / kit.tests
     configuration.write_text(configuration.read_text().replace(*kit.limit))
     tests.write_text(tests.read_text() + kit.endless[where == "at import"])
-    tree, running = TreeState.of(root), Running()
+    tree, running = TreeState.of(root), RunningProcesses()
     workspace = Workspace.open(root, Configuration(adapters=(kit.adapter,), python=Path(sys.executable)))
     async with contextlib.aclosing(workspace):
         async with contextlib.aclosing(workspace.test(Selection())) as results:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, Limits, frame
+from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, MessageLimits, frame
 
 
 def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
@@ -103,9 +103,9 @@ def test_the_longest_header_that_is_allowed_is_read() -> None:
 
 
 def test_the_biggest_body_that_is_allowed_is_read() -> None:
-    assert decoded(frame(b"12345"), FrameDecoder(Limits(body=5))) == [b"12345"]
+    assert decoded(frame(b"12345"), FrameDecoder(MessageLimits(body=5))) == [b"12345"]
     with pytest.raises(FramingError):
-        decoded(frame(b"123456"), FrameDecoder(Limits(body=5)))
+        decoded(frame(b"123456"), FrameDecoder(MessageLimits(body=5)))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from msp_bridge.python_engine.target.live_code import (
-    Change,
+    CodeChange,
     LiveFunctions,
     NotLive,
     Segment,
@@ -76,7 +76,7 @@ def module(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
     del sys.modules[name]
 
 
-def change(old: str, new: str, text: str = MODULE) -> Change:
+def change(old: str, new: str, text: str = MODULE) -> CodeChange:
     """The change that puts `new` in the place of `old`, which stands in the text once."""
     assert text.count(old) == 1
     start = text.index(old)

@@ -18,7 +18,7 @@ import pytest
 from support.msp_client import Client, ReaderWriter, Refused
 from support.servers import Server, launched, mutants_of
 
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = {
@@ -74,7 +74,7 @@ async def test_a_kill_at_any_moment_changes_no_byte_and_leaves_no_process(adapte
     seed = int(os.environ.get("MSP_BRIDGE_SEED") or random.randrange(2**32))
     print(f"MSP_BRIDGE_SEED={seed}")  # pytest shows it when the test fails
     chance = random.Random(seed)
-    running = Running()
+    running = RunningProcesses()
     for number in range(KILLS):
         kind = VICTIMS[number % len(VICTIMS)]
         async with launched(root, "serve", "stdio", "--", "--adapter", adapter, "--python", sys.executable) as server:

@@ -42,7 +42,7 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert gate.AUTHENTICATION_TIMEOUT_S == gate.HANDSHAKE_TIMEOUT_S
     small = gate.AUTHENTICATION_LIMITS
     assert limits["header and body of a message before that"] == f"{small.header // 1024} KiB, {small.body // 1024} KiB"
-    big = framing.Limits()
+    big = framing.MessageLimits()
     assert limits["header and body of a message"] == f"{big.header // 1024} KiB, {big.body // 1024**2} MiB"
     assert limits["silence in the middle of a message"] == f"{gate.MESSAGE_TIMEOUT_S:g} s, on a socket"
     assert limits["requests of one client that run, or have an answer that the client has not read"] == (

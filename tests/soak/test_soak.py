@@ -25,7 +25,7 @@ from support.figures import Figures, check_flat
 from support.msp_client import Client, ReaderWriter, Refused
 from support.servers import Server, launched, mutants_of
 
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = {"shop": ROOT / "examples/shop", "calc": ROOT / "tests/projects/cr_src"}
@@ -203,7 +203,7 @@ class Soak:
 @contextlib.asynccontextmanager
 async def soaked(root: Path) -> AsyncIterator[Soak]:
     """A server on the projects in `root`. Nothing of it is left, nor is there a fault of ours in its log."""
-    running = Running()
+    running = RunningProcesses()
     arguments = ["serve", "socket", "--port", "0", "--", "--python", sys.executable, "--jobs", "2"]
     async with launched(root, *arguments, stdin=asyncio.subprocess.DEVNULL) as server:
         yield Soak(root, server, random.Random(7))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 if os.name == "posix":
     import fcntl
@@ -84,7 +84,7 @@ async def cancelled_everywhere(work: Callable[[], Coroutine[Any, Any, object]], 
     `work` makes what it uses, and closes it however it ends: each time all is new, so that each await is reached. After
     each cancel no process of it may be left, no lock in `cache`, and no temporary file.
     """
-    running = Running()
+    running = RunningProcesses()
     with private_temporary_directory(cache.parent / "temporary") as temporary:
         for at in range(1, GUARD):
             interrupted = Interrupted(work(), at)

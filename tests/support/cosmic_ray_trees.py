@@ -15,7 +15,7 @@ import psutil
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 Contents = dict[str, bytes]
@@ -34,7 +34,7 @@ async def adapter_on(root: Path, *, jobs: int = 1, python: str = sys.executable)
     project = Project(root=root, cache=root.parent / "cache", python=Path(python), jobs=jobs)
     adapter = CosmicRay.detect(project)
     assert adapter is not None
-    running = Running()
+    running = RunningProcesses()
     try:
         yield adapter
     finally:

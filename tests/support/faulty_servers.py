@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 from attrs import frozen
 
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 from support.kits import MARK, Kit
 from support.msp_client import Client, ReaderWriter
 from support.servers import Server, launched, mutants_of
@@ -68,7 +68,7 @@ async def served(
     kit: Kit, root: Path, *options: str, python: str | Path = sys.executable, alone: bool = True, **streams: Any
 ) -> AsyncIterator[Served]:
     """A server on the kit's project at `root`. It ends in order, without a traceback, and if `alone` nothing is left."""
-    running = Running()
+    running = RunningProcesses()
     arguments = ["serve", "stdio", "--", "--adapter", kit.adapter, "--python", str(python), *options]
     async with launched(root, *arguments, **streams) as server:
         assert server.process.stdin is not None

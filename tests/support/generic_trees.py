@@ -12,7 +12,7 @@ from typing import Any
 from msp_bridge.adapters.generic import Generic
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 SHOP = Path(__file__).parent.parent / "projects" / "generic_shop"
 Table = dict[str, Any]
@@ -32,7 +32,7 @@ def settings(root: Path) -> dict[str, Table]:
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, tables: dict[str, Table]) -> AsyncIterator[Generic]:
     """The adapter, which must leave the tree as it was and no process behind."""
-    tree, running = TreeState.of(root), Running()
+    tree, running = TreeState.of(root), RunningProcesses()
     adapter = Generic.detect(Project(root=root, cache=root.parent / "cache", settings=tables, jobs=3))
     assert adapter is not None
     async with contextlib.aclosing(adapter):

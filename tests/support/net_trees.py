@@ -14,7 +14,7 @@ from attrs import frozen
 from msp_bridge.adapters.stryker_net import StrykerNet
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 TESTS = Path(__file__).parent.parent
 SDK = TESTS / "support" / "scripted" / "dotnet"
@@ -88,7 +88,7 @@ async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerNet]:
     """The adapter that detects the tree, whose bytes must be the same afterwards, with no process left."""
     adapter = StrykerNet.detect(Project(root=root, cache=root.parent / "cache", **options))
     assert adapter is not None
-    before, running = TreeState.of(root), Running()
+    before, running = TreeState.of(root), RunningProcesses()
     try:
         yield adapter
     finally:

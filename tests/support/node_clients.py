@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 from support.msp_client import LONG
 from support.servers import environment, launched
 
@@ -44,7 +44,7 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
     """
     assert MODULES.is_dir(), f"{MODULES} is missing: `make test` installs it"
     options = ("--", "--adapter", "mutmut", "--python", sys.executable)
-    running, tree = Running(), TreeState.of(root)
+    running, tree = RunningProcesses(), TreeState.of(root)
     async with contextlib.AsyncExitStack() as server:
         if channel == "listen":
             options = ("--adapter", "mutmut", "--python", sys.executable, "--server", "--client-host", "127.0.0.1")

@@ -12,7 +12,7 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 STAND_IN = Path(__file__).with_name("scripted") / "cargo_stand_in.py"
@@ -44,7 +44,7 @@ def listings(directory: Path) -> int:
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, *, jobs: int = 2) -> AsyncIterator[CargoMutants]:
     """The adapter, which must leave the tree as it was and no process behind."""
-    tree, running = TreeState.of(root), Running()
+    tree, running = TreeState.of(root), RunningProcesses()
     adapter = CargoMutants.detect(Project(root=root, cache=root.parent / "cache", jobs=jobs))
     assert adapter is not None
     async with contextlib.aclosing(adapter):

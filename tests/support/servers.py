@@ -19,7 +19,7 @@ from attrs import field, frozen
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Msp
 from msp_bridge.server import serve_client
-from msp_bridge.testing import Running
+from msp_bridge.testing import RunningProcesses
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import MemoryStream
@@ -98,7 +98,7 @@ class ScriptedProject:
 async def scripted_project(directory: Path) -> AsyncIterator[ScriptedProject]:
     """A project without a file yet. Afterwards none of its tools runs, nor anything else that was started."""
     project = ScriptedProject.made(directory)
-    running = Running()
+    running = RunningProcesses()
     yield project
     assert project.alive() == []
     assert await running.settled(0) == []

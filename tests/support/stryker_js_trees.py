@@ -13,7 +13,7 @@ from typing import Any
 from msp_bridge.adapters.stryker_js import StrykerJs
 
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope
-from msp_bridge.testing import Running, TreeState
+from msp_bridge.testing import RunningProcesses, TreeState
 
 TESTS = Path(__file__).parents[1]
 CORE8, CORE9, CORE10 = (TESTS / "npm" / name / "node_modules" for name in ("core8", "core9", "core10"))
@@ -37,7 +37,7 @@ def project_at(root: Path, **options: Any) -> Project:
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerJs]:
     """The adapter that detects the tree. Afterwards no process is left, and nothing was written in the tree."""
-    running, tree = Running(), TreeState.of(root)
+    running, tree = RunningProcesses(), TreeState.of(root)
     modules = tree_of_modules(root)
     adapter = StrykerJs.detect(project_at(root, **options))
     assert adapter is not None

@@ -32,7 +32,7 @@ class Stale(Exception):
     """A file isn't what the mutant was made for."""
 
 
-class Output(threading.Thread):
+class OutputReader(threading.Thread):
     """Reads one stream of the tests to its end, remembers the tail, and notices what is no UTF-8."""
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -143,7 +143,7 @@ def run(request: Message) -> Message:
         return {"outcome": "unable", "returncode": None, "duration": 0.0, "stdout": "", "stderr": str(error)}
     assert process.stdout is not None
     assert process.stderr is not None
-    outputs = Output(process.stdout), Output(process.stderr)
+    outputs = OutputReader(process.stdout), OutputReader(process.stderr)
     expired = finish(process, request["timeout"])
     duration = (time.perf_counter() - started) * 1000
     stdout, stderr = outputs[0].end(), outputs[1].end()

@@ -209,7 +209,7 @@ def mutants(module: Module, path: str, used: list[Any], complaints: list[str]) -
             }
 
 
-class Session:
+class FilterDatabase:
     """Stands in for the database that cosmic-ray's filters work on."""
 
     def __init__(self, path: str, rows: list[dict[str, Any]]) -> None:
@@ -250,7 +250,7 @@ def apply_filters(module: Module, path: str, rows: list[dict[str, Any]], names: 
         line, column = row["last"]
         if PRAGMA.match(lines[line - 1 - (column == 0)]):
             row["skipped"] = "# pragma: no mutate"
-    session, arguments = Session(path, rows), Namespace(config=config)
+    session, arguments = FilterDatabase(path, rows), Namespace(config=config)
     if "operators-filter" in names:
         from cosmic_ray.tools.filters.operators_filter import OperatorsFilter
 

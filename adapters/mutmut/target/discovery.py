@@ -24,7 +24,7 @@ NEVER = {"mutants", "node_modules", "venv", "__pycache__", "__pypackages__"}  # 
 TESTS = {"tests", "test"}
 
 
-class Configuration:
+class MutmutConfiguration:
     """What mutmut makes of the project in the current directory."""
 
     def __init__(self, config_file: str | None) -> None:
@@ -98,7 +98,7 @@ def _marked(directory: str, name: str) -> bool:
 def main(options: Message) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     channel = Channel.to_bridge()
-    configuration, mutations = Configuration(options["config_file"]), Mutations()
+    configuration, mutations = MutmutConfiguration(options["config_file"]), Mutations()
     channel.send(READY)
     for request in channel.messages():
         try:
@@ -111,7 +111,7 @@ def main(options: Message) -> None:
         channel.send({"id": request["id"], **answer})
 
 
-def files(configuration: Configuration) -> Message:
+def files(configuration: MutmutConfiguration) -> Message:
     """The files to mutate, and what of the configuration concerns the bridge."""
     found = configuration.files()
     config = configuration.read()

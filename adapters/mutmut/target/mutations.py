@@ -32,7 +32,7 @@ from .pieces import Piece, pieces_of
 
 
 @dataclass(frozen=True)
-class Change:
+class TextChange:
     """`code[start:end]` becomes `replacement`; offsets in code points."""
 
     handle: str  # mutmut's name of the mutant: pkg.module.x_function__mutmut_3
@@ -56,11 +56,11 @@ class Mutations:
         # path to the rest of the file and its pieces
         self._known: dict[str, tuple[str, dict[Known, ByFunction]]] = {}
 
-    def changes(self, path: str, code: str) -> Iterator[Change]:
+    def changes(self, path: str, code: str) -> Iterator[TextChange]:
         """Those that can become active: of functions of the same name, Python knows only the last."""
         for name, found in self.by_function(path, code).items():
             for number, (mutator, edit) in enumerate(found, start=1):
-                yield Change(get_mutant_name(Path(path), f"{name}__mutmut_{number}"), mutator, *edit)
+                yield TextChange(get_mutant_name(Path(path), f"{name}__mutmut_{number}"), mutator, *edit)
 
     def by_function(self, path: str, code: str) -> ByFunction:
         """As the function `by_function`; of what was known before, only what has changed is made."""

@@ -16,7 +16,7 @@ SHOWN = 40  # characters of code in a name
 
 
 @dataclass(frozen=True)
-class Difference:
+class NodeDifference:
     """What a mutator does: its name, and the part of the original that differs, from one node to another."""
 
     mutator: str
@@ -24,13 +24,13 @@ class Difference:
     last: cst.CSTNode
 
 
-def difference(operator: str, original: cst.CSTNode, mutated: cst.CSTNode) -> Difference:
+def difference(operator: str, original: cst.CSTNode, mutated: cst.CSTNode) -> NodeDifference:
     """For instance "operator: + to -". An operator that we don't know yet gets the words of its function's name."""
     found = DIFFERENCES[operator](original, mutated) if operator in DIFFERENCES else None
-    return found or Difference(operator.removeprefix("operator_").replace("_", " "), original, original)
+    return found or NodeDifference(operator.removeprefix("operator_").replace("_", " "), original, original)
 
 
-Find = Callable[[Any, Any], Difference | None]
+Find = Callable[[Any, Any], NodeDifference | None]
 
 
 def _whole(kind: str) -> Find:
@@ -40,7 +40,7 @@ def _whole(kind: str) -> Find:
 def _attribute(kind: str, *names: str) -> Find:
     """For an operator that changes an attribute (of an attribute) of its node."""
 
-    def find(original: Any, mutated: Any) -> Difference | None:
+    def find(original: Any, mutated: Any) -> NodeDifference | None:
         for name in names:
             original, mutated = getattr(original, name, None), getattr(mutated, name, None)
         return None if original is None or mutated is None else _changed(kind, original, mutated)
@@ -48,55 +48,55 @@ def _attribute(kind: str, *names: str) -> Find:
     return find
 
 
-def _dict_argument(original: cst.Call, mutated: cst.Call) -> Difference | None:
+def _dict_argument(original: cst.Call, mutated: cst.Call) -> NodeDifference | None:
     for old, new in zip(original.args, mutated.args, strict=True):
         if old is not new and old.keyword is not None and new.keyword is not None:
             return _changed("dict argument name", old.keyword, new.keyword)
     return None
 
 
-def _argument(original: cst.Call, mutated: cst.Call) -> Difference | None:
+def _argument(original: cst.Call, mutated: cst.Call) -> NodeDifference | None:
     if len(mutated.args) < len(original.args):
         at, last = _removed(original.args, mutated.args), original.args[-1]
         argument = original.args[at]
         # with what follows it, so that some text stays
-        return Difference(
+        return NodeDifference(
             f"argument removal: {_code(argument)}", argument, original if argument is last else original.args[at + 1]
         )
     for old, new in zip(original.args, mutated.args, strict=True):
         if old is not new:
-            return Difference(f"argument: {_code(old)} to {_code(new.value)}", old, old)
+            return NodeDifference(f"argument: {_code(old)} to {_code(new.value)}", old, old)
     return None
 
 
-def _case(original: cst.Match, mutated: cst.Match) -> Difference | None:
+def _case(original: cst.Match, mutated: cst.Match) -> NodeDifference | None:
     at = _removed(original.cases, mutated.cases)
     case = original.cases[at]
     name = f"case removal: {_code(case.pattern)}"
     if case.guard is not None:
         name += f" if {_code(case.guard)}"
     if at + 1 < len(original.cases):
-        return Difference(name, case, original.cases[at + 1].pattern)
-    return Difference(name, original.cases[at - 1], case)
+        return NodeDifference(name, case, original.cases[at + 1].pattern)
+    return NodeDifference(name, original.cases[at - 1], case)
 
 
-def _unary(original: cst.UnaryOperation, _: cst.CSTNode) -> Difference | None:
-    return Difference(f"operator removal: {_code(original.operator)}", original, original)
+def _unary(original: cst.UnaryOperation, _: cst.CSTNode) -> NodeDifference | None:
+    return NodeDifference(f"operator removal: {_code(original.operator)}", original, original)
 
 
-def _augmented(original: cst.AugAssign, _: cst.CSTNode) -> Difference | None:
+def _augmented(original: cst.AugAssign, _: cst.CSTNode) -> NodeDifference | None:
     operator = original.operator
-    return Difference(f"augmented assignment: {_code(operator)} to =", operator, operator)
+    return NodeDifference(f"augmented assignment: {_code(operator)} to =", operator, operator)
 
 
-def _condition(original: cst.IfExp, mutated: cst.IfExp) -> Difference | None:
+def _condition(original: cst.IfExp, mutated: cst.IfExp) -> NodeDifference | None:
     if not isinstance(mutated.test, cst.BooleanOperation):
         return None
-    return Difference(f"condition always {_code(mutated.test.right)}", original.test, original.test)
+    return NodeDifference(f"condition always {_code(mutated.test.right)}", original.test, original.test)
 
 
-def _changed(kind: str, old: cst.CSTNode, new: cst.CSTNode) -> Difference:
-    return Difference(f"{kind}: {_code(old)} to {_code(new)}", old, old)
+def _changed(kind: str, old: cst.CSTNode, new: cst.CSTNode) -> NodeDifference:
+    return NodeDifference(f"{kind}: {_code(old)} to {_code(new)}", old, old)
 
 
 def _removed(old: Any, new: Any) -> int:

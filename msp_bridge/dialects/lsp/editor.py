@@ -81,11 +81,11 @@ class Editor:
             del self._refreshing[what]
 
     @contextlib.asynccontextmanager
-    async def progress(self, title: str, token: Any = None) -> AsyncIterator[Progress]:
+    async def progress(self, title: str, token: Any = None) -> AsyncIterator[WorkDoneProgress]:
         """Shown while it is entered, with a button that cancels this task; with the client's own `token`, if any."""
         created = token is None
         token = f"msp-bridge-{next(self._numbers)}" if created else token
-        progress = Progress(self._client, token, title)
+        progress = WorkDoneProgress(self._client, token, title)
         task = asyncio.current_task()
         assert task is not None
         self._running[token] = task
@@ -115,7 +115,7 @@ class Editor:
         return value
 
 
-class Progress:
+class WorkDoneProgress:
     """One `$/progress`: nothing is sent before it has begun. `message` is what it ends with."""
 
     def __init__(self, client: Connection, token: Any, title: str) -> None:

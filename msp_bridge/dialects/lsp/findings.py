@@ -28,7 +28,7 @@ UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
 
 
 @frozen
-class Finding:
+class MutantFinding:
     """A result, and the text that its mutant replaces."""
 
     result: Result
@@ -60,7 +60,7 @@ class Finding:
         """How many lines the mutant reaches over beyond its first."""
         return last_line(self.result.mutant.location) - self.result.mutant.location.start.line
 
-    def at_line(self, line: int) -> Finding:
+    def at_line(self, line: int) -> MutantFinding:
         """The finding, when its first line has become the line `line`."""
         mutant = self.result.mutant
         location = shifted(mutant.location, line - mutant.location.start.line)
@@ -85,13 +85,14 @@ class Finding:
 
 
 @define(eq=False)
-class Findings:
+class FileFindings:
     """Those of one file, by the line in which they begin now, and in it by mutant.
 
     A key press moves them: what moves is a line, at the same cost however many mutants lie in it.
     """
 
-    _lines: dict[int, dict[Key, Finding]] = field(factory=dict)  # a finding lies where it was found: `at_line` moves it
+    # A finding lies where it was found: `at_line` moves it.
+    _lines: dict[int, dict[Key, MutantFinding]] = field(factory=dict)
     _most_lines: int = 0  # that a finding has reached over
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ class Findings:
         for result in results:
             line, key = place_of(result.mutant)
             original = _text_at(source, result.mutant.location)
-            found = Finding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
+            found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
             by = since.shift(line, line + found.more_lines)
             if by is not None:
                 self._lines.setdefault(line + by, {})[key] = found
@@ -113,7 +114,7 @@ class Findings:
         """The text has changed: what is in changed lines is no longer known, what is below moves. Whether any is."""
         if not changed.hunks or not self._lines:
             return False
-        moved: dict[int, dict[Key, Finding]] = {}
+        moved: dict[int, dict[Key, MutantFinding]] = {}
         for line, here in self._lines.items():
             by = changed.shift(line, line)
             if by is None:
@@ -136,11 +137,11 @@ class Findings:
             del self._lines[line][key]
         return bool(gone)
 
-    def within(self, location: Location) -> Iterator[Finding]:
+    def within(self, location: Location) -> Iterator[MutantFinding]:
         """Those that lie in `location`, perhaps in part."""
         return (found.at_line(line) for line, found in self._within(location))
 
-    def undetected_in(self, location: Location) -> list[Finding]:
+    def undetected_in(self, location: Location) -> list[MutantFinding]:
         """Those in `location` that have a diagnostic."""
         return [finding for finding in self.within(location) if finding.result.status in UNDETECTED]
 
@@ -156,7 +157,7 @@ class Findings:
         value = "\n\n---\n\n".join(texts)
         return {"contents": {"kind": "markdown", "value": value}, "range": units.range(source, place)}
 
-    def by_id(self, id: str) -> Finding | None:
+    def by_id(self, id: str) -> MutantFinding | None:
         """The finding of the mutant that was shown with this id."""
         found = (finding.at_line(line) for line, here in self._lines.items() for finding in here.values())
         return next((finding for finding in found if finding.id == id), None)
@@ -195,7 +196,7 @@ class Findings:
             return summary_of(Counter(found.result.status for here in self._lines.values() for found in here.values()))
         return summary_of(Counter(found.result.status for _, found in self._within(location)))
 
-    def _within(self, location: Location) -> Iterator[tuple[int, Finding]]:
+    def _within(self, location: Location) -> Iterator[tuple[int, MutantFinding]]:
         """Each with the line in which it begins now."""
         first, last = location.start.line - self._most_lines, last_line(location)
         few = last - first < len(self._lines)

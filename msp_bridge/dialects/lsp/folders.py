@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.dialects.lsp.documents import Document
-from msp_bridge.dialects.lsp.findings import Findings
+from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.uris import path_of, uri_of
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
@@ -21,7 +21,7 @@ class Folder:
 
     root: Path
     session: Session
-    findings: dict[str, Findings] = field(factory=dict)  # by path
+    findings: dict[str, FileFindings] = field(factory=dict)  # by path
     tools: dict[str, str] = field(factory=dict)  # by path, of files with findings
 
     async def read(self, path: str) -> SourceText | None:
@@ -31,9 +31,9 @@ class Folder:
         except (OSError, UnicodeDecodeError):
             return None
 
-    def known(self, path: str) -> Findings:
+    def known(self, path: str) -> FileFindings:
         """What is known of the file `path`."""
-        return self.findings.setdefault(path, Findings())
+        return self.findings.setdefault(path, FileFindings())
 
 
 class Folders:

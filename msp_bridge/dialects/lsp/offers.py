@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.dialects.lsp.editor import Editor
-from msp_bridge.dialects.lsp.findings import Finding
+from msp_bridge.dialects.lsp.findings import MutantFinding
 from msp_bridge.model import Location, Position
 from msp_bridge.source import SourceText
 
@@ -52,7 +52,7 @@ class Offers:
             return [{"title": command["title"], "command": command} for command in commands]
         return commands
 
-    def fixes(self, undetected: Sequence[Finding]) -> list[Any]:
+    def fixes(self, undetected: Sequence[MutantFinding]) -> list[Any]:
         """To show each mutant, and to ignore it, if the client can make edits."""
         verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
         commands = [

@@ -1,7 +1,7 @@
 """What the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
 
-`Channel` carries the lines, `Plan` is the first of them to a host. How far a run without a mutant has come is said more
-cheaply: by a number in shared memory (`note_test`).
+`Channel` carries the lines, `TargetPlan` is the first of them to a host. How far a run without a mutant has come is
+said more cheaply: by a number in shared memory (`note_test`).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TargetPlan:
     """For one version of the project. `sources` are the files that may be mutated, relative to the root, with `/`."""
 
     place: str  # the directory in which the tests run
@@ -85,7 +85,7 @@ class Plan:
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
 
     @classmethod
-    def of(cls, message: dict[str, Any], place: str) -> Plan:
+    def of(cls, message: dict[str, Any], place: str) -> TargetPlan:
         """From the bridge's message."""
         return cls(
             place,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import dedent
 
-from .channel import Message, Plan
+from .channel import Message, TargetPlan
 
 MARK = "E   "  # pytest's, before the lines of an exception
 SILENCE = "no message"
@@ -67,7 +67,7 @@ def _first(lines: list[str]) -> str:
     return next((line.strip() for line in lines if line.strip()), SILENCE)
 
 
-def verdict_of(answer: Message, plan: Plan) -> Message:
+def verdict_of(answer: Message, plan: TargetPlan) -> Message:
     """From the fork server's answer."""
     report = answer["report"]
     if answer["kill_reason"] == "timeout":

@@ -45,7 +45,7 @@ NO_LIMIT_S = 1e6
 
 
 @dataclass
-class Running:
+class RunningJob:
     """A job whose process runs."""
 
     id: int
@@ -91,7 +91,7 @@ class ForkServer:
     def __init__(self, channel: Channel, world: World, handle: Callable[[Message], Message] | None = None) -> None:
         """`handle` answers messages that are no jobs, in this process."""
         self._channel, self._world, self._handle = channel, world, handle
-        self._running: dict[int, Running] = {}  # by pid
+        self._running: dict[int, RunningJob] = {}  # by pid
         self._before = descendants.children()  # what collecting the tests has started is needed by them
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
@@ -159,7 +159,7 @@ class ForkServer:
             with contextlib.suppress(OSError):  # whoever of us two comes first
                 os.setpgid(pid, pid)
         deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
-        self._running[pid] = Running(message["id"], pid, deadline, reader, scratch, bytearray(), namespace)
+        self._running[pid] = RunningJob(message["id"], pid, deadline, reader, scratch, bytearray(), namespace)
 
     def _become(self, job: Job, reader: int, *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server."""
@@ -182,14 +182,14 @@ class ForkServer:
             os.close(descriptor)
         self._job = job
 
-    def _read(self, job: Running) -> None:
+    def _read(self, job: RunningJob) -> None:
         data = os.read(job.reader, 1 << 16)
         job.received += data
         if not data:
             os.close(job.reader)
             job.reader = -1
 
-    def _kill(self, job: Running, reason: str) -> None:
+    def _kill(self, job: RunningJob, reason: str) -> None:
         job.kill_reason = job.kill_reason or reason
         if job.namespace is not None:
             job.namespace.kill()
@@ -202,7 +202,7 @@ class ForkServer:
             if done:
                 self._finish(self._running[pid], os.waitstatus_to_exitcode(status))
 
-    def _finish(self, job: Running, code: int) -> None:
+    def _finish(self, job: RunningJob, code: int) -> None:
         """Its process has ended: end what it left behind, and answer."""
         del self._running[job.pid]
         if job.namespace is not None:

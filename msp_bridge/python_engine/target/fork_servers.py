@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from . import descendants, imports
-from .channel import Channel, Message, Plan
+from .channel import Channel, Message, TargetPlan
 from .endings import Unprepared, last_error, why_not_collected
 from .fork_server import ForkServer, Job, ServerProcess
 from .imports import ImportTrace
@@ -37,7 +37,7 @@ class ForkServers:
         assert self.fresh is not None
         return self.live, self.fresh
 
-    def start(self, plan: Plan) -> Message | None:
+    def start(self, plan: TargetPlan) -> Message | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
         self.fresh = self._start("fresh", plan)
@@ -62,12 +62,12 @@ class ForkServers:
         """The end of what pytest has printed."""
         return (self._home / f"{kind}.log").read_text(encoding="utf-8", errors="replace").strip()[-1500:]
 
-    def _start(self, kind: str, plan: Plan) -> ServerProcess:
+    def _start(self, kind: str, plan: TargetPlan) -> ServerProcess:
         private = [*self._private, *(server.channel.reader for server in self.running)]
         log = f"{self._home}/{kind}.log"
         return ServerProcess(lambda channel: _serve(kind, channel, plan, self._root, self._world), log, private)
 
-    def _collect(self, plan: Plan) -> Message:
+    def _collect(self, plan: TargetPlan) -> Message:
         self.live = self._start("live", plan)
         answer = next(self.live.channel.messages(), None)
         if answer is None:
@@ -86,7 +86,7 @@ class ForkServers:
             self.drop_live("the project sets a trace function when it is imported")
         return answer
 
-    def _await_fresh(self, plan: Plan) -> None:
+    def _await_fresh(self, plan: TargetPlan) -> None:
         """Until the fresh server is ready, or the bare one, if pytest itself imports the project."""
         assert self.fresh is not None
         answer = next(self.fresh.channel.messages(), FAILED)
@@ -99,7 +99,7 @@ class ForkServers:
             raise why_not_collected(answer, self.log("fresh"))
 
 
-def _serve(kind: str, channel: Channel, plan: Plan, root: str, world: World) -> None:
+def _serve(kind: str, channel: Channel, plan: TargetPlan, root: str, world: World) -> None:
     imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready"})
@@ -112,7 +112,7 @@ def _serve(kind: str, channel: Channel, plan: Plan, root: str, world: World) -> 
     getattr(servers, kind)(channel, plan, world, trace)
 
 
-def _alone(job: Job, plan: Plan, world: World) -> Message:
+def _alone(job: Job, plan: TargetPlan, world: World) -> Message:
     """A job of the bare server: pytest is imported with the mutated file in place, for it imports the project."""
     start = time.perf_counter()
     world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from . import descendants
 from .baseline import Baseline
-from .channel import READY, Channel, Message, Plan
+from .channel import READY, Channel, Message, TargetPlan
 from .endings import Unprepared, gist
 from .fork_server import ServerProcess
 from .fork_servers import ForkServers
@@ -38,10 +38,10 @@ def main(options: Message) -> None:
     home = Path(options["home"])
     world = World(options["root"], os.getcwd(), home / "layers", wanted=options["isolation"])
     channel.send({**READY, "python": platform.python_version()})
-    Host(channel, options, world).serve()
+    HostServer(channel, options, world).serve()
 
 
-class Host:
+class HostServer:
     """Requests: prepare, test, stop, check. Each is answered once, under its id, in whatever order.
 
     While it prepares, it says how many tests have been run without mutants, in messages without an id.
@@ -53,7 +53,7 @@ class Host:
         self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
         self._measurement = Measurement(home / "baseline.json", self._servers, world, self._tests_run)
         self._scheduler: MutantScheduler | None = None
-        self._plan: Plan | None = None
+        self._plan: TargetPlan | None = None
         self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
         self._test_files: dict[str, str] = {}  # path to text, as the servers have it
 
@@ -155,7 +155,7 @@ class Host:
 
     def _prepare(self, message: Message) -> Message:
         start = time.perf_counter()
-        before, plan = self._plan, Plan.of(message, self._world.place)
+        before, plan = self._plan, TargetPlan.of(message, self._world.place)
         if self._scheduler is not None:
             self._scheduler.end()
         old = {path: self._sources.pop(path) for path in message["changed"] if path in self._sources}
@@ -185,7 +185,7 @@ class Host:
             "seconds": round(time.perf_counter() - start, 3),
         }
 
-    def _scheduled(self, baseline: Baseline, plan: Plan) -> MutantScheduler:
+    def _scheduled(self, baseline: Baseline, plan: TargetPlan) -> MutantScheduler:
         jobs = self._jobs if self._world.keeps_apart else 1
         return MutantScheduler(
             baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
@@ -196,8 +196,8 @@ class Host:
         changed: list[str],
         old: Mapping[str, tuple[str, SourceFile]],
         baseline: Baseline,
-        before: Plan,
-        plan: Plan,
+        before: TargetPlan,
+        plan: TargetPlan,
     ) -> Baseline | None:
         """The baseline after an edit of function bodies, without new servers; None where that can't be."""
         if self._servers.live is None or before.sources != plan.sources or not changed:

@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from .isolation import World, enter_host
+from .isolation import HostWorld, enter_host
 
 NO_WORLD, NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 125, 126, 127, 128
 IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
@@ -51,7 +51,7 @@ def main(options: dict[str, Any]) -> NoReturn:
     os._exit(code if code >= 0 else BY_SIGNAL - code)
 
 
-def _become(command: list[str], world: World) -> NoReturn:
+def _become(command: list[str], world: HostWorld) -> NoReturn:
     """In the child."""
     try:
         world.enter_child(world.parts)

@@ -10,7 +10,7 @@ host      `enter_host`, once, before anything of the project is imported. A priv
           the project's *own path*, and what the copy leaves out (`.venv`, `node_modules`: `keep`) is mounted into it
           read-only. All paths mean what they mean to the user, and the user's tree can't be reached any more.
           In a user namespace the host goes on in a forked process (`process_namespace` says why).
-child     `World.fork` and, in the child, `World.enter_child`, for each mutant. All of this is gone when it ends:
+child     `HostWorld.fork` and, in the child, `HostWorld.enter_child`, for each mutant. All of it is gone when it ends:
           overlay  writes into the tree (and into `keep`) go to a layer in memory (`layers`)
           tmp      the same for /tmp, /var/tmp, $TMPDIR and /dev/shm      home   the same for the home directory
           pid      whatever the mutant starts ends with it, however it strayed (`process_namespace`); own /proc
@@ -40,10 +40,10 @@ from dataclasses import dataclass, field
 
 from . import descendants, kernel
 from .layers import Descriptors, Layers, PartRefused, below, refused_as
-from .limits import Limits
+from .limits import JobLimits
 from .process_namespace import NamespaceMaker, ProcessNamespace, continue_as_first
 
-__all__ = ["PARTS", "Limits", "PartRefused", "World", "enter_host", "probe"]
+__all__ = ["PARTS", "HostWorld", "JobLimits", "PartRefused", "enter_host", "probe"]
 
 PARTS = frozenset({"overlay", "tmp", "home", "pid", "ipc", "net"})
 
@@ -52,7 +52,7 @@ _TRIED_PROCESSES = 4096  # the limit in a trial: it shows whether a user namespa
 
 
 @dataclass
-class World:
+class HostWorld:
     """What `enter_host` has entered.
 
     `parts` are those of PARTS that this machine permits for it; `refused` says why others (or which places) aren't.
@@ -87,13 +87,13 @@ class World:
                 namespace.close()
         return pid, namespace
 
-    def enter_child(self, parts: Collection[str], limits: Limits | None = None) -> None:
+    def enter_child(self, parts: Collection[str], limits: JobLimits | None = None) -> None:
         """Enter, in a process with a single thread that `fork` has made for these `parts`.
 
         The kernel kills it if its parent dies. Raises PartRefused: end the process then.
         """
         wanted = self.parts & frozenset(parts)
-        limits = limits or Limits()
+        limits = limits or JobLimits()
         where = os.getcwd()
         descendants.die_with_parent()
         with refused_as("mount"):
@@ -230,7 +230,7 @@ class World:
                 self.end()
                 answer = b""
             else:
-                self.enter_child(parts, Limits(processes=_TRIED_PROCESSES))
+                self.enter_child(parts, JobLimits(processes=_TRIED_PROCESSES))
                 answer = b"\0\0"
         except PartRefused as refusal:
             answer = f"{refusal.part}\0{refusal.place}\0{refusal.reason}".encode(errors="surrogateescape")
@@ -249,7 +249,7 @@ def enter_host(
     share: Sequence[str] = (),
     parts: Collection[str] = PARTS,
     tree: bool = True,
-) -> World:
+) -> HostWorld:
     """Make `copy` stand at `root` for this process and those it starts.
 
     Call it with a single thread, before anything of the project is imported. It may return in a forked process, and
@@ -275,7 +275,7 @@ def enter_host(
     for path in (layers, *shared):
         if below(path, root):
             raise PartRefused("mount", path, f"{path} is in the project {root}, which is covered")
-    world = World(root, copy, Layers(root, layers, shared, tuple(sorted(keep)), tree), PARTS & frozenset(parts))
+    world = HostWorld(root, copy, Layers(root, layers, shared, tuple(sorted(keep)), tree), PARTS & frozenset(parts))
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()
@@ -292,7 +292,7 @@ def probe() -> tuple[frozenset[str], dict[str, str]]:
         root, copy, layers = (os.path.join(os.path.realpath(base), name) for name in ("root", "copy", "layers"))
         for path in (root, copy, layers):
             os.mkdir(path)
-        world = World(root, copy, Layers(root, layers))
+        world = HostWorld(root, copy, Layers(root, layers))
         try:
             world._narrow()
         except PartRefused as refusal:

@@ -27,7 +27,7 @@ PID_MAX_OF_NAMESPACES = (6, 14)  # the version of Linux from which each has its 
 
 
 @dataclass(frozen=True)
-class Limits:
+class JobLimits:
     """What one mutant may use. None: no limit of ours."""
 
     memory: int | None = None  # bytes of address space, of each process
@@ -52,13 +52,13 @@ class Limits:
                 stream.write(str(self.processes + FIRST_PID_AGAIN))
 
 
-def generous_limits() -> Limits:
+def generous_limits() -> JobLimits:
     """Those of this machine, for a process that was just forked from a server: what that has mapped comes on top."""
     memory = _memory()
     with open("/proc/self/statm") as file:
         mapped = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     written = max(GIGABYTE, memory // 8)
-    return Limits(
+    return JobLimits(
         memory=mapped + max(2 * GIGABYTE, memory // 4), processes=PROCESSES, file_size=written, written=written
     )
 

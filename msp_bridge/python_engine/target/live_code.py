@@ -23,7 +23,7 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
    freed, or not imported yet. Old and new are compared by content *and* position, never by name alone;
 6. the source of the file was read through `linecache` before the fork: `inspect.getsource` in a decorator, for one.
 
-1, 2 are known from the text (`Change`), 3 to 6 from the process that holds the imported project
+1, 2 are known from the text (`CodeChange`), 3 to 6 from the process that holds the imported project
 (`LiveFunctions.facts`), so the scheduler decides before it forks. The child checks again while it swaps, and refuses
 (`NotLive`).
 
@@ -99,7 +99,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Change:
+class CodeChange:
     """What a mutant changes in the compiled code of its file."""
 
     segment: Segment
@@ -134,14 +134,14 @@ class SourceFile:
         if names := sorted(set(_imported(self.tree.body))):
             self._imports = f"\nimport {', '.join(names)}\n"
 
-    def change(self, start: int, end: int, replacement: str) -> Change:
+    def change(self, start: int, end: int, replacement: str) -> CodeChange:
         """What the file becomes when `replacement` stands for `text[start:end]`; raises what compiling it raises."""
         first, last = self._line(start), self._line(max(start, end - 1))
         segment = self._segment(first, last, start, end, replacement)
         old, new = segment.compiled()
         found = [pair for pair in pairs(old, new) if pair.changed]
         changed = tuple((key(pair.old), pair.parents) for pair in found)
-        return Change(segment, self._statement(first, last), changed, why_not_live(found))
+        return CodeChange(segment, self._statement(first, last), changed, why_not_live(found))
 
     def _line(self, offset: int) -> int:
         line: int = bisect_right(self._starts, offset)

@@ -15,7 +15,7 @@ from typing import Any
 
 from . import channel
 from .baseline import Baseline, bits
-from .channel import Message, Plan
+from .channel import Message, TargetPlan
 from .endings import Unprepared, gist, why_not_collected
 from .fork_server import ServerProcess
 from .fork_servers import ForkServers
@@ -37,7 +37,7 @@ class Measurement:
         """`say` gets how many tests have been run, and of how many where that is known."""
         self._file, self._servers, self._world, self._say = file, servers, world, say
 
-    def baseline(self, plan: Plan, collected: Message | None) -> Baseline:
+    def baseline(self, plan: TargetPlan, collected: Message | None) -> Baseline:
         """As it was measured for this content, or measured now. Raises Unprepared."""
         return self._known(plan, collected) or self._measured(plan, collected)
 
@@ -72,7 +72,7 @@ class Measurement:
         durations = {index[names[int(test)]]: seconds for test, seconds in report["durations"].items()}
         return durations, {index[names[int(test)]]: text for test, text in report["failing"].items()}
 
-    def save(self, plan: Plan, baseline: Baseline) -> None:
+    def save(self, plan: TargetPlan, baseline: Baseline) -> None:
         """For the next process that finds the same project. Raises OSError."""
         lines = {path: {line: hex(mask) for line, mask in found.items()} for path, found in baseline.lines.items()}
         value = {
@@ -99,7 +99,7 @@ class Measurement:
         fresh.write_text(json.dumps(value), encoding="utf-8")
         os.replace(fresh, self._file)
 
-    def _known(self, plan: Plan, collected: Message | None) -> Baseline | None:
+    def _known(self, plan: TargetPlan, collected: Message | None) -> Baseline | None:
         """What was measured earlier, when neither the project nor its environment has changed since."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
@@ -118,7 +118,7 @@ class Measurement:
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
 
-    def _measured(self, plan: Plan, collected: Message | None) -> Baseline:
+    def _measured(self, plan: TargetPlan, collected: Message | None) -> Baseline:
         live, fresh = self._servers.pair
         report, total = None, None if collected is None else len(collected["tests"])
         self._say(0, total)
@@ -222,7 +222,7 @@ def _run(
     return (None, "?") if answer is None else (answer["report"], answer["exit"])
 
 
-def _key(plan: Plan) -> list[Any]:
+def _key(plan: TargetPlan) -> list[Any]:
     site = sysconfig.get_path("purelib")
     return [
         FORMAT,

@@ -18,20 +18,20 @@ LONGEST = 4000  # characters of a message
 
 
 @dataclass
-class Failure:
+class TestFailure:
     """A test that failed, or a module that can't be collected, and its message."""
 
     test: str
     text: str
 
 
-class Session:
+class PytestSession:
     """A pytest plugin: collects without running, remembers what fails, and runs the tests that are asked for."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
-        self.failure: Failure | None = None
-        self.broken: list[Failure] = []  # modules that can't be collected
+        self.failure: TestFailure | None = None
+        self.broken: list[TestFailure] = []  # modules that can't be collected
         self._session: Any = None
 
     @pytest.hookimpl(tryfirst=True)
@@ -45,7 +45,7 @@ class Session:
     def pytest_collectreport(self, report: Any) -> None:
         """Remember modules that can't be imported."""
         if report.failed:
-            self.broken.append(Failure(report.nodeid, message_of(report)))
+            self.broken.append(TestFailure(report.nodeid, message_of(report)))
 
     def pytest_collection_finish(self, session: Any) -> None:
         """Remember the tests."""
@@ -54,7 +54,7 @@ class Session:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Remember the first failure: also of a subtest, which no other hook sees."""
         if report.failed and self.failure is None:
-            self.failure = Failure(report.nodeid, message_of(report))
+            self.failure = TestFailure(report.nodeid, message_of(report))
 
     def run(self, tests: Sequence[int]) -> Iterator[tuple[int, float]]:
         """Run `tests`, one at each step; yields the index and the seconds. Then look at `failure`."""

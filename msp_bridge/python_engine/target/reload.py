@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator
 
 from .baseline import Baseline, FileFacts
 from .fork_server import ServerProcess
-from .live_code import Change, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .live_code import CodeChange, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
 from .measurement import remeasured
 
 Codes = tuple[types.CodeType, types.CodeType]
@@ -36,7 +36,7 @@ def reloaded(
         return None
     changed = [pair for pair in pairs(before, after) if pair.changed]
     functions = [(key(pair.old), pair.parents) for pair in changed]
-    change = Change(segment, range(0), tuple(functions), why_not_live(changed))
+    change = CodeChange(segment, range(0), tuple(functions), why_not_live(changed))
     if change.not_live is not None or not all(
         function not in facts.called
         and function not in facts.suspended

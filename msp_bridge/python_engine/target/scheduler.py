@@ -33,12 +33,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from .baseline import Baseline
-from .channel import Message, Plan
+from .channel import Message, TargetPlan
 from .controls import Controls, IsolatedRuns
 from .endings import verdict_of
 from .fork_server import ServerProcess
 from .job_queue import JobQueue
-from .live_code import Change
+from .live_code import CodeChange
 from .world import LOST
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
@@ -58,12 +58,12 @@ class Stage(enum.Enum):
 
 
 @dataclass
-class Mutant:
+class ScheduledMutant:
     """One mutant on its way to a verdict."""
 
     request: int
     path: str
-    change: Change
+    change: CodeChange
     files: Mapping[str, str]  # path to the mutated content, in base64
     stage: Stage = Stage.LIVE
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
@@ -83,7 +83,7 @@ class MutantScheduler:
     def __init__(
         self,
         baseline: Baseline,
-        plan: Plan,
+        plan: TargetPlan,
         servers: tuple[ServerProcess | None, ServerProcess],
         parts: Collection[str],
         jobs: int,
@@ -94,7 +94,7 @@ class MutantScheduler:
         self.baseline, self._plan, self._jobs, self._send, self._note = baseline, plan, jobs, send, note
         self._live, self._fresh = servers
         self._parts = sorted(parts)  # what each job has for itself
-        self._mutants: dict[int, Mutant] = {}
+        self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated: IsolatedRuns | None = None
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
@@ -119,9 +119,9 @@ class MutantScheduler:
         """Start what has waited for long enough."""
         self._queue.look()
 
-    def test(self, request: int, path: str, change: Change, files: Mapping[str, str]) -> None:
+    def test(self, request: int, path: str, change: CodeChange, files: Mapping[str, str]) -> None:
         """Start on the way."""
-        mutant = self._mutants[request] = Mutant(request, path, change, files)
+        mutant = self._mutants[request] = ScheduledMutant(request, path, change, files)
         if self.needs_fresh(path, change) is not None:
             self._start_fresh(mutant)
             return
@@ -133,7 +133,7 @@ class MutantScheduler:
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
-    def needs_fresh(self, path: str, change: Change) -> str | None:
+    def needs_fresh(self, path: str, change: CodeChange) -> str | None:
         """Why live code isn't the truth for the mutant; None when it is. See `live_code`."""
         facts = self.baseline.facts.get(path)
         if self._live is None:
@@ -189,7 +189,7 @@ class MutantScheduler:
             elif (mutant := self._mutants.get(answer["id"])) is not None:
                 self._on_answer(mutant, answer)
 
-    def _on_answer(self, mutant: Mutant, answer: Message) -> None:
+    def _on_answer(self, mutant: ScheduledMutant, answer: Message) -> None:
         """A job of `mutant` has ended."""
         if mutant.stopped or answer["kill_reason"] == "stopped":
             self._answer(mutant, {"status": "stopped"})
@@ -206,7 +206,7 @@ class MutantScheduler:
         else:
             self._after_fresh_steady(mutant, answer)
 
-    def _after_live(self, mutant: Mutant, answer: Message) -> None:
+    def _after_live(self, mutant: ScheduledMutant, answer: Message) -> None:
         if answer["report"] is not None and "not_live" in answer["report"]:
             self._start_fresh(mutant)
             return
@@ -225,7 +225,7 @@ class MutantScheduler:
             mutant.stage = Stage.STEADY
             self._run_live(mutant, [killer], mutated=True)
 
-    def _after_steady(self, mutant: Mutant, answer: Message) -> None:
+    def _after_steady(self, mutant: ScheduledMutant, answer: Message) -> None:
         """The killer ran alone with the mutant."""
         killer = self._killer(mutant)
         assert killer is not None
@@ -236,7 +236,7 @@ class MutantScheduler:
         else:
             self._start_fresh(mutant)
 
-    def _control(self, mutant: Mutant, killer: int) -> None:
+    def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self._needs_others(killer):
             self._after_failed_control(mutant, killer)
             return
@@ -245,14 +245,14 @@ class MutantScheduler:
         else:
             self._killed(mutant, killer)
 
-    def _run_control(self, mutant: Mutant, killer: int, *, loaded: bool) -> None:
+    def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
         if self._live is not None:
             self._run_live(mutant, [killer], mutated=False, loaded=loaded)
         else:
             self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True, mutated=False, loaded=loaded)
 
-    def _after_control(self, mutant: Mutant, answer: Message) -> None:
+    def _after_control(self, mutant: ScheduledMutant, answer: Message) -> None:
         """The killer ran alone without the mutant."""
         killer = self._killer(mutant)
         assert killer is not None
@@ -275,7 +275,7 @@ class MutantScheduler:
         else:
             self._killed(mutant, killer)
 
-    def _confirm(self, mutant: Mutant, killer: int) -> None:
+    def _confirm(self, mutant: ScheduledMutant, killer: int) -> None:
         """Once more, alone, with the mutant."""
         mutant.confirmations += 1
         if self._live is None or mutant.from_fresh:
@@ -285,7 +285,7 @@ class MutantScheduler:
             mutant.stage = Stage.STEADY
             self._run_live(mutant, [killer], mutated=True)
 
-    def _after_failed_control(self, mutant: Mutant, killer: int) -> None:
+    def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
         if self._controls.is_unsteady(killer):
             self._without(mutant, killer)
@@ -295,7 +295,7 @@ class MutantScheduler:
             mutant.confirmations += mutant.from_fresh
             self._start_fresh(mutant)
 
-    def _without(self, mutant: Mutant, killer: int) -> None:
+    def _without(self, mutant: ScheduledMutant, killer: int) -> None:
         """Test the mutant again without a test whose failure says nothing."""
         mutant.left_out.add(killer)
         if mutant.from_fresh:
@@ -308,12 +308,12 @@ class MutantScheduler:
             mutant.verdict = {"status": "Survived", "tests": mutant.completed, "seconds": 0.0}
             self._after_survival(mutant)
 
-    def _killed(self, mutant: Mutant, killer: int) -> None:
+    def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
         for function, _ in mutant.change.changed[:1]:
             self._killers[mutant.path, function[0]] = killer
         self._answer(mutant, mutant.verdict)
 
-    def _after_survival(self, mutant: Mutant) -> None:
+    def _after_survival(self, mutant: ScheduledMutant) -> None:
         """It survived its candidates; would others notice it that run its code when they run alone?"""
         baseline = self.baseline
         if not baseline.isolated_runs:
@@ -328,18 +328,18 @@ class MutantScheduler:
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
 
-    def _more(self, mutant: Mutant) -> list[int]:
+    def _more(self, mutant: ScheduledMutant) -> list[int]:
         candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
         return [test for test in candidates if test not in mutant.asked]
 
-    def _seen(self, mutant: Mutant, verdict: Message) -> Message:
+    def _seen(self, mutant: ScheduledMutant, verdict: Message) -> Message:
         """Nobody saw the code run, and no process that the tests start minds the mutant: that's no coverage."""
         unknown = self._live is None or self.baseline.fork_unsafe
         covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
         unseen = not covered and not self._is_static(mutant) and mutant.path not in self.baseline.late
         return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
 
-    def _after_fresh(self, mutant: Mutant, answer: Message) -> None:
+    def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
         mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
         killer = self._killer(mutant)
         reordered = bool(self._first(mutant)) and mutant.verdict.get("tests", 0) > 1
@@ -352,7 +352,7 @@ class MutantScheduler:
         else:
             self._answer(mutant, mutant.verdict)
 
-    def _after_fresh_steady(self, mutant: Mutant, answer: Message) -> None:
+    def _after_fresh_steady(self, mutant: ScheduledMutant, answer: Message) -> None:
         killer = self._killer(mutant)
         assert killer is not None
         if not _failed(answer) and self._controls.is_unsteady(killer):
@@ -364,7 +364,7 @@ class MutantScheduler:
             mutant.from_fresh = True
             self._control(mutant, killer)
 
-    def _start_live(self, mutant: Mutant, tests: list[int]) -> None:
+    def _start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         mutant.stage = Stage.LIVE
         mutant.asked.update(tests)
         last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
@@ -373,7 +373,7 @@ class MutantScheduler:
         mutant.tests = tests = sorted(tests, key=self._controls.is_unsteady)  # those last
         self._run_live(mutant, tests, mutated=True)
 
-    def _run_live(self, mutant: Mutant, tests: list[int], *, mutated: bool, loaded: bool = False) -> None:
+    def _run_live(self, mutant: ScheduledMutant, tests: list[int], *, mutated: bool, loaded: bool = False) -> None:
         assert self._live is not None
         job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "tests": tests, "parts": self._parts}
         job["limit"] = self._plan.limit_for(self.baseline.seconds(tests)) * (LOAD_FACTOR if loaded else 1)
@@ -384,12 +384,12 @@ class MutantScheduler:
     def _submit(self, server: ServerProcess, job: Message, *, alone: bool = False, loaded: bool = False) -> None:
         self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)
 
-    def _start_fresh(self, mutant: Mutant) -> None:
+    def _start_fresh(self, mutant: ScheduledMutant) -> None:
         mutant.stage = Stage.FRESH
         mutant.completed = 0
         self._run_fresh(mutant, self._first(mutant), only_first=False)
 
-    def _first(self, mutant: Mutant) -> list[str]:
+    def _first(self, mutant: ScheduledMutant) -> list[str]:
         """The tests that are most likely to fail, before all others; none that needs others before it."""
         last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
         if last is None or mutant.in_order or last in mutant.left_out or self._needs_others(last):
@@ -401,7 +401,7 @@ class MutantScheduler:
         return self._controls.fails_alone(test) or test in self.baseline.order_dependent
 
     def _run_fresh(
-        self, mutant: Mutant, first: list[str], *, only_first: bool, mutated: bool = True, loaded: bool = False
+        self, mutant: ScheduledMutant, first: list[str], *, only_first: bool, mutated: bool = True, loaded: bool = False
     ) -> None:
         left_out = [self.baseline.tests[test] for test in {*self.baseline.failing, *mutant.left_out}]
         limit = self._plan.limit_for(self.baseline.total + self.baseline.collecting)
@@ -432,19 +432,19 @@ class MutantScheduler:
             for mutant in waiting:
                 self._after_survival(mutant)
 
-    def _killer(self, mutant: Mutant) -> int | None:
+    def _killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
         name = mutant.verdict.get("killed_by")
         return self.baseline.tests.index(name) if name in self.baseline.tests else None
 
-    def _is_static(self, mutant: Mutant) -> bool:
+    def _is_static(self, mutant: ScheduledMutant) -> bool:
         facts = self.baseline.facts.get(mutant.path)
         if facts is None:
             return False
         at_import = mutant.change.not_live is not None
         return at_import or any(function in facts.called for function, _ in mutant.change.changed)
 
-    def _answer(self, mutant: Mutant, verdict: Message) -> None:
+    def _answer(self, mutant: ScheduledMutant, verdict: Message) -> None:
         del self._mutants[mutant.request]
         covered = self.baseline.covering(mutant.path, mutant.change.lines)
         static = self._is_static(mutant)

@@ -21,26 +21,26 @@ import _pytest.assertion.rewrite
 import pytest
 
 from .bytecode import read_beside_plugins
-from .channel import Channel, Message, Plan
+from .channel import Channel, Message, TargetPlan
 from .fork_server import ForkServer, Job
 from .imports import ImportTrace, loaded_elsewhere
 from .line_coverage import Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
-from .pytest_session import Failure, Session, arguments
+from .pytest_session import PytestSession, TestFailure, arguments
 from .test_reload import reload_tests
 from .world import World
 
 read_beside_plugins(_pytest.assertion.rewrite)
 
 
-def live(channel: Channel, plan: Plan, world: World, trace: ImportTrace) -> None:
+def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
     """Collect, say what was found, and serve until the channel ends."""
     server = Live(channel, plan, world, trace)
     code = pytest.main(arguments(plan.arguments), plugins=[server, server.reach])
     channel.send({"do": "failed", "exit": int(code), "broken": _rows(server.broken)})
 
 
-def fresh(channel: Channel, plan: Plan, world: World, _trace: ImportTrace) -> None:
+def fresh(channel: Channel, plan: TargetPlan, world: World, _trace: ImportTrace) -> None:
     """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends."""
     server = Fresh(channel, plan, world)
     code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
@@ -50,17 +50,17 @@ def fresh(channel: Channel, plan: Plan, world: World, _trace: ImportTrace) -> No
         server.job.run(lambda _job: server.report(code))
 
 
-def alone(job: Job, plan: Plan, world: World, start: float) -> Message:
+def alone(job: Job, plan: TargetPlan, world: World, start: float) -> Message:
     """What a job of the bare server does, which has entered its world at `start`: everything."""
     server = Fresh(None, plan, world)
     server.begin(job, start)
     return server.report(int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach])))
 
 
-class Live(Session):
+class Live(PytestSession):
     """Holds pytest where it would start to run the tests, and forks there."""
 
-    def __init__(self, channel: Channel, plan: Plan, world: World, trace: ImportTrace) -> None:
+    def __init__(self, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
         super().__init__()
         self._channel, self._plan, self._world, self._trace = channel, plan, world, trace
         self._start = time.perf_counter()
@@ -166,10 +166,10 @@ class Live(Session):
         }
 
 
-class Fresh(Session):
+class Fresh(PytestSession):
     """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
 
-    def __init__(self, channel: Channel | None, plan: Plan, world: World) -> None:
+    def __init__(self, channel: Channel | None, plan: TargetPlan, world: World) -> None:
         super().__init__()
         self._channel, self._plan, self._world = channel, plan, world
         self.job: Job | None = None
@@ -197,7 +197,7 @@ class Fresh(Session):
             yield
         except BaseException as error:
             cause = error.__cause__ or error
-            self.broken.append(Failure("conftest.py", f"{type(cause).__name__}: {cause}"))
+            self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
             raise
 
     def pytest_runtestloop(self, session: Any) -> object:
@@ -239,17 +239,17 @@ class Fresh(Session):
         return {"collected": collected, "durations": durations, "failing": failing}
 
 
-def run_until_failure(session: Session, tests: Sequence[int]) -> Message:
+def run_until_failure(session: PytestSession, tests: Sequence[int]) -> Message:
     """Run `tests` until one fails."""
     count, seconds = 0, 0.0
-    interruption: Failure | None = None
+    interruption: TestFailure | None = None
     try:
         for _, duration in session.run(tests):
             count, seconds = count + 1, seconds + duration
             if session.failure is not None:
                 break
     except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success
-        interruption = Failure(session.items[tests[count]].nodeid, f"{type(error).__name__}: {error}")
+        interruption = TestFailure(session.items[tests[count]].nodeid, f"{type(error).__name__}: {error}")
         count += 1
     failure = session.failure or interruption
     if failure is not None:
@@ -257,7 +257,7 @@ def run_until_failure(session: Session, tests: Sequence[int]) -> Message:
     return {"tests": count, "seconds": seconds, "failure": [failure.test, failure.text] if failure else None}
 
 
-def _tear_down(session: Session) -> None:
+def _tear_down(session: PytestSession) -> None:
     """Let fixtures give back what they hold; their faults change nothing any more."""
     try:
         session.tear_down()
@@ -265,7 +265,7 @@ def _tear_down(session: Session) -> None:
         traceback.print_exc()
 
 
-def _rows(broken: Sequence[Failure]) -> list[list[str]]:
+def _rows(broken: Sequence[TestFailure]) -> list[list[str]]:
     return [[failure.test, failure.text] for failure in broken]
 
 
@@ -285,7 +285,7 @@ def _kernel_threads() -> int:
         return threading.active_count()
 
 
-def _silence(plan: Plan) -> None:
+def _silence(plan: TargetPlan) -> None:
     """What tests print past pytest's capture is of no use; when debugging it stays in the log."""
     if plan.debug:
         return

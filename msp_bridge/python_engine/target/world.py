@@ -36,7 +36,7 @@ class World:
         `wanted` are the parts to try; None: all.
         """
         self._root = root
-        self._isolated: isolation.World | None = None
+        self._isolated: isolation.HostWorld | None = None
         self._journal: Journal | None = None
         self.refused: dict[str, str] = {}
         self.place = sandbox
