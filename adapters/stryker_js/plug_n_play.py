@@ -91,8 +91,9 @@ def write_maps(root: Path, place: Path, moved: Moved) -> None:
         if (root / name).is_file():
             text = relocated(_text(root / name), root, place, moved)
             if not (place / name).is_file() or _text(place / name) != text:
-                (place / name).unlink(missing_ok=True)
-                (place / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+                fresh = place / f"{name}.new"
+                fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
+                fresh.replace(place / name)  # a process of Node's may be looking for it at this moment
 
 
 def _package(directory: Path) -> dict[str, Any]:

@@ -136,6 +136,9 @@ async def test_an_error_response_has_the_message_of_the_tool(tmp_path: Path, err
     ("script", "words"),
     [
         ("sys.exit('no room left')", "Mutest ended unexpectedly .exit code 1: no room left"),
+        ("sys.exit('Error: no map\\n' + '    at load (map.js:4284:24)\\n' * 40)", r"exit code 1: Error: no map\)"),
+        ("sys.exit('lost ' * 200 + '\\nno room left')", r"exit code 1: no room left\)"),
+        ("sys.exit('no room left ' * 200)", "exit code 1: no room left no room"),
         ("os._exit(3)", "exit code 3"),
         ("os.kill(os.getpid(), 9)", "Mutest ended unexpectedly .killed by SIGKILL"),
         ("write(frame(ANSWER)[:-5]); os._exit(4)", "exit code 4"),
