@@ -102,3 +102,21 @@ async def test_who_wants_the_lock_alone_goes_before_those_that_share_it() -> Non
         assert order == ["two"]
     await asyncio.gather(*tasks)
     assert order == ["two", "alone", "shared"]
+
+
+async def test_all_that_want_the_lock_alone_have_it_one_after_another_before_newcomers() -> None:
+    lock, present, order = SharedLock(), set[str](), list[str]()
+
+    async def enter(name: str, *, alone: bool) -> None:
+        async with lock.alone() if alone else lock.shared():
+            present.add(name)
+            order.append("".join(sorted(present)))
+            await asyncio.sleep(0)
+            present.discard(name)
+
+    first = [asyncio.create_task(enter(name, alone=False)) for name in "ab"]
+    await asyncio.sleep(0)
+    rest = [asyncio.create_task(enter(name, alone=True)) for name in "cd"]
+    await asyncio.sleep(0)
+    await asyncio.gather(*first, *rest, enter("e", alone=False))
+    assert order == ["a", "ab", "c", "d", "e"]

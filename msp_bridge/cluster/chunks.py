@@ -62,7 +62,7 @@ class Chunks:
                 break
         return chunk
 
-    def are_suspects(self, mutants: Iterable[Mutant]) -> bool:
+    def were_lost(self, mutants: Iterable[Mutant]) -> bool:
         """Whether a worker was lost with one of them."""
         return any(self._losses[mutant] for mutant in mutants)
 

@@ -20,8 +20,8 @@ The invariants.
   (the caller tests it here). A feeder that ends, however it ends, puts back what it had.
 - A worker is never fed again in this request once it was lost or refused. A worker that refuses, because its tool is
   missing or another one, or its tests fail without a mutant, is no reason to stop as long as another one tests.
-- A mutant that was at a worker when that was lost is a suspect, begun or not: nobody can know what the worker did last.
-  A suspect is tested with nothing else at its worker. So a mutant that ends workers is found, and no other is blamed.
+- What was at a worker when that was lost is tested again one at a time, with nothing else at its worker, begun or not:
+  nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
   runs only while its chunk does: it may wait behind chunks of others.
 - Results go through a queue of one. While nobody takes from it, no more results are asked for, and the worker starts no
@@ -37,7 +37,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from typing import Any
 
 from attrs import define, field
@@ -48,7 +48,7 @@ from msp_bridge.cluster.chunks import Chunks
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError, mutant_row, result_of
-from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.errors import BridgeError, ToolError, log_failing_tests
 from msp_bridge.model import Mutant, Result, Status
 
@@ -191,11 +191,11 @@ class Dispatch:
             self._wake.set()
 
     async def _feed_one(self, address: str) -> None:
-        turns = _Turns()
+        lock = SharedLock()
         try:
             async with asyncio.TaskGroup() as lines:
                 for _ in range(AT_ONCE):
-                    lines.create_task(self._line(address, turns))
+                    lines.create_task(self._line(address, lock))
         except BaseExceptionGroup as group:
             raise _first(group) from None
 
@@ -230,21 +230,21 @@ class Dispatch:
             if failure is not None:
                 raise Refused(failure.error(address))
 
-    async def _line(self, address: str, turns: _Turns) -> None:
+    async def _line(self, address: str, lock: SharedLock) -> None:
         """One chunk after another, while something is left that this worker could get."""
         while self._waiting:
             mutants = self._chunks.take(address, len(self._ready))
             if mutants:
-                await self._chunk(address, mutants, turns)
+                await self._chunk(address, mutants, lock)
                 self._wake.set()
             else:  # another worker may be lost yet
                 await asyncio.sleep(LOOK_S)
 
-    async def _chunk(self, address: str, mutants: Sequence[Mutant], turns: _Turns) -> None:
+    async def _chunk(self, address: str, mutants: Sequence[Mutant], lock: SharedLock) -> None:
         left = dict.fromkeys(mutants)  # which this feeder answers for
         given = False
         try:
-            async with turns.turn(alone=self._chunks.are_suspects(mutants)):
+            async with lock.alone() if self._chunks.were_lost(mutants) else lock.shared():
                 given = True
                 await self._tested(address, mutants, left)
         except BaseException as error:
@@ -325,23 +325,6 @@ class Dispatch:
         """Returns when its tests have ended, or the worker does not answer: then its lease runs out."""
         with contextlib.suppress(WorkerLost, BridgeError):
             await self.connection.call(address, remote.end_chunk, chunk, within=self.bounds.end)
-
-
-class _Turns:
-    """Of the lines of one feeder: a chunk runs beside others, or alone."""
-
-    def __init__(self) -> None:
-        self._room = asyncio.Semaphore(AT_ONCE)
-        self._entering = asyncio.Lock()  # so that of two that want to be alone, neither has half of the room
-
-    @contextlib.asynccontextmanager
-    async def turn(self, *, alone: bool) -> AsyncIterator[None]:
-        """Waits for the room that the chunk needs."""
-        async with contextlib.AsyncExitStack() as taken:
-            async with self._entering:
-                for _ in range(AT_ONCE if alone else 1):
-                    await taken.enter_async_context(self._room)
-            yield
 
 
 GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"

@@ -8,11 +8,11 @@ from contextlib import aclosing, nullcontext
 from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
-from msp_bridge.concurrency import run_shielded
+from msp_bridge.concurrency import SharedLock, run_shielded
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
 from msp_bridge.python_engine.slot import HostPool, HostSlot
-from msp_bridge.python_engine.turns import SharedTurn, Turns
+from msp_bridge.python_engine.turns import Turns
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
 
@@ -39,7 +39,7 @@ class PythonEngine:
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
-        self._turn = SharedTurn()
+        self._hosted = SharedLock()  # alone: what was tested when a host ended
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
@@ -96,7 +96,7 @@ class PythonEngine:
         problem = ""
         for attempt in range(HOSTS_PER_MUTANT):
             try:
-                async with self._turn.take(alone=attempt > 0):
+                async with self._hosted.alone() if attempt else self._hosted.shared():
                     host = await self._slot.prepared(plan)
                     async with nullcontext() if host.keeps_apart else self._turns.turn(request):
                         return await self._slot.test(mutant, plan)

@@ -1,4 +1,4 @@
-"""Which mutants are tested side by side: one at a time where they would disturb each other or have ended a host."""
+"""Mutants are tested one at a time where they would disturb each other: the newest request goes first."""
 
 from __future__ import annotations
 
@@ -49,31 +49,3 @@ class Turns:
                 given.set_result(None)
                 return
         self._taken = False
-
-
-class SharedTurn:
-    """A turn for any number of mutants at a time, or for one alone.
-
-    Those that are tested alone go first: they were being tested when the host ended, so a newcomer waits for a few.
-    """
-
-    def __init__(self) -> None:
-        self._present = self._alone = 0  # alone: waiting or present
-        self._changed = asyncio.Event()
-
-    @contextlib.asynccontextmanager
-    async def take(self, *, alone: bool) -> AsyncIterator[None]:
-        """A block in which a mutant is tested: `alone`, or beside others."""
-        self._alone += alone
-        try:
-            while self._present if alone else self._alone:
-                await self._changed.wait()
-            self._present += 1
-            try:
-                yield
-            finally:
-                self._present -= 1
-        finally:
-            self._alone -= alone
-            self._changed.set()  # whoever waits looks again
-            self._changed = asyncio.Event()
