@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
+from support.command_line import command, environment
 from support.stryker_js_trees import (
     CORE8,
     CORE9,
@@ -424,6 +426,13 @@ async def test_the_threshold_is_that_of_the_configuration(
     async with adapter_on(root) as adapter:
         assert await discovered(adapter, "lib/price.js")
         assert adapter.threshold() == expected
+
+
+def test_a_run_below_the_threshold_of_a_configuration_in_javascript_fails(tmp_path: Path) -> None:
+    root = copied("js_command", tmp_path)
+    done = subprocess.run(command("run"), cwd=root, env=environment(root), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert "is below the threshold of 98 %" in done.stderr
 
 
 @pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
