@@ -28,7 +28,7 @@ HEADER_END = b"\r\n\r\n"
 SELECTING = ("uid", "display-name", "node-type", "location.type", "location.method")  # of a test's node
 
 
-class TestHost:
+class HostProgram:
     """One test program."""
 
     def __init__(self, link: Link, source: str, *, stops: bool) -> None:
@@ -137,13 +137,13 @@ class TestPrograms:
         outcome = Outcome(time.monotonic() - begun, frozenset(cases), spent, failures, fault=fault)
         return outcome, tuple(cases.values())
 
-    async def _host(self, source: str, cases: Sequence[Case] | None, mutant: int | None) -> TestHost:
+    async def _host(self, source: str, cases: Sequence[Case] | None, mutant: int | None) -> HostProgram:
         def argv(port: int) -> list[str]:
             return ["dotnet", source, "--server", "--client-host", "127.0.0.1", "--client-port", str(port)]
 
         link = await Link.start(Path(source).name, argv, Path(source).parent, {**self._env, **activation(mutant)})
         try:
-            host = TestHost(link, source, stops=mutant is not None)
+            host = HostProgram(link, source, stops=mutant is not None)
             await host.run(cases)
             return host
         finally:

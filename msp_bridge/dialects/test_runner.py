@@ -16,8 +16,8 @@ different nodes may overlap, while a node has one status. So:
   own node always gets it, as the RFC wants one before the answer.
 - The final status of a node with children says what is known of all mutants below it, of earlier operations too.
 
-What this client has been sent lies in `TestTree`: which nodes there are, and what became of each mutant. It is no cache
-of a tool's state. It is needed since the client sends ids back, and nothing else.
+What this client has been sent lies in `ClientTree`: which nodes there are, and what became of each mutant. It is no
+cache of a tool's state. It is needed since the client sends ids back, and nothing else.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from attrs import define, evolve, field, frozen
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Wire
-from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, File, TestStatus, TestTree
+from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, ClientTree, File, TestStatus
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
@@ -75,7 +75,7 @@ class JsonRpcTestRunner(Dialect):
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
         self._wire = Wire()
-        self._tree = TestTree()
+        self._tree = ClientTree()
         self._operations: set[str] = set()  # the nodes that they are on
         self._touched = Counter[str]()  # of how many operations a node has the status
 

@@ -55,7 +55,7 @@ class File:
         return f"file:{self.path}"
 
 
-class TestTree:
+class ClientTree:
     """What the client has been sent."""
 
     def __init__(self) -> None:

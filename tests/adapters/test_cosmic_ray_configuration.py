@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
-from msp_bridge.adapters.cosmic_ray.configuration import Configuration, find, matches
+from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find, matches
 from support.cosmic_ray_trees import adapter_on, copied, discovered
 
 from msp_bridge.adapter import ConfigurationError, Project
@@ -59,7 +59,7 @@ def test_a_named_file_counts_when_it_is_cosmic_rays(tmp_path: Path) -> None:
 def test_a_wrong_configuration_is_an_error(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "cosmic-ray.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=complaint):
-        Configuration.read(tmp_path / "cosmic-ray.toml")
+        CosmicRayConfiguration.read(tmp_path / "cosmic-ray.toml")
 
 
 async def test_a_module_path_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_project_without_a_configuration_gets_a_proposal(
     table = tomllib.loads(text)["cosmic-ray"]
     assert (table["module-path"], table["test-command"]) == (modules, command)
     (tmp_path / "cosmic-ray.toml").write_text(text)
-    listed = Configuration.read(tmp_path / "cosmic-ray.toml").modules(tmp_path)
+    listed = CosmicRayConfiguration.read(tmp_path / "cosmic-ray.toml").modules(tmp_path)
     assert not [path for path in listed if "test" in path]
 
 
@@ -157,7 +157,7 @@ def test_offsets_lead_from_cosmic_rays_text_to_the_file(tmp_path: Path) -> None:
 def spelled(root: Path, command: str, *, engine: bool = True) -> tuple[str, ...] | None:
     """What the engine gets of a test command; `{root}` stands for the project's."""
     (root / "cosmic-ray.toml").write_text(GOOD.replace("pytest -x", command.replace("{root}", str(root))))
-    configuration = Configuration.read(root / "cosmic-ray.toml")
+    configuration = CosmicRayConfiguration.read(root / "cosmic-ray.toml")
     greeting = {"paths": [], "engine": engine}
     return TestCommand.of(configuration, root, root / ".venv/bin/python", greeting).pytest_arguments
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.generic import Generic
-from msp_bridge.adapters.generic.settings import Command, Tool
+from msp_bridge.adapters.generic.settings import CommandTemplate, Tool
 
 from msp_bridge.adapter import ConfigurationError, Project
 
@@ -100,7 +100,7 @@ def test_it_is_detected_by_its_settings_alone(tmp_path: Path) -> None:
 )
 def test_placeholders_are_repeated_or_joined_and_no_shell_splits_them(words: list[Any], argv: list[str]) -> None:
     values = {"root": "/r", "directory": "/d", "report": "/d/report.json", "jobs": "2"}
-    command = Command.of(words, "test")
+    command = CommandTemplate.of(words, "test")
     assert command.words({**values, "files": ["a b", "c"], "ranges": ["c:1-2", "c:4-4"]}) == argv
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Case, HostsUnavailable, Link, activation
 from msp_bridge.adapters.stryker_net.mtp import TestPrograms
-from msp_bridge.adapters.stryker_net.vstest import Run
+from msp_bridge.adapters.stryker_net.vstest import VsTestRun
 
 DLL = "/copy/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll"
 PROGRAM = """
@@ -61,7 +61,7 @@ def completed(**fields: Any) -> dict[str, Any]:
 
 
 def test_results_of_vstest_add_up_to_cases() -> None:
-    run = Run(stops=False)
+    run = VsTestRun(stops=False)
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 1), result("b", 2, ErrorMessage="no")]})
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("b", 1)]})  # another row of the same theory
     run.take("TestExecution.Completed", completed())
@@ -76,13 +76,13 @@ def test_results_of_vstest_add_up_to_cases() -> None:
 
 
 def test_with_a_mutant_the_first_failure_counts() -> None:
-    run = Run(stops=True)
+    run = VsTestRun(stops=True)
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 2, ErrorMessage="no"), result("b", 2)]})
     assert run.failures == [("Tests.a", "no")]
 
 
 def test_a_host_that_crashes_says_so() -> None:
-    run = Run(stops=True)
+    run = VsTestRun(stops=True)
     message = (
         "The active test run was aborted. Reason: Test host process crashed : Stack overflow.\n   at Shop.Cart.Depth"
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_net.report import Entry, Report
-from msp_bridge.adapters.stryker_net.setup import Configuration, platform_line
+from msp_bridge.adapters.stryker_net.report import Report, ReportEntry
+from msp_bridge.adapters.stryker_net.setup import StrykerNetConfiguration, platform_line
 from msp_bridge.adapters.stryker_net.tool import failure
 
 from msp_bridge.adapter import ConfigurationError, Location, Position, Status, ToolError
@@ -22,7 +22,7 @@ def place(line: int, start: int, end: int) -> dict[str, Any]:
     return {"start": {"line": line, "column": start}, "end": {"line": line, "column": end}}
 
 
-def entries(*mutants: dict[str, Any], listing: bool = False, **files: Any) -> list[Entry]:
+def entries(*mutants: dict[str, Any], listing: bool = False, **files: Any) -> list[ReportEntry]:
     content = {
         "schemaVersion": "2",
         "projectRoot": str(ROOT),
@@ -120,7 +120,7 @@ def test_what_is_no_report_is_refused(content: Any) -> None:
 def test_comments_in_a_configuration_are_skipped_and_strings_are_not(tmp_path: Path) -> None:
     file = tmp_path / "stryker-config.json"
     file.write_text('{ // one\n "stryker-config": { /* two\n */ "mutate": ["**/*.cs", "!//x/*.cs{1..2}"] } }')
-    configuration = Configuration.read(file)
+    configuration = StrykerNetConfiguration.read(file)
     assert configuration.excluded == ("!//x/*.cs{1..2}",)
     assert configuration.for_copy() is None
 
@@ -128,7 +128,7 @@ def test_comments_in_a_configuration_are_skipped_and_strings_are_not(tmp_path: P
 def test_a_configuration_for_the_copy_lacks_what_needs_version_control(tmp_path: Path) -> None:
     file = tmp_path / "stryker-config.json"
     file.write_text('{"stryker-config": {"since": {}, "baseline": {"enabled": true}, "verbosity": "info"}}')
-    assert json.loads(Configuration.read(file).for_copy() or "") == {"stryker-config": {"verbosity": "info"}}
+    assert json.loads(StrykerNetConfiguration.read(file).for_copy() or "") == {"stryker-config": {"verbosity": "info"}}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_configuration_for_the_copy_lacks_what_needs_version_control(tmp_path:
 def test_the_time_out_is_that_of_the_configuration(tmp_path: Path, text: str, seconds: float) -> None:
     file = tmp_path / "stryker-config.json"
     file.write_text(text)
-    assert Configuration.read(file).extra_s == seconds
+    assert StrykerNetConfiguration.read(file).extra_s == seconds
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_the_line_for_the_testing_platform_is_in_the_form_of_the_configuration(
     tmp_path: Path, name: str, text: str, line: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert platform_line(Configuration.read(tmp_path / name)) == line
+    assert platform_line(StrykerNetConfiguration.read(tmp_path / name)) == line
     assert platform_line(None) == 'write `{"stryker-config": {"test-runner": "mtp"}}` into stryker-config.json'
 
 
 def test_a_configuration_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"can't be read: .*: correct it"):
-        Configuration.read(tmp_path / "stryker-config.json")
+        StrykerNetConfiguration.read(tmp_path / "stryker-config.json")
 
 
 BUILD = """[08:30:01 ERR] Initial build failed. Command was [dotnet build] Result:   Determining projects to restore...

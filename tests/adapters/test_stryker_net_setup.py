@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
-from msp_bridge.adapters.stryker_net.plan import Plan
+from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
 from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
@@ -248,7 +248,7 @@ def test_the_testing_platform_is_a_choice_of_the_user(
 ) -> None:
     root = tree(copied_without_config(tmp_path), **{"stryker-config.json": config})
     settings = {"command": f"dotnet stryker{command}"}
-    plan = Plan.make(Project(root=root, cache=tmp_path / "cache", settings=settings))
+    plan = StrykerNetPlan.make(Project(root=root, cache=tmp_path / "cache", settings=settings))
     assert [plan.uses_platform(base) for base in plan.bases] == [platform]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
-from msp_bridge.adapters.stryker_net.mtp import Host
+from msp_bridge.adapters.stryker_net.mtp import HostProgram
 from support.dialects import Mtp, Talker, opened, refused, spoken_to
 from support.msp_client import ReaderWriter
 from support.node_clients import python_project, talked
@@ -83,7 +83,7 @@ async def test_the_client_that_drives_dotnet_test_programs_reads_it_too(tmp_path
 
     link = await Link.start("msp-bridge", argv, root, environment(root))
     try:
-        host = Host(link, "msp-bridge", stops=False)
+        host = HostProgram(link, "msp-bridge", stops=False)
         await host.run(None)
     finally:
         await link.end()

@@ -11,7 +11,7 @@ from support.dialects import Talker, TestRunner, refused
 from support.node_clients import python_project, talked
 from support.servers import DIGIT, ScriptedProject
 
-from msp_bridge.dialects.test_runner_tree import File, TestTree
+from msp_bridge.dialects.test_runner_tree import ClientTree, File
 from msp_bridge.model import Location, Mutant, Position
 
 DONE = {"success": True}
@@ -186,7 +186,7 @@ async def test_overlapping_operations_may_both_miss_a_mutant_that_is_gone(
 
 
 def test_a_file_that_two_operations_find_has_the_mutants_of_both() -> None:
-    tree = TestTree()
+    tree = ClientTree()
     location = Location(Position(1, 1), Position(1, 2))
     mutants = [Mutant("a.py", "digit", location, replacement) for replacement in "23"]
     for mutant in mutants:
