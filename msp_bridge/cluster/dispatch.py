@@ -169,8 +169,9 @@ class Dispatch:
         )
 
     def _lose(self, address: str, reason: object) -> None:
+        known = address in self._lost
         self._lost.add(address)
-        if self._waiting:
+        if self._waiting and not known:
             self.say(f"the worker {address} was lost: {reason}; what it was testing is tested elsewhere")
 
     async def _feeder(self, address: str) -> None:
@@ -249,7 +250,7 @@ class Dispatch:
                 await self._tested(address, mutants, left)
         except BaseException as error:
             if isinstance(error, WorkerLost):
-                self._lost.add(address)  # at once: the other line is cancelled now, and may have had the culprit
+                self._lose(address, error)  # at once: the other line is cancelled now, and may have had the culprit
             if given and address in self._lost:
                 self._given_up += self._chunks.lost([*left])
                 left.clear()

@@ -365,8 +365,8 @@ def test_limits_hold_and_leave_others_alone(place: Place) -> None:
                 Path("big").write_bytes(bytes(1 << 21))
             except OSError as error:
                 print(errno.errorcode[error.errno], flush=True)
-        print(run(memory, limits=Limits(memory=1 << 30)), run(size, limits=Limits(file_size=1 << 20)))
-        print(run(size, limits=Limits(written=1 << 20)) if world.layers.in_memory else "ENOSPC\\n0")
+        print(run(memory, limits=JobLimits(memory=1 << 30)), run(size, limits=JobLimits(file_size=1 << 20)))
+        print(run(size, limits=JobLimits(written=1 << 20)) if world.layers.in_memory else "ENOSPC\\n0")
     """)
         == "MemoryError\nEFBIG\n0 0\nENOSPC\n0"
     )
@@ -393,9 +393,9 @@ def test_one_childs_fork_bomb_does_not_hinder_another(place: Place) -> None:
             if os.fork() == 0:
                 os._exit(0)
             os.wait()
-        first = child(bomb, limits=Limits(processes=200))
+        first = child(bomb, limits=JobLimits(processes=200))
         os.read(ready, 1)
-        print(run(fork, limits=Limits(processes=200)))
+        print(run(fork, limits=JobLimits(processes=200)))
         os.write(release, bytes(5001))
         print(ended(first))
     """)
@@ -421,7 +421,7 @@ def test_permissions_bite_as_they_do_outside(place: Place) -> None:
     )
     assert (
         place.run(f"""
-        print(run(lambda: subprocess.run([sys.executable, "-c", {textwrap.dedent(read)!r}]).returncode, limits=Limits(processes=500)))
+        print(run(lambda: subprocess.run([sys.executable, "-c", {textwrap.dedent(read)!r}]).returncode, limits=JobLimits(processes=500)))
     """)
         == f"{plain.stdout}0"
     )

@@ -249,7 +249,8 @@ class ServerProcess:
     """The host's side: a forked process that runs a `ForkServer`."""
 
     def __init__(self, serve: Callable[[Channel], None], log: str, private: Iterable[int]) -> None:
-        """`private` are descriptors of this process that the forked one has to close."""
+        """`private` are descriptors of this process that the forked one has to close. Raises OSError: a full disk."""
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
         ours, theirs = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
@@ -260,7 +261,6 @@ class ServerProcess:
                 descendants.die_with_parent()
                 descendants.adopt_orphans()
                 os.setpgid(0, 0)
-                output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
                 os.dup2(output, 1)
                 os.dup2(output, 2)
                 os.close(output)
@@ -270,6 +270,7 @@ class ServerProcess:
             finally:
                 os._exit(0)
         theirs.close()
+        os.close(output)
         self._socket = ours
         self.channel = Channel(ours.fileno(), ours.fileno())
 

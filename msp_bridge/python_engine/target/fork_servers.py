@@ -13,6 +13,7 @@ from .fork_server import ForkServer, Job, ServerProcess
 from .imports import ImportTrace
 from .world import World
 
+BLOCK = 4096  # bytes: less may find room in what a file has already
 FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
 
 
@@ -62,6 +63,16 @@ class ForkServers:
         """The end of what pytest has printed."""
         return (self._home / f"{kind}.log").read_text(encoding="utf-8", errors="replace").strip()[-1500:]
 
+    def _check_room(self) -> None:
+        """Raises OSError when nothing can be written beside the logs, as on a full disk."""
+        file = self._home / "room"
+        try:
+            file.write_bytes(bytes(BLOCK))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(file)) from None
+        finally:
+            file.unlink(missing_ok=True)
+
     def _start(self, kind: str, plan: TargetPlan) -> ServerProcess:
         private = [*self._private, *(server.channel.reader for server in self.running)]
         log = f"{self._home}/{kind}.log"
@@ -72,6 +83,8 @@ class ForkServers:
         answer = next(self.live.channel.messages(), None)
         if answer is None:
             log = self.log("live")
+            if not log:
+                self._check_room()  # else it has said why
             raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
         if answer["do"] == "failed":
             raise why_not_collected(answer, self.log("live"))
