@@ -59,13 +59,13 @@ def by_bridge(client: Client, mutant: Mutant) -> Values:
     began, cpu = time.perf_counter(), cpu_of_tree(client.pid)
     client.request("mutationTest", {"mutants": {mutant.path: {"mutants": [known]}}}, results.append)
     wall, cpu_ended = time.perf_counter() - began, cpu_of_tree(client.pid)
-    assert sum(map(count, results)) == 1, f"{mutant.handle}: {results}"
+    assert sum(map(count, results)) == 1, f"{mutant.id}: {results}"
     return {"wall ms": wall * 1000, "CPU ms": (cpu_ended - cpu) * 1000}
 
 
 def by_mutmut(mutmut: Path, root: Path, mutant: Mutant) -> Values:
     """mutmut keeps what it can between runs in `mutants/`."""
-    spent, _ = run([mutmut, "run", mutant.handle], root)
+    spent, _ = run([mutmut, "run", mutant.description or ""], root)  # mutmut's own name of it
     return {"wall ms": spent.wall * 1000, "CPU ms": spent.cpu * 1000}
 
 

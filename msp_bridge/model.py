@@ -62,7 +62,7 @@ class Location:
         return self.start < other.end and (other.start < self.end or other.start == self.start)
 
 
-@frozen
+@frozen(cache_hash=True)  # each is looked up in several tables on its way
 class Mutant:
     """One change to one file. Two mutants that are equal change the same text in the same way.
 
