@@ -20,7 +20,7 @@ TOKEN = re.compile(r'\s+|//[^\r\n]*|/\*.*?\*/|"(?:[^"\\\r\n]|\\.)*"|[{}\[\]:,]|[
 
 
 @frozen
-class Token:
+class JsonToken:
     """What is neither a space nor a comment, with the depth of the brackets around it."""
 
     text: str
@@ -48,7 +48,7 @@ class Member:
 
 
 def parse(text: str) -> dict[str, Any]:
-    """What settings.json says. Raises ConfigurationError when it isn't an object, or can't be read."""
+    """The object that the text is. Raises ConfigurationError when it isn't an object, or can't be read."""
     tokens = [token.text for token in _tokens(text)]
     trailing = {number for number, pair in enumerate(pairwise(tokens)) if pair in ((",", "]"), (",", "}"))}
     kept = [token for number, token in enumerate(tokens) if number not in trailing]
@@ -80,7 +80,7 @@ def _joined(known: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
     return {**known, **settings, **objects}
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str) -> Iterator[JsonToken]:
     position = depth = 0
     while position < len(text):
         found = TOKEN.match(text, position)
@@ -91,12 +91,12 @@ def _tokens(text: str) -> Iterator[Token]:
         if token in ("]", "}"):
             depth -= 1
         if not token.isspace() and not token.startswith(("//", "/*")):
-            yield Token(token, found.start(), position, depth)
+            yield JsonToken(token, found.start(), position, depth)
         if token in ("[", "{"):
             depth += 1
 
 
-def _members(tokens: list[Token]) -> Iterator[Member]:
+def _members(tokens: list[JsonToken]) -> Iterator[Member]:
     """Of an object that `parse` could read."""
     inside = tokens[1:-1]
     starts = [number for number, token in enumerate(inside) if token.text == ":" and token.depth == 1]
@@ -135,7 +135,7 @@ def _with(text: str, key: str, value: Any, layout: Layout) -> str:
     return text[: last.end] + comma + body + entry + space + text[brace.start :]
 
 
-def _margin(text: str, tokens: list[Token]) -> str:
+def _margin(text: str, tokens: list[JsonToken]) -> str:
     """What stands before the first key of an object in its line; empty where that is not only space."""
     line = text[: tokens[1].start].rpartition("\n")[2] if len(tokens) > 2 else ""
     return line if line.isspace() else ""

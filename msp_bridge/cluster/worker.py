@@ -24,32 +24,28 @@ import contextlib
 import logging
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from attrs import define, field
-
 from msp_bridge import __version__
 from msp_bridge.cluster.place import WorkerPlace
+from msp_bridge.cluster.running_chunk import RunningChunk, failure_of
 from msp_bridge.cluster.snapshot import ContentStore
 from msp_bridge.cluster.wire import (
-    LEASE_S,
     Chunk,
     ChunkProgress,
     Greeting,
     Order,
-    Row,
     SnapshotEntry,
     WireError,
-    mutant_of,
-    result_row,
 )
 from msp_bridge.concurrency import in_thread, run_shielded
-from msp_bridge.errors import BridgeError, ToolError
+from msp_bridge.errors import ToolError
 from msp_bridge.toolkit.slot import Slot
 from msp_bridge.workspace.cache import cache_home, make_private
 
@@ -57,7 +53,6 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 600.0
 LOOK_S = 1.0  # between two looks for what nobody wants any more
-AHEAD = 4  # results
 SLOTS = 256  # of one project, by all workers that share a cache
 REMEMBERED = 32  # snapshots and orders
 T = TypeVar("T")
@@ -79,12 +74,12 @@ async def lacking(snapshot: str, entries: Mapping[str, SnapshotEntry] | None, da
 
 async def keep(files: Mapping[str, bytes], dask_worker: Any) -> WireError | None:
     """Write files into the store."""
-    return await _answered(in_thread(_state(dask_worker).store.keep, files))
+    return await failure_of(in_thread(_state(dask_worker).store.keep, files))
 
 
 async def prepare(order: Order, dask_worker: Any) -> WireError | None:
     """Have everything ready for chunks of this order; the failure says why this worker can't be used."""
-    return await _answered(_state(dask_worker).prepare(order))
+    return await failure_of(_state(dask_worker).prepare(order))
 
 
 async def run_chunk(chunk: Chunk) -> int:
@@ -114,92 +109,6 @@ async def end_chunk(chunk: str, dask_worker: Any) -> None:
 async def release(client: str, dask_worker: Any) -> None:
     """Close all that was set up for this client. Returns when it is."""
     await _state(dask_worker).release(client)
-
-
-async def _answered(work: Any) -> WireError | None:
-    try:
-        await work
-    except BridgeError as error:
-        return WireError.of(error)
-    except Exception as error:  # a fault of an adapter, which is no reason for the client to lose its other workers
-        log.exception("a fault on a worker")
-        return WireError("tool", f"{error!r}, a fault of the adapter", "please report it, with the worker's log")
-    return None
-
-
-@define(eq=False)
-class RunningChunk:
-    """A chunk from the first question for its results on, or from its start, until it is ended."""
-
-    state: WorkerState
-    rows: list[Row] = field(factory=list)
-    asked: float = field(factory=time.monotonic)
-    lease: float = LEASE_S
-    begun: bool = False
-    ended: bool = False
-    _after: int = 0  # results that the client has
-    _unmatched: Sequence[int] = ()
-    _failure: WireError | None = None
-    _place: WorkerPlace | None = None
-    _changed: asyncio.Event = field(factory=asyncio.Event)
-    _taken: asyncio.Event = field(factory=asyncio.Event)
-    _testing: asyncio.Task[None] | None = None
-
-    async def run(self, chunk: Chunk) -> None:
-        """Test it; what goes wrong is part of the progress."""
-        if self.ended or self._testing is not None:  # the client has given it up meanwhile
-            return
-        self.begun, self.lease = True, chunk.lease
-        self._testing = asyncio.create_task(self._test(chunk), name=f"chunk {chunk.id}")
-        try:
-            await asyncio.wait([self._testing])
-        finally:
-            await self.end()
-
-    async def progress(self, after: int, wait: float) -> ChunkProgress:
-        """See the function of this name."""
-        self.asked, self._after = time.monotonic(), max(after, self._after)
-        self._taken.set()
-        deadline = self.asked + wait
-        while len(self.rows) <= after and not self.ended and (left := deadline - time.monotonic()) > 0:
-            self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
-        rows = self.rows[after:]
-        failing = {} if self._place is None else dict(self._place.failing)
-        return ChunkProgress(rows, self.begun, self.ended, self._unmatched, self._failure, failing)
-
-    async def end(self) -> None:
-        """End its tests, if they run. Returns when they have ended."""
-        testing = self._testing
-        if testing is not None:
-            testing.cancel()
-            await asyncio.wait([testing])
-        self.ended = True
-        self._changed.set()
-
-    async def _test(self, chunk: Chunk) -> None:
-        self._failure = await _answered(self._tested(chunk))
-
-    async def _tested(self, chunk: Chunk) -> None:
-        async with self.state.place(self.state.order(chunk.order)) as place:
-            self._place = place
-            matched, self._unmatched = await place.matched([mutant_of(row) for row in chunk.mutants])
-            if not matched:
-                return
-            assert place.adapter is not None
-            async with contextlib.aclosing(place.adapter.test(list(matched))) as results:
-                async for result in results:
-                    number = matched.get(result.mutant)
-                    if number is not None:
-                        self.rows.append(result_row(number, result))
-                        self._changed.set()
-                    await self._room()
-
-    async def _room(self) -> None:
-        while len(self.rows) - self._after >= AHEAD:
-            self._taken.clear()
-            await self._taken.wait()
 
 
 class WorkerState:
@@ -255,6 +164,9 @@ class WorkerState:
             place.users -= 1
             place.used = time.monotonic()
 
+    def _place_of(self, order: str) -> AbstractAsyncContextManager[WorkerPlace]:
+        return self.place(self.order(order))
+
     async def _chosen(self, order: Order) -> WorkerPlace:
         """One with this snapshot; else an idle one of the same project, whose tree is brought up to date; else new."""
         own = [place for place in self._places if place.key == order.place]
@@ -272,7 +184,7 @@ class WorkerState:
     def running(self, chunk: str) -> RunningChunk:
         """The chunk of this id; made at the first mention, which may be the question for its results."""
         if chunk not in self._chunks:
-            self._chunks[chunk] = RunningChunk(self)
+            self._chunks[chunk] = RunningChunk(self._place_of)
         return self._chunks[chunk]
 
     async def end_chunk(self, chunk: str) -> None:

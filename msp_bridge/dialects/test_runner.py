@@ -140,10 +140,10 @@ class JsonRpcTestRunner(Dialect):
             raise RpcError(OPERATION_IN_PROGRESS, "Operation already in progress for this node")
         self._operations.add(operation.id)
         task = asyncio.create_task(work, name=f"operation on {operation.id}")
-        telling: list[asyncio.Task[None]] = []
+        sending: list[asyncio.Task[None]] = []
 
         def cancel() -> None:
-            telling.append(asyncio.create_task(self._tell(operation.id, TestStatus.CANCELLING)))
+            sending.append(asyncio.create_task(self._send_status(operation.id, TestStatus.CANCELLING)))
             task.cancel()
 
         try:
@@ -151,7 +151,7 @@ class JsonRpcTestRunner(Dialect):
             task.result()
         except asyncio.CancelledError:
             with contextlib.suppress(ConnectionError):  # it is closing
-                await asyncio.gather(*telling)
+                await asyncio.gather(*sending)
                 await self._ended(operation, TestStatus.CANCELLED)
             raise
         except Exception:
@@ -186,7 +186,7 @@ class JsonRpcTestRunner(Dialect):
         file.results[id] = evolve(result, mutant=file.mutants[id])
         operation.due.pop(id, None)
         self._let_go(operation, id)
-        await self._tell(id, STATUSES[result.status])
+        await self._send_status(id, STATUSES[result.status])
 
     async def _discovered(self, operation: Operation, selection: Selection, status: TestStatus) -> None:
         """A start or an invalidation; `status` is the node's in the end, but Skipped that of a mutant that is gone."""
@@ -196,7 +196,7 @@ class JsonRpcTestRunner(Dialect):
         before: dict[str, None] = {}
         for file in self._tree.below(operation.id):
             for mutant in [mutant for mutant in file.results if not self._touched[mutant]]:
-                await self._tell(mutant, None)
+                await self._send_status(mutant, None)
             file.results.clear()
             before |= dict.fromkeys(file.mutants)
         async with contextlib.aclosing(self._session.discover(selection)) as batches:
@@ -208,7 +208,7 @@ class JsonRpcTestRunner(Dialect):
         for gone in before:
             operation.due.pop(gone, None)
             self._let_go(operation, gone)
-            await self._tell(gone, TestStatus.SKIPPED)
+            await self._send_status(gone, TestStatus.SKIPPED)
             self._tree.remove(gone)
         await self._ended(operation, status)
 
@@ -250,7 +250,7 @@ class JsonRpcTestRunner(Dialect):
         operation.touched |= wanted.keys()
         for status in (None, *statuses):
             for node in fresh:
-                await self._tell(node, status)
+                await self._send_status(node, status)
 
     def _let_go(self, operation: Operation, node: str) -> bool:
         """Whether the node's status is the operation's to say: another one may touch it still."""
@@ -263,7 +263,7 @@ class JsonRpcTestRunner(Dialect):
         """Final statuses. `status` is the node's own; without one it is what is known of the mutants below it."""
         for mutant in list(operation.due):
             if self._let_go(operation, mutant):
-                await self._tell(mutant, status or TestStatus.SKIPPED)
+                await self._send_status(mutant, status or TestStatus.SKIPPED)
             if status is None:  # it has got no result, for it no longer exists
                 self._tree.remove(mutant)
             del operation.due[mutant]
@@ -272,11 +272,11 @@ class JsonRpcTestRunner(Dialect):
             if not self._let_go(operation, node):
                 continue
             if node == operation.id:
-                await self._tell(node, status or self._tree.known(node) or TestStatus.SKIPPED)
+                await self._send_status(node, status or self._tree.known(node) or TestStatus.SKIPPED)
             else:
-                await self._tell(node, self._tree.known(node) or others)
+                await self._send_status(node, self._tree.known(node) or others)
 
-    async def _tell(self, node: str, status: TestStatus | None) -> None:
+    async def _send_status(self, node: str, status: TestStatus | None) -> None:
         await self._client.notify("updateStatus", {"id": node, "status": status and status.value})
 
 

@@ -6,12 +6,11 @@ from msp_bridge.python_engine.engine import PythonEngine
 from msp_bridge.python_engine.host import TestPlan
 from msp_bridge.python_engine.program import (
     ask_for_mutants,
-    likely_sources,
     python_environment,
     python_surroundings,
     start_program,
 )
-from msp_bridge.python_engine.source import PythonEdit, PythonSource
+from msp_bridge.python_engine.source import PythonEdit, PythonSource, likely_sources
 
 __all__ = [
     "PythonEdit",

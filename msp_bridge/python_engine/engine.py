@@ -39,7 +39,7 @@ class PythonEngine:
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
-        self._hosted = SharedLock()  # alone: what was tested when a host ended
+        self._host_lock = SharedLock()  # alone: what was tested when a host ended
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
@@ -96,7 +96,7 @@ class PythonEngine:
         problem = ""
         for attempt in range(HOSTS_PER_MUTANT):
             try:
-                async with self._hosted.alone() if attempt else self._hosted.shared():
+                async with self._host_lock.alone() if attempt else self._host_lock.shared():
                     host = await self._slot.prepared(plan)
                     async with nullcontext() if host.keeps_apart else self._turns.turn(request):
                         return await self._slot.test(mutant, plan)

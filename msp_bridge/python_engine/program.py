@@ -1,4 +1,4 @@
-"""Our programs under the project's interpreter: how they are started, and what is found around a project."""
+"""Our programs under the project's interpreter: how they are started, and what one of them finds around a project."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
 KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
 TARGET = Path(__file__).with_name("target")
-NO_PACKAGES = frozenset(
-    ["test", "tests", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "tools", "build"]
-)
-SINGLE_FILES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "manage.py"})
 
 
 async def start_program(
@@ -85,15 +81,3 @@ async def python_surroundings(project: Project, python: Path, values: Mapping[st
     found = process.greeting
     await process.close()
     return Surroundings({**found["values"], **(values or {})}, tuple(map(Path, found["trees"])))
-
-
-def likely_sources(root: Path) -> list[str]:
-    """The packages, or else the modules, of a project that doesn't say where they are: paths relative to `root`."""
-    for base in (root / "src", root):
-        packages = sorted(file.parent for file in base.glob("*/__init__.py") if file.parent.name not in NO_PACKAGES)
-        files = sorted(
-            file for file in base.glob("*.py") if file.name not in SINGLE_FILES and not file.name.startswith("test")
-        )
-        if packages or files:
-            return [path.relative_to(root).as_posix() for path in packages or files]
-    return []

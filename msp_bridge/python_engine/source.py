@@ -1,4 +1,7 @@
-"""A Python file as it is, as Python's tools read it, and the way between the two; and a mutant as a change of it."""
+"""A Python file as it is, as Python's tools read it, and the way between the two; a mutant as a change of it.
+
+And where such files are likely to lie in a project.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,10 @@ from msp_bridge.source import BOM, SourceText
 
 LINE_END = re.compile("\r\n?")
 LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+NO_PACKAGES = frozenset(
+    ["test", "tests", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "tools", "build"]
+)
+SINGLE_FILES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "manage.py"})
 
 
 @frozen
@@ -157,3 +164,15 @@ class PythonEdit:
         text, source = self.source.text.text, self.source
         mutated = text[: source.offset(self.start)] + self.replacement + text[source.offset(self.end) :]
         return mutated.encode(source.encoding)
+
+
+def likely_sources(root: Path) -> list[str]:
+    """The packages, or else the modules, of a project that doesn't say where they are: paths relative to `root`."""
+    for base in (root / "src", root):
+        packages = sorted(file.parent for file in base.glob("*/__init__.py") if file.parent.name not in NO_PACKAGES)
+        files = sorted(
+            file for file in base.glob("*.py") if file.name not in SINGLE_FILES and not file.name.startswith("test")
+        )
+        if packages or files:
+            return [path.relative_to(root).as_posix() for path in packages or files]
+    return []

@@ -49,7 +49,7 @@ class Sandbox:
     included: frozenset[str] = frozenset()  # of what isn't copied otherwise, by the names of the directories
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
-    _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source at the last refresh
+    _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source as it was looked at last
     _warned: set[str] = field(factory=set, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 

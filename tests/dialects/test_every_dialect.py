@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import ssl
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +35,22 @@ every_dialect = pytest.mark.parametrize("speech", [speech() for speech in DIALEC
 every_protocol = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
 
 
+@contextlib.asynccontextmanager
+async def greeted(speech: Speech, project: ScriptedProject) -> AsyncIterator[Talker]:
+    """A client on a project with one mutant, after its handshake."""
+    project.write("a.py", "1")
+    speech.root = project.root
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        yield client
+
+
 @every_protocol
 async def test_a_cancel_is_answered_by_its_own_code_when_the_tool_is_gone(
     speech: Speech, project: ScriptedProject
 ) -> None:
-    project.write("a.py", "1")
     project.script(tool="hang", lines=True)
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with greeted(speech, project) as client:
         id = await client.ask(*speech.testing(1, None))
         await project.started("hang")
         await speech.cancel(client, id)
@@ -98,11 +107,8 @@ async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: Scripte
 async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goes_on(
     speech: Speech, project: ScriptedProject
 ) -> None:
-    project.write("a.py", "1")
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
-        told = client.notified.copy()
+    async with greeted(speech, project) as client:
+        before = client.notified.copy()
         for body, code in (
             (b"{", -32700),
             (b"\xff", -32700),
@@ -118,7 +124,7 @@ async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goe
             await client.send({"id": id, "method": "unheard of", "params": {}})
             assert (await client.answer(id))["error"]["code"] == -32601
         await client.send({"method": "unheard of"}, {"id": 999, "result": {"of": "nothing that was asked"}})
-        assert client.notified == told
+        assert client.notified == before
         await client.request(*speech.testing(1, None))
         assert len(speech.tested(client.notified)) == 1
 
@@ -127,10 +133,7 @@ async def test_what_is_malformed_is_answered_by_its_own_code_and_the_session_goe
 async def test_a_fault_of_ours_is_an_internal_error_and_the_session_goes_on(
     speech: Speech, project: ScriptedProject
 ) -> None:
-    project.write("a.py", "1")
-    speech.root = project.root
-    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
-        await speech.greet(client)
+    async with greeted(speech, project) as client:
         project.script(testing={"raises": ["RuntimeError", "/home/me/secret.py, line 3"]})
         answer = await client.answer(await client.ask(*speech.testing(1, None)))
         assert answer["error"]["code"] == -32603

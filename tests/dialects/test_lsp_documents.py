@@ -16,8 +16,9 @@ from support.memory_stream import MemoryStream
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
-from msp_bridge.dialects.lsp.findings import FileFindings, symbols
+from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.lsp.folders import Folder, Folders
+from msp_bridge.dialects.lsp.offers import symbols
 from msp_bridge.dialects.lsp.runs import SLICE, Runs
 from msp_bridge.dialects.uris import path_of
 from msp_bridge.jsonrpc.connection import Connection

@@ -21,9 +21,9 @@ from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document
 from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
-from msp_bridge.dialects.lsp.findings import diff_of, symbols
+from msp_bridge.dialects.lsp.findings import diff_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.lsp.offers import COMMANDS, IGNORE, SHOW, TEST_CHANGED, TEST_PROJECT, Offers
+from msp_bridge.dialects.lsp.offers import COMMANDS, IGNORE, SHOW, TEST_CHANGED, TEST_PROJECT, Offers, symbols
 from msp_bridge.dialects.lsp.runs import SLICE, Runs
 from msp_bridge.dialects.uris import path_of, uri_of
 from msp_bridge.errors import BridgeError, ConfigurationError, FailingTests

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
-from threading import Lock
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 
 from msp_bridge.dialects.lsp.documents import Changed, Units, last_line, shifted
-from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.model import Location, Mutant, Result, Status
 from msp_bridge.source import SourceText, mutant_diff
 from msp_bridge.workspace.selection import Selection
 
@@ -20,8 +17,6 @@ WARNING, INFORMATION = 2, 3  # DiagnosticSeverity
 MAX_SHOWN = 60  # characters of code in a message
 MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
-# Two threads at once: "SystemError: AST constructor recursion depth mismatch", https://github.com/python/cpython/issues/106905
-PARSING = Lock()
 Key = tuple[int, int, int, str, str]
 Place = tuple[int, Key]  # see `place_of`
 UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
@@ -213,23 +208,6 @@ def summary_of(counts: Counter[Status]) -> str:
     total = counts.total()
     parts = ", ".join(f"{counts[status]} {_word(status)}" for status in Status if counts[status])
     return f"{total} mutant{'' if total == 1 else 's'}: {parts}" if total else ""
-
-
-@lru_cache(maxsize=8)  # parsing ten thousand lines takes a tenth of a second
-def symbols(path: str, source: SourceText) -> Sequence[tuple[str, Location]]:
-    """Functions and classes with their lines, from `def` to the end, outer before inner. Python's alone are known."""
-    if not path.endswith(".py"):
-        return ()
-    try:
-        with PARSING:
-            tree = ast.parse(source.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # it is being written
-        return ()
-    return [
-        (node.name, Location(Position(node.lineno, 1), Position((node.end_lineno or node.lineno) + 1, 1)))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    ]
 
 
 def diff_of(source: SourceText, mutant: Mutant) -> str:
