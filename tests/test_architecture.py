@@ -107,6 +107,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "cli": {
         "access",
         "adapter",
+        "cluster.connection",
         "dialects.dialect",
         "dialects.msp",
         "errors",
@@ -121,6 +122,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "testing.oracle",
         "text",
         "toolkit.install",
+        "toolkit.slot",
         "workspace",
     },
 }

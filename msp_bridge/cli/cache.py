@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from rich.table import Table
 from msp_bridge.cli.options import Choice
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.text import one_line
+from msp_bridge.toolkit.slot import size_of
 from msp_bridge.workspace.cache import cache_home
 
 
@@ -28,7 +28,7 @@ def command(action: str) -> None:
     it while the bridge runs.
     """
     home = cache_home()
-    entries = [(entry, _size(entry)) for entry in sorted(_entries(home))]
+    entries = [(entry, size_of(entry)) for entry in sorted(_entries(home))]
     if action == "clear":
         for entry, _ in entries:
             _remove(entry)
@@ -50,19 +50,6 @@ def _entries(home: Path) -> Iterator[Path]:
         return
     except OSError as error:
         raise ConfigurationError(f"can't read {home}: {error.strerror}") from None
-
-
-def _size(directory: Path) -> int:
-    """Bytes of the files below it, a file with several links once."""
-    sizes: dict[tuple[int, int], int] = {}
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            try:
-                status = os.lstat(os.path.join(folder, name))
-            except OSError:  # gone meanwhile
-                continue
-            sizes[status.st_dev, status.st_ino] = status.st_size
-    return sum(sizes.values())
 
 
 def _remove(entry: Path) -> None:

@@ -87,7 +87,8 @@ def run(
     tool, an installed package. The summary says how many verdicts are those of an earlier run. With --store FILE, which
     implies it, they are kept in FILE, which a CI can keep between jobs.
 
-    With --cluster, the workers of a Dask cluster test what is more than some mutants for each job of this machine.
+    With --cluster, the workers of a Dask cluster test, where there are more than eight mutants for each job of this
+    machine.
 
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
     the tests run in a fresh process. Verdicts that differ are shown.
@@ -256,6 +257,10 @@ class TerminalRun:
     async def run(self, console: Console) -> None:
         """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
         options, config = self.options, self.config
+        if options.configuration.cluster is not None:  # which few mutants would never ask
+            from msp_bridge.cluster.connection import check_scheduler
+
+            await check_scheduler(options.configuration.cluster)
         async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
             selected = config.selected
             if config.since is not None:

@@ -3,8 +3,7 @@
 Handles: a mutant of `discover` carries the adapter's own handle, and what identifies the content of its file. `test`
 takes a snapshot of the project; a mutant whose file is another one in it gets no result, as `Adapter` promises.
 
-Where mutants are tested: here when they are few (`LOCAL_MUTANTS` for each job of this machine), for a worker has to
-have the files, open the adapter and run the tests without mutants first; and those that no worker lists.
+Where mutants are tested: `choice` says it for each request. Those that no worker lists are always tested here.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from msp_bridge.adapter import (
     Surroundings,
     TellsSurroundings,
 )
+from msp_bridge.cluster.choice import LOCAL_MUTANTS, Choice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Greeting, Order
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOCAL_MUTANTS = 8  # for each job: so many are tested here before a worker has opened the adapter
 PREPARING = "preparing the workers"
 
 
@@ -65,7 +64,7 @@ def behind_cluster(
 ) -> type[Adapter]:
     """The class of adapters that are `inner`, and test on the cluster whose scheduler is at `address`.
 
-    `local` is how many mutants for each job are tested here.
+    `local` is how many mutants for each job are tested here, as long as nothing was measured (`choice`); 0: none ever.
     """
     body = {
         "name": inner.name,
@@ -94,6 +93,7 @@ class _OnCluster:
         self.inner, self._project = inner, project
         self._tree = project.opened or project.root
         self._connection = SchedulerConnection(self.address)
+        self._choice = Choice(self.local * project.jobs)
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(
             partial(Sandbox.claim, project.cache / "cluster", self._tree), max_idle=1
         )
@@ -141,25 +141,35 @@ class _OnCluster:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """See `Adapter.test`."""
-        if len(mutants) <= self.local * self._project.jobs:
-            here: Sequence[Mutant] = mutants
+        if self._choice.is_local(len(mutants)):
+            log.debug("%s tested here, not by the cluster", counted_mutants(mutants))
+            side, testing = self._choice.here, self._test_here(mutants)
         else:
-            await self._connection.connect()
-            async with self._copies.lease() as warm:
-                await warm.refresh()
-                dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), mutants)
-                self.traffic = dispatch.traffic
-                async with contextlib.aclosing(dispatch.results()) as results:
-                    async for result in results:
-                        yield result
-            here = dispatch.unmatched
-            if here:
-                self._say(f"{counted_mutants(here)} tested here, for no worker's {self.name} lists them")
-        if here:
-            own = {evolve(mutant, handle=mutant.handle.inner): mutant for mutant in here}
-            async with contextlib.aclosing(self.inner.test(list(own))) as tested:
-                async for result in tested:
-                    yield evolve(result, mutant=own.get(result.mutant, result.mutant))
+            side, testing = self._choice.cluster, self._test_there(mutants)
+        async with contextlib.aclosing(testing), contextlib.aclosing(side.timed(testing)) as results:
+            async for result in results:
+                yield result
+
+    async def _test_here(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        own = {evolve(mutant, handle=mutant.handle.inner): mutant for mutant in mutants}
+        async with contextlib.aclosing(self.inner.test(list(own))) as results:
+            async for result in results:
+                yield evolve(result, mutant=own.get(result.mutant, result.mutant))
+
+    async def _test_there(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        await self._connection.connect()
+        async with self._copies.lease() as warm:
+            await warm.refresh()
+            dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), mutants)
+            self.traffic = dispatch.traffic
+            async with contextlib.aclosing(dispatch.results()) as results:
+                async for result in results:
+                    yield result
+        if dispatch.unmatched:
+            self._say(f"{counted_mutants(dispatch.unmatched)} tested here, for no worker's {self.name} lists them")
+            async with contextlib.aclosing(self._test_here(dispatch.unmatched)) as results:
+                async for result in results:
+                    yield result
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """What the adapter says of this machine, and then a line for each worker."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field, frozen
@@ -22,7 +23,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 CONNECT_S = 30
+SUSPENDED_S = 5  # by which a time-out comes too late when this process was suspended, as by Ctrl-Z
 TASK = "msp-bridge"  # what Dask's dashboard shows
+
+
+class LeaseExpired(Exception):
+    """The worker has ended a chunk because nobody had asked for its results: this process was suspended meanwhile."""
 
 
 class WorkerLost(Exception):
@@ -59,7 +65,12 @@ class SchedulerConnection:
             await self._close()
             try:
                 self._client = await client_class(
-                    self.address, asynchronous=True, timeout=CONNECT_S, set_as_default=False, name=TASK
+                    self.address,
+                    asynchronous=True,
+                    timeout=CONNECT_S,
+                    set_as_default=False,
+                    name=TASK,
+                    connection_limit=_connections(),
                 )
             except (OSError, ImportError, TimeoutError) as error:
                 reason = str(error).partition("\n")[0] or type(error).__name__
@@ -77,17 +88,17 @@ class SchedulerConnection:
     async def workers(self) -> dict[str, int]:
         """Address to threads, as the scheduler knows them. Raises ToolError when the scheduler is gone."""
         with self._scheduler_errors():
-            return dict(await asyncio.wait_for(self._client.nthreads(), CONNECT_S))
+            return dict(await _answer(self._client.nthreads, CONNECT_S))
 
     async def call(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> Any:
         """What `function` returns on `worker`, which gives it itself as `dask_worker`.
 
         Raises WorkerLost, and ToolError when the scheduler is gone.
         """
-        calling = self._client.run(function, *arguments, workers=[worker], on_error="return")
+        ask = partial(self._client.run, function, *arguments, workers=[worker], on_error="return")
         with self._scheduler_errors():
             try:
-                answers = await asyncio.wait_for(calling, within)
+                answers = await _answer(ask, within)
             except TimeoutError:
                 raise WorkerLost(f"it has not answered for {within:.0f} s") from None
         answer = answers.get(worker)
@@ -128,6 +139,34 @@ class SchedulerConnection:
                 f"the cluster's scheduler {self.address} is gone: {type(error).__name__}",
                 "what was tested so far stays; start the scheduler, and run the rest again",
             ) from error
+
+
+async def check_scheduler(address: str) -> None:
+    """Raises BridgeError unless there is a scheduler at `address` that takes this client."""
+    connection = SchedulerConnection(address)
+    try:
+        await connection.connect()
+    finally:
+        await connection.aclose()
+
+
+async def _answer(ask: Callable[[], Awaitable[Any]], within: float) -> Any:
+    """What `ask` gives; raises TimeoutError after `within` s. It is asked again when this process was suspended."""
+    loop = asyncio.get_running_loop()
+    while True:
+        began = loop.time()
+        try:
+            return await asyncio.wait_for(ask(), within)
+        except TimeoutError:
+            if loop.time() - began < within + SUSPENDED_S:
+                raise
+
+
+def _connections() -> int:
+    """As the scheduler has it: half of the files that may be open. Each worker needs two, for its questions wait."""
+    from distributed.utils import get_fileno_limit
+
+    return max(512, int(get_fileno_limit()) // 2)
 
 
 def _client_class() -> Any:

@@ -24,6 +24,7 @@ The invariants.
   nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
   runs only while its chunk does: it may wait behind chunks of others.
+- A chunk that its worker has ended because this process was suspended, and asked for nothing, is given out again.
 - Results go through a queue of one. While nobody takes from it, no more results are asked for, and the worker starts no
   more mutants; but the chunk's lease is renewed, so that it does not run out.
 
@@ -45,7 +46,7 @@ from attrs import define, field
 from msp_bridge import __version__
 from msp_bridge.cluster import worker as remote
 from msp_bridge.cluster.chunks import Chunks
-from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
+from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError, mutant_row, result_of
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
@@ -248,6 +249,8 @@ class Dispatch:
             async with lock.alone() if self._chunks.were_lost(mutants) else lock.shared():
                 given = True
                 await self._tested(address, mutants, left)
+        except LeaseExpired:
+            log.info("the worker %s has ended a chunk that nobody asked for: it is given out again", address)
         except BaseException as error:
             if isinstance(error, WorkerLost):
                 self._lose(address, error)  # at once: the other line is cancelled now, and may have had the culprit
@@ -259,7 +262,10 @@ class Dispatch:
             self._chunks.put_back(left)
 
     async def _tested(self, address: str, mutants: Sequence[Mutant], left: dict[Mutant, None]) -> None:
-        """Gives the results on, and takes from `left` what was answered for. Raises WorkerLost, Refused, ToolError."""
+        """Gives the results on, and takes from `left` what was answered for.
+
+        Raises LeaseExpired, WorkerLost, Refused, ToolError.
+        """
         chunk = Chunk(uuid.uuid4().hex, self.order.id, [mutant_row(mutant) for mutant in mutants], self.bounds.lease)
         future = self.connection.submit(address, remote.run_chunk, chunk, chunk.id)
         ended = False
@@ -298,7 +304,10 @@ class Dispatch:
             putting.cancel()
 
     async def _progress(self, address: str, chunk: str, future: Any) -> AsyncGenerator[ChunkProgress, None]:
-        """The worker's answers, until the chunk has ended there. Raises WorkerLost, ToolError for the scheduler."""
+        """The worker's answers, until the chunk has ended there.
+
+        Raises LeaseExpired, WorkerLost, ToolError for the scheduler.
+        """
         loop = asyncio.get_running_loop()
         after, last = 0, loop.time()
         ask, within = self.bounds.ask, self.bounds.ask + self.bounds.answer
@@ -317,6 +326,8 @@ class Dispatch:
             self._failing.update(new)
             log_failing_tests(log, new)
             yield progress
+            if progress.expired or (not progress.begun and future.status == "finished"):
+                raise LeaseExpired
             if progress.rows:
                 last = loop.time()
             if progress.ended:

@@ -54,6 +54,7 @@ class WorkerPlace:
             self.snapshot = ""
             tree = SnapshotTree(self.slot.directory / "tree" / order.tree, store, _linked())
             await in_thread(tree.materialise, entries)
+            await in_thread(self._measure)
             if self.adapter is None:
                 self.adapter = await in_thread(_opened, order.adapter, self._project(order, threads))
             self.snapshot = order.snapshot
@@ -67,7 +68,8 @@ class WorkerPlace:
             return
         found = differences(order.surroundings, here.values)
         if found:
-            found.sort(key=lambda difference: not difference.startswith(f"{order.adapter} "))  # the tool itself first
+            telling = (f"{order.adapter} ", "python ")  # of which one explains many others
+            found.sort(key=lambda difference: not difference.startswith(telling))
             raise ToolError(summary(found), "give workers and client the same interpreter, tool and packages")
 
     async def matched(self, mutants: Sequence[Mutant]) -> tuple[dict[Mutant, int], list[int]]:
@@ -97,7 +99,13 @@ class WorkerPlace:
                 if self.adapter is not None:
                     await self.adapter.aclose()
             finally:
+                await in_thread(self._measure)
                 self.slot.release()
+
+    def _measure(self) -> None:
+        """What the slot takes counts when room is made, also when this worker is killed."""
+        with contextlib.suppress(OSError):
+            self.slot.measure()
 
     def _project(self, order: Order, threads: int) -> Project:
         tree = self.slot.directory / "tree" / order.tree

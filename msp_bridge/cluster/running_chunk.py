@@ -30,6 +30,7 @@ class RunningChunk:
     lease: float = LEASE_S
     begun: bool = False
     ended: bool = False
+    _expired: bool = False
     _after: int = 0  # results that the client has
     _unmatched: Sequence[int] = ()
     _failure: WireError | None = None
@@ -60,7 +61,13 @@ class RunningChunk:
                 await asyncio.wait_for(self._changed.wait(), left)
         rows = self.rows[after:]
         failing = {} if self._place is None else dict(self._place.failing)
-        return ChunkProgress(rows, self.begun, self.ended, self._unmatched, self._failure, failing)
+        return ChunkProgress(rows, self.begun, self.ended, self._expired, self._unmatched, self._failure, failing)
+
+    async def expire(self) -> bool:
+        """End it, as its lease has run out. Returns whether there was anything left to test."""
+        self._expired = not self.ended
+        await self.end()
+        return self._expired
 
     async def end(self) -> None:
         """End its tests, if they run. Returns when they have ended."""

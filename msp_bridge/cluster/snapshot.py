@@ -3,13 +3,18 @@
 Files are named by their content. A worker keeps those that it got in a store, asks only for what that lacks, and writes
 the tree from it. The tree is somebody's project as far as the adapter is concerned, so nothing but this module writes
 to it; what it was made of is noted beside it, and removed while it is changed.
+
+What stays on a worker's disk is bounded: the store by `STORE_SIZE`, trees that nobody uses (slots of the cache) by
+`TREES_SIZE`, both by `DAYS`. The longest unused goes first. `ContentStore.sweep` and `Slot.sweep` see to it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
@@ -21,11 +26,14 @@ from msp_bridge import reading
 from msp_bridge.cluster.wire import SnapshotEntry, is_within_tree
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit import Sandbox
-from msp_bridge.toolkit.slot import erase, unwritable
+from msp_bridge.toolkit.slot import DAY, erase, unwritable
 from msp_bridge.toolkit.tree import Kind
 
 PIECE = 4 << 20  # bytes in one message, unless one file has more
 STORE_SIZE = 4 << 30  # bytes that a worker keeps of files
+TREES_SIZE = 8 << 30  # bytes of trees that nobody uses, with what adapters keep beside them
+DAYS = 14.0  # for which what nobody uses is kept
+NEEDED_S = 3600.0  # a file that was asked for since then may be about to be written into a tree
 
 
 @frozen
@@ -89,7 +97,7 @@ class ContentStore:
             self.directory.mkdir(parents=True, exist_ok=True)
             for digest, compressed in files.items():
                 content = zlib.decompress(compressed)
-                if blake2b(content, digest_size=16).hexdigest() != digest:
+                if _digest(content) != digest:
                     raise ToolError("a file of the snapshot arrived damaged", "run it again")
                 descriptor, fresh = tempfile.mkstemp(dir=self.directory, suffix=".new")
                 with open(descriptor, "wb") as writer:
@@ -99,18 +107,41 @@ class ContentStore:
             raise unwritable(self.directory, error) from error
 
     def read(self, digest: str) -> bytes:
-        """Raises OSError."""
-        return (self.directory / digest).read_bytes()
+        """Its content. Raises ToolError when it is not here, or not as it was: then it is wanted again."""
+        file = self.directory / digest
+        try:
+            content = file.read_bytes()
+        except FileNotFoundError:
+            raise ToolError(f"{file} was deleted before it was read", "run it again") from None
+        if _digest(content) != digest:
+            file.unlink(missing_ok=True)
+            raise ToolError(f"{file} is damaged", "run it again")
+        return content
 
     def sweep(self, size: int = STORE_SIZE) -> None:
-        """Delete what was not used for the longest time, until `size` bytes are left."""
-        with os.scandir(self.directory) as found:
-            files = sorted(((one.stat(), one.path) for one in found), key=lambda one: -one[0].st_mtime)
-        total = 0
-        for status, path in files:
+        """Delete what nobody asked for in `DAYS`, and the longest unused until `size` bytes are left.
+
+        What was asked for in the last `NEEDED_S` stays, whatever its size. Raises OSError.
+        """
+        total, now = 0, time.time()
+        for status, path in self._last_used_first():
             total += status.st_size
-            if total > size:
-                os.unlink(path)
+            unused = now - status.st_mtime
+            if unused > NEEDED_S and (total > size or unused > DAYS * DAY):
+                with contextlib.suppress(FileNotFoundError):  # another worker sweeps, too
+                    os.unlink(path)
+
+    def _last_used_first(self) -> list[tuple[os.stat_result, str]]:
+        files = []
+        with os.scandir(self.directory) as found:
+            for one in found:
+                with contextlib.suppress(FileNotFoundError):
+                    files.append((one.stat(), one.path))
+        return sorted(files, key=lambda one: -one[0].st_mtime)
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=16).hexdigest()
 
 
 @define

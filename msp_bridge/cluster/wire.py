@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.text import one_line
 
 FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed", "reusable")
 ERRORS: Mapping[str, Callable[[str, str | None], BridgeError]] = {
@@ -24,6 +25,7 @@ ERRORS: Mapping[str, Callable[[str, str | None], BridgeError]] = {
     "configuration": ConfigurationError,
     "tool": ToolError,
 }
+IDLE_S = 600.0  # for which a worker keeps an adapter open that nobody uses
 LEASE_S = 60.0  # for which a chunk goes on when nobody asks for its results
 SHOWN = 3  # differences in one sentence
 
@@ -118,6 +120,7 @@ class ChunkProgress:
     rows: Sequence[Row]
     begun: bool = True
     ended: bool = False
+    expired: bool = False  # it was ended because nobody had asked for its results
     unmatched: Sequence[int] = ()  # mutants that the worker's tool does not list; complete when the chunk has begun
     failure: WireError | None = None  # why no more results will come
     failing_tests: Mapping[str, str] = field(factory=dict)  # tests that were left out, as they fail without a mutant
@@ -193,4 +196,4 @@ def _shown(value: Any) -> str:
         return "missing"
     if isinstance(value, list) and value and isinstance(value[0], str):
         return value[0]
-    return str(value)[:60]
+    return one_line(str(value))[:60]

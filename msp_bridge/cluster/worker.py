@@ -35,8 +35,9 @@ from weakref import WeakKeyDictionary
 from msp_bridge import __version__
 from msp_bridge.cluster.place import WorkerPlace
 from msp_bridge.cluster.running_chunk import RunningChunk, failure_of
-from msp_bridge.cluster.snapshot import ContentStore
+from msp_bridge.cluster.snapshot import DAYS, TREES_SIZE, ContentStore
 from msp_bridge.cluster.wire import (
+    IDLE_S,
     Chunk,
     ChunkProgress,
     Greeting,
@@ -51,7 +52,6 @@ from msp_bridge.workspace.cache import cache_home, make_private
 
 log = logging.getLogger(__name__)
 
-IDLE_S = 600.0
 LOOK_S = 1.0  # between two looks for what nobody wants any more
 SLOTS = 256  # of one project, by all workers that share a cache
 REMEMBERED = 32  # snapshots and orders
@@ -74,7 +74,7 @@ async def lacking(snapshot: str, entries: Mapping[str, SnapshotEntry] | None, da
 
 async def keep(files: Mapping[str, bytes], dask_worker: Any) -> WireError | None:
     """Write files into the store."""
-    return await failure_of(in_thread(_state(dask_worker).store.keep, files))
+    return await failure_of(_state(dask_worker).keep(files))
 
 
 async def prepare(order: Order, dask_worker: Any) -> WireError | None:
@@ -119,6 +119,7 @@ class WorkerState:
         self._home = cache_home() / "cluster"
         make_private(self._home, Path.home())
         self.store = ContentStore(self._home / "files")
+        self._kept = False  # whether files came since the store was swept
         self._snapshots: dict[str, Mapping[str, SnapshotEntry]] = {}
         self._orders: dict[str, Order] = {}
         self._places: list[WorkerPlace] = []
@@ -139,6 +140,15 @@ class WorkerState:
         _remember(self._orders, order.id, order)
         async with self.place(order) as place:
             await place.check(order)
+        if self._kept:
+            self._kept = False
+            with contextlib.suppress(OSError):
+                await in_thread(self.store.sweep)
+
+    async def keep(self, files: Mapping[str, bytes]) -> None:
+        """See the function of this name. Raises ToolError."""
+        self._kept = True
+        await in_thread(self.store.keep, files)
 
     def order(self, name: str) -> Order:
         """One that was prepared. Raises ToolError."""
@@ -176,7 +186,7 @@ class WorkerState:
                 return place
         name = blake2b(repr(order.place[1:]).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
         slot = await in_thread(lambda: Slot.claim(self._home, f"{order.tree}-{name}", SLOTS))
-        await in_thread(lambda: Slot.sweep(self._home, days=14, size=8 << 30))
+        await in_thread(lambda: Slot.sweep(self._home, days=DAYS, size=TREES_SIZE))
         place = WorkerPlace(slot, order.place, order.client, order.snapshot)
         self._places.append(place)
         return place
@@ -199,8 +209,6 @@ class WorkerState:
         self._places = [place for place in self._places if place not in closing]
         for place in closing:
             await run_shielded(place.close(), "end of a place")
-        with contextlib.suppress(OSError):
-            await in_thread(self.store.sweep)
 
     async def _watch(self) -> None:
         while True:
@@ -214,8 +222,7 @@ class WorkerState:
         now = time.monotonic()
         for name, chunk in [*self._chunks.items()]:
             if now - chunk.asked > chunk.lease:
-                unwanted = not chunk.ended
-                await chunk.end()
+                unwanted = await chunk.expire()
                 del self._chunks[name]
                 if unwanted:
                     log.warning("nobody has asked for the results of a chunk for %.0f s: it is ended", chunk.lease)

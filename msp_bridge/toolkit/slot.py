@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -93,6 +94,10 @@ class Slot:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(size).encode("ascii"), 0)
 
+    def measure(self) -> None:
+        """Remember how large it is now, for `sweep`. Raises OSError."""
+        self.note_size(size_of(self.directory))
+
     def release(self) -> None:
         """Let others use it; idempotent."""
         if self._lock >= 0:
@@ -135,6 +140,17 @@ def unwritable(directory: Path, error: OSError) -> ToolError:
         f"no private copy can be made in {directory}: {error.strerror or error}",
         "set MSP_BRIDGE_CACHE to a directory elsewhere",
     )
+
+
+def size_of(directory: Path) -> int:
+    """Bytes of the files below it, a file with several links once."""
+    sizes: dict[tuple[int, int], int] = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with contextlib.suppress(OSError):  # gone meanwhile
+                status = os.lstat(os.path.join(folder, name))
+                sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 def erase(path: str) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 import zlib
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
-from msp_bridge.cluster.snapshot import ContentStore, Snapshot, SnapshotTree
+from msp_bridge.cluster.snapshot import DAYS, ContentStore, Snapshot, SnapshotTree
 from msp_bridge.cluster.wire import SnapshotEntry, differences
 from msp_bridge.errors import ToolError
 from msp_bridge.testing import TreeState
 from msp_bridge.toolkit import Sandbox
+from msp_bridge.toolkit.slot import DAY
+from msp_bridge.toolkit.tree import Kind
 
 
 def taken(project: Path, cache: Path) -> Snapshot:
@@ -114,6 +118,46 @@ def test_a_file_that_arrives_damaged_is_refused(tmp_path: Path) -> None:
     store = ContentStore(tmp_path / "files")
     with pytest.raises(ToolError, match="damaged"):
         store.keep({"00" * 16: zlib.compress(b"something else")})
+
+
+def test_a_file_that_was_damaged_on_the_workers_disk_is_not_used_and_is_sent_again(
+    project: Path, tmp_path: Path
+) -> None:
+    store = ContentStore(tmp_path / "files")
+    tree = SnapshotTree(tmp_path / "slot" / "tree" / "shop", store)
+    snapshot = taken(project, tmp_path / "cache")
+    brought(snapshot, store)
+    (store.directory / snapshot.entries["src/a.py"].content).write_bytes(b"")
+    with pytest.raises(ToolError, match="is damaged"):
+        tree.materialise(snapshot.entries)
+    assert brought(snapshot, store) == 1
+    tree.materialise(snapshot.entries)
+    assert same(project, tree)
+
+
+def test_the_store_keeps_what_was_used_last_and_no_more_than_its_size(tmp_path: Path) -> None:
+    store, now = ContentStore(tmp_path / "files"), time.time()
+    old = now - (DAYS + 1) * DAY
+    contents = [bytes([number]) * 100 for number in range(5)]
+    digests = [blake2b(content, digest_size=16).hexdigest() for content in contents]
+    store.keep({digest: zlib.compress(content) for digest, content in zip(digests, contents, strict=True)})
+    for hours, digest in enumerate(digests):
+        os.utime(store.directory / digest, (now - hours * 3600 - 60, now - hours * 3600 - 60))
+    os.utime(store.directory / digests[3], (old, old))
+    (store.directory / "cut-short.new").write_bytes(b"x")
+    os.utime(store.directory / "cut-short.new", (old, old))
+
+    def left() -> list[int]:
+        return [number for number, digest in enumerate(digests) if (store.directory / digest).exists()]
+
+    store.sweep(size=400)
+    assert left() == [0, 1, 2, 4], "what nobody asked for in two weeks is gone"
+    assert not (store.directory / "cut-short.new").exists()
+    assert store.lacking([SnapshotEntry(Kind.FILE.value, digests[4], 0o600)]) == []
+    store.sweep(size=300)
+    assert left() == [0, 1, 4], "the longest unused is gone"
+    store.sweep(size=0)
+    assert left() == [0, 4], "what was asked for within the hour stays"
 
 
 def test_another_tool_or_package_is_a_difference_and_the_project_itself_is_none() -> None:

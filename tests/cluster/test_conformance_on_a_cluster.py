@@ -11,9 +11,11 @@ import pytest
 from attrs import field, frozen
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.cosmic_ray import CosmicRay
+from msp_bridge.adapters.generic import Generic
 from msp_bridge.adapters.mutmut import Mutmut
 from msp_bridge.adapters.stryker_js import StrykerJs
-from support import cosmic_ray_trees, rust_trees, stryker_js_trees
+from msp_bridge.adapters.stryker_net import StrykerNet
+from support import cosmic_ray_trees, generic_trees, net_projects, net_trees, rust_trees, stryker_js_trees
 from support.clusters import Cluster
 
 from msp_bridge.adapter import Adapter, Project
@@ -29,7 +31,9 @@ class Trial:
     copied: Callable[[Path], Path]
     stand_in: Callable[[Path, pytest.MonkeyPatch], Any] | None = None  # for a tool that may be missing
     worker: dict[str, str] = field(factory=dict)  # variables of the worker
+    settings: Callable[[Path], dict[str, Any]] = lambda _: {}
     sample: int = 4
+    workers: int = 2
 
 
 TRIALS = [
@@ -42,6 +46,8 @@ TRIALS = [
         worker={"MSP_BRIDGE_CLUSTER_LINKED": str(stryker_js_trees.CORE9.parent)},
     ),
     Trial(CargoMutants, lambda to: rust_trees.copied("rust_stand_in", to), rust_trees.stand_in),
+    Trial(Generic, generic_trees.copied, settings=generic_trees.settings, sample=2, workers=1),
+    Trial(StrykerNet, lambda to: net_trees.copied("net_calc", to), net_trees.scripted_dotnet, sample=2, workers=1),
 ]
 
 
@@ -51,8 +57,20 @@ async def test_the_adapter_keeps_its_promises_on_a_cluster(
 ) -> None:
     if trial.stand_in is not None:
         trial.stand_in(tmp_path, monkeypatch)
+    await check(trial, tmp_path)
+
+
+@net_projects.REAL
+async def test_the_real_stryker_net_keeps_its_promises_on_a_cluster(tmp_path: Path) -> None:
+    sources, tests = {"Pair": net_projects.PAIR}, {"xunit": net_projects.PAIR_TESTS}
+    trial = Trial(StrykerNet, lambda to: net_projects.laid_out(to / "project", sources, tests), sample=2, workers=1)
+    await check(trial, tmp_path)
+
+
+async def check(trial: Trial, tmp_path: Path) -> None:
     root = trial.copied(tmp_path)
     python = Path(sys.executable)
-    project = Project(root=root, cache=tmp_path / "cache", python=python, jobs=1)
-    async with Cluster.running(tmp_path / "cluster", 2, path="", **trial.worker) as cluster:
+    settings = trial.settings(root)
+    project = Project(root=root, cache=tmp_path / "cache", python=python, settings=settings, jobs=1)
+    async with Cluster.running(tmp_path / "cluster", trial.workers, path="", **trial.worker) as cluster:
         await check_adapter(behind_cluster(trial.adapter, cluster.address, local=0), project, sample=trial.sample)

@@ -9,14 +9,18 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from support.cluster_trees import DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import BaselineError, Project, Result, Status, ToolError
+from msp_bridge.cli import Exit
+from msp_bridge.cli.run import run
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.chunks import LOSSES
 from msp_bridge.cluster.dispatch import GIVEN_UP
@@ -37,6 +41,9 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
         assert (details.duration, [*(details.killed_by or ())], details.status_reason) == (2.5, ["t"], "é")
         assert all(any(cluster.cache(name).glob("project-*/tree/project/f0.py")) for name in cluster.workers)
         assert {sent.files for sent in adapter.traffic.values()} == {2}  # one content in six files, and the script
+        noted = [int(lock.read_text()) for name in cluster.workers for lock in cluster.cache(name).glob("*.lock")]
+        assert len(noted) == 2
+        assert min(noted) > 6 * len("x = y + 1\nz = a + b + 1\n"), "trees count when room is made on the disk"
         (tree.root / "f0.py").write_text("x = y + 1\n")
         results = await results_of(adapter, now := await discovered(adapter))
         assert once_each(results, now)
@@ -175,8 +182,6 @@ import asyncio, json, sys
 from pathlib import Path
 from msp_bridge.adapter import Project, Scope
 from msp_bridge.cluster import behind_cluster
-from msp_bridge.cluster.chunks import LOSSES
-from msp_bridge.cluster.dispatch import GIVEN_UP
 from msp_bridge.cluster.connection import Bounds
 from support.scripted.scripted_adapter import Scripted
 
@@ -184,8 +189,9 @@ async def main():
     bounds = Bounds(answer=20, ask=2, lease=5)
     adapter = behind_cluster(Scripted, sys.argv[1], local=0, bounds=bounds).detect(
         Project(root=Path(sys.argv[2]), cache=Path(sys.argv[3])))
-    async for _ in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
-        pass
+    async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
+        print(result.mutant.mutator, result.status.value)
+    await adapter.aclose()
 
 asyncio.run(main())
 """
@@ -204,6 +210,26 @@ async def test_tests_end_on_the_workers_when_the_client_is_killed(tree: Scripted
             client.kill()
             client.wait()
         await until(lambda: not cluster.below("w0"), "all of it ends")
+
+
+async def test_a_client_that_was_suspended_has_each_result_once(tree: ScriptedTree, tmp_path: Path) -> None:
+    tree.script(PLUS, GATED, tool="hang")
+    tree.files(3, "x = y + z\nx = 1\n")
+    async with Cluster.running(tmp_path / "cluster", 1) as cluster:
+        argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+        with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as client:
+            try:
+                await until(lambda: cluster.below("w0"), "the tool runs")
+                client.send_signal(signal.SIGSTOP)
+                await until(lambda: not cluster.below("w0"), "nobody asks for its results, so it ends")
+                tree.open_gate()
+                client.send_signal(signal.SIGCONT)
+                await until(lambda: client.poll() is not None, "the client ends")
+            finally:
+                client.kill()
+            assert client.stdout is not None
+            assert Counter(client.stdout.read().splitlines()) == {"plus Survived": 3, "digit Killed": 3}
 
 
 async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
@@ -261,6 +287,25 @@ async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: ScriptedTre
     async with contextlib.aclosing(adapter):
         mutants = await discovered(adapter)
         assert once_each(await results_of(adapter, mutants), mutants)
+
+
+@pytest.mark.parametrize(
+    ("address", "code", "sentence"),
+    [
+        ("tcp://127.0.0.1:9", Exit.NO_VERDICTS, "the cluster's scheduler tcp://127.0.0.1:9 can't be reached"),
+        ("scheduler-8786", Exit.USAGE, "scheduler-8786 can't be used as a cluster"),
+    ],
+)
+def test_a_run_whose_mutants_are_few_says_that_the_cluster_is_not_there(
+    address: str, code: int, sentence: str, tree: ScriptedTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.cluster.connection.CONNECT_S", 1)
+    tree.script(PLUS)
+    tree.files(1, "x = y + z\n")
+    ran = CliRunner().invoke(run, ["--root", str(tree.root), "--adapter", "scripted", "--cluster", address])
+    assert ran.exit_code == code
+    assert sentence in ran.output
+    assert "Survived" not in ran.output
 
 
 async def test_a_cluster_that_is_not_there_is_one_clear_error(

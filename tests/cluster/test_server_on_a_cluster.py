@@ -8,7 +8,7 @@ import pytest
 from support.clusters import Cluster
 from support.servers import DIGIT, mutants_of, over_memory, scripted_project
 
-from msp_bridge.cluster.adapter import LOCAL_MUTANTS
+from msp_bridge.cluster.choice import LOCAL_MUTANTS
 
 
 async def test_a_small_request_stays_here_and_a_large_one_goes_to_the_workers(

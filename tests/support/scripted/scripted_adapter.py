@@ -25,12 +25,9 @@ and a mutant is tested as the script said when it was discovered:
      "warm": "hang",                     and one that stays until the adapter is closed
      "lines": true}                      each result waits for a line of the tool, which is its status reason
 
-            kind, *arguments = faults["raises"]
-            if kind == "BaselineError":
-                problem, remedy = [*arguments, "fix the tests first"][:2]
-                raise BaselineError(problem, remedy, list(failing), next(iter(failing.values()), ""))
-            raise ERRORS[kind](*arguments)
-        log_failing_tests(log, failing)
+FAULTS is an object, in which each is optional: `after` (wait for a gate), `say` (text for stdout), `writes` (a file in the
+project), `raises` (a list: the name in ERRORS or BaselineError, and its arguments), `failing` (tests that fail without a
+mutant, with their output), `invents` (true: a mutant of no file), `end_after` (the end waits for a gate), `columns` (a
 number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
 mutants are started at once).
 """
