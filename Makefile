@@ -10,7 +10,7 @@ VSIX := build/msp-bridge.vsix
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check test vscode docker-test lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check test vscode docker-test pictures lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
@@ -19,6 +19,7 @@ help:
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
+	@echo "make pictures  take those of docs/images anew that show a browser (needs chromium and a font with emoji)"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
 	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"
@@ -46,6 +47,9 @@ vscode: $(VSIX)
 
 docker-test: $(VENV)/.test
 	$(BIN)/python -m pytest docker
+
+pictures: $(VENV)/.test $(VSIX)
+	PYTHONPATH=tests $(BIN)/python -m support.pictures
 
 lint: $(VENV)/.lint
 	$(BIN)/hadolint Dockerfile

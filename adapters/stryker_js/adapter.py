@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
@@ -24,7 +25,17 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.text import counted, counted_mutants
 
-from .configuration import CORE, MUTABLE, NAMES, config_file, configured, runner_of
+from .configuration import (
+    CODE,
+    CORE,
+    MUTABLE,
+    NAMES,
+    as_option,
+    config_file,
+    configured,
+    patterns_of_packages,
+    runner_of,
+)
 from .failures import missing_runner_remedy
 from .installation import Toolchain, install_command, package_manager, setup_commands
 from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
@@ -43,7 +54,7 @@ class StrykerJs:
 
     name: ClassVar[str] = "stryker-js"
     markers: ClassVar[tuple[str, ...]] = ("package.json", *NAMES)
-    sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in MUTABLE if ending not in (".html", ".htm"))
+    sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in CODE)
 
     def __init__(self, project: Project) -> None:
         from .discovery import StrykerJsDiscovery  # here, and below: other projects' editors don't wait for it
@@ -171,7 +182,7 @@ class StrykerJs:
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
         if not mutants and listing.patterns:
             text += f"; the option `mutate` is {', '.join(listing.patterns)}"
-        to_do = None if mutants else "set `mutate` in StrykerJS's configuration to the files to mutate"
+        to_do = None if mutants else await in_thread(self._files_to_mutate)
         yield Finding(bool(mutants), "mutants", text, to_do)
 
     async def aclose(self) -> None:
@@ -181,6 +192,17 @@ class StrykerJs:
     async def _toolchain(self) -> Toolchain:
         self._known = await Toolchain.find(self._project, self._known)
         return self._known
+
+    def _files_to_mutate(self) -> str:
+        """What to do where nothing is mutated: a pattern for each package, where there are some below."""
+        from msp_bridge.toolkit import walk
+
+        root = self._project.root
+        files = (Path(directory, name) for directory, _, names in walk(root) for name in names)
+        patterns = patterns_of_packages(root, (file.relative_to(root).as_posix() for file in files))
+        if patterns:
+            return as_option("mutate", patterns)
+        return "set `mutate` in StrykerJS's configuration to the files to mutate"
 
     def _configuration_finding(self) -> Finding:
         file = config_file(self._project)

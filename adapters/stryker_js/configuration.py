@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from attrs import frozen
@@ -20,9 +21,12 @@ NAMES = tuple(  # in StrykerJS's own order
     for extension in ("json", "js", "mjs", "cjs")
 )
 EXTENSIONS = frozenset({".json", ".js", ".mjs", ".cjs"})
-MUTABLE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte", ".html", ".htm")
+CODE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte")
+MUTABLE = (*CODE, ".html", ".htm")
 CORE = "@stryker-mutator/core"
 RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
+SOURCES = ("src", "lib")  # the directories that StrykerJS mutates by default: at the root alone, not in packages below
+TEST = re.compile(r"\.(?:spec|test)\.")
 DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
 TABLE = "stryker-js"  # the adapter's own table in the bridge's configuration
 SETTINGS = ("node", "warm")
@@ -70,6 +74,34 @@ def runner_of(root: Path) -> str | None:
     """The test runner whose plugin package.json asks for: "mocha"."""
     names = map(RUNNER.fullmatch, sorted(dependencies(read_json(root / "package.json"))))
     return next((match[1] for match in names if match), None)
+
+
+def patterns_of_packages(root: Path, paths: Iterable[str]) -> list[str]:
+    """For `mutate`: a pattern for the sources of each package below `root` that has one of the files `paths`."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        *above, name = path.split("/")
+        for depth in range(len(above) - 1, 0, -1) if name.endswith(CODE) else ():
+            if above[depth] in SOURCES and root.joinpath(*above[:depth], "package.json").is_file():
+                found.setdefault("/".join(above[: depth + 1]), set()).add(name)
+                break
+    return [
+        f"{directory}/**/{_name_pattern(names)}"
+        for directory, names in sorted(found.items())
+        if not all(map(TEST.search, names))
+    ]
+
+
+def _name_pattern(names: set[str]) -> str:
+    """Of sources that are called so: "*.js", "*.+(js|ts)", "!(*.spec|*.test).js" where tests lie beside them."""
+    endings = sorted({PurePosixPath(name).suffix for name in names})
+    ending = endings[0] if len(endings) == 1 else f".+({'|'.join(each[1:] for each in endings)})"
+    return ("!(*.spec|*.test)" if any(map(TEST.search, names)) else "*") + ending
+
+
+def as_option(name: str, values: list[str]) -> str:
+    """What to write in StrykerJS's configuration."""
+    return f"write {json.dumps(name)}: {json.dumps(values)} in StrykerJS's configuration"
 
 
 def check_package(root: Path) -> None:

@@ -11,6 +11,7 @@ from attrs import evolve
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, Scope, ToolError
 
+from .configuration import patterns_of_packages
 from .mutants import StrykerJsHandle, StrykerJsListing, unknown_option
 from .sessions import StrykerJsSession
 
@@ -35,8 +36,11 @@ class StrykerJsDiscovery:
         listing = await self.list(session, named)
         mutants = [mutant for mutant in _by_file(listing, session.sandbox.path) if scope.covers(mutant.path)]
         for path in sorted((named or frozenset()) - set(listing.matched)) if listing.patterns else ():
-            patterns = ", ".join(listing.patterns)
-            self._warn(f"{path} has no mutants: StrykerJS's option `mutate` leaves it out, which is {patterns}")
+            why = f"StrykerJS's option `mutate` leaves it out, which is {', '.join(listing.patterns)}"
+            addition = "".join(
+                f"; add {pattern} for its package" for pattern in patterns_of_packages(self._project.root, [path])
+            )
+            self._warn(f"{path} has no mutants: {why}{addition}")
         return mutants
 
     async def list(self, session: StrykerJsSession, paths: frozenset[str] | None = None) -> StrykerJsListing:

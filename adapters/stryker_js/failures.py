@@ -9,6 +9,8 @@ from attrs import frozen
 
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 
+from .configuration import as_option
+
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
 UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
@@ -69,7 +71,7 @@ def logged_errors(log: str) -> str:
 def missing_runner_remedy(name: str, install: str) -> str:
     """What to do where StrykerJS finds no plugin for the test runner; `install` is how its package is installed."""
     package = f"@stryker-mutator/{name}-runner"
-    return f'{install} {package}, and write "plugins": ["{package}"] in StrykerJS\'s configuration'
+    return f"{install} {package}, and {as_option('plugins', [package])}"
 
 
 def _missing_plugin(kind: str, name: str, log: str, install: str) -> ConfigurationError:

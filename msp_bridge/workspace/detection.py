@@ -24,7 +24,7 @@ from msp_bridge.workspace.configuration import (
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget
-from msp_bridge.workspace.tree import folders_above, folders_with, matcher
+from msp_bridge.workspace.tree import files_below, folders_above, folders_with, matcher
 
 
 def detect_projects(
@@ -84,7 +84,7 @@ class _Detection:
     def project_map(self) -> ProjectMap:
         paths = sorted(dict.fromkeys(["", *self.below]), key=lambda path: (path.count("/"), path))
         everywhere = fingerprint(self._root, self._named, paths)  # not earlier: to find the folders takes the longest
-        folders = tuple(map(self.folder, paths))
+        folders = self._without_idle(tuple(map(self.folder, paths)))
         return ProjectMap(
             root=self._root,
             folders=folders,
@@ -151,6 +151,37 @@ class _Detection:
             if one not in configured and set(one.sources or ()) & set(other.sources or ())
         }
         return [evolve(one, yields_to=rivals.get(one.name)) for one in candidates]
+
+    def _without_idle(self, folders: tuple[ProjectFolder, ...]) -> tuple[ProjectFolder, ...]:
+        """At the root, what is merely installed yields to the projects below in which all files of its kind lie."""
+        at_root, *below = folders
+        if self._configuration.adapters is not None or not any(folder.tools for folder in below):
+            return folders
+        candidates = tuple(
+            one if (around := self._around_its_files(one, below)) is None else evolve(one, yields_to=around)
+            for one in at_root.candidates
+        )
+        return (ProjectFolder(at_root.path, candidates, at_root.exclusive, at_root.error), *below)
+
+    def _around_its_files(self, one: Candidate, below: Sequence[ProjectFolder]) -> str | None:
+        """The tools below that are for the same kind of files and have them all, if so."""
+        if not one.is_used or not one.sources:
+            return None
+        is_source, kinds = matcher(one.sources), set(one.sources)
+        rivals = [
+            (folder.path, label(other.name, folder.path))
+            for folder in below
+            for other in folder.candidates
+            if other.is_used and kinds & set(other.sources or ())
+        ]
+        found = set()
+        for path in files_below(os.fspath(self._root)) if rivals else ():
+            if is_source(path.rpartition("/")[2]):
+                around = [rival for folder, rival in rivals if path.startswith(folder)]
+                if not around:
+                    return None
+                found.add(around[-1])
+        return ", ".join(sorted(found)) if found and not _is_configured(one) else None
 
     def _misplaced(self, folders: Sequence[ProjectFolder]) -> Iterator[BridgeError]:
         all_known = all(

@@ -72,7 +72,7 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
         if one.error is not None:
             yield Finding.of_error(one.name, one.error)
         elif one.yields_to is not None:
-            text = f"not used, for nothing here configures it, and {one.yields_to} has its files"
+            text = f"not used, for nothing here configures it, and its files belong to {one.yields_to}"
             yield Finding(True, one.name, text)
         elif one.adapter is not None:
             try:

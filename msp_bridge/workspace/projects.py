@@ -32,7 +32,12 @@ class Candidate:
     project: Project
     adapter: Adapter | None = None  # None: its tool is not set up there, unless there is an `error`
     error: BridgeError | None = None
-    yields_to: str | None = None  # it is merely installed: the adapter that is configured for its files
+    yields_to: str | None = None  # it is merely installed: the tools that are configured for its files
+
+    @property
+    def is_used(self) -> bool:
+        """Whether its tool is set up there, and has files."""
+        return self.adapter is not None and self.yields_to is None
 
     @property
     def sources(self) -> tuple[str, ...] | None:
@@ -56,7 +61,7 @@ class ProjectFolder:
         fault = self.fault
         if fault is not None:
             return (MountedAdapter(UnavailableAdapter(fault), self.path),)
-        used = [one.adapter for one in self.candidates if one.adapter is not None and one.yields_to is None]
+        used = [one.adapter for one in self.candidates if one.adapter is not None and one.is_used]
         return tuple(MountedAdapter(adapter, self.path) for adapter in used)
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
 import pytest
-from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, results_of
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, findings_of, results_of
 
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText
@@ -133,6 +134,29 @@ async def test_a_file_outside_of_the_patterns_is_named_with_them_once(
         assert await discovered(adapter, "lib/price.js")
     why = "lib/unicode.js has no mutants: StrykerJS's option `mutate` leaves it out, which is lib/price.js, !lib/x*.js"
     assert [message for message in caplog.messages if "has no mutants" in message] == [why]
+
+
+async def test_each_package_of_a_repository_gets_a_pattern_of_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root = copied("js_mocha", tmp_path)
+    for name, file in {"cart": "price.js", "texts": "unicode.js"}.items():
+        (root / "packages" / name / "src").mkdir(parents=True)
+        (root / "packages" / name / "package.json").write_text("{}")
+        (root / "lib" / file).rename(root / "packages" / name / "src" / file)
+    (root / "packages/cart/src/price.spec.js").write_text("it('is a test', () => 1 + 1);\n")
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter, "packages/texts/src/unicode.js") == []
+        *_, finding = await findings_of(adapter)
+    assert caplog.messages[-1].endswith("; add packages/texts/src/**/*.js for its package")
+    patterns = ["packages/cart/src/**/!(*.spec|*.test).js", "packages/texts/src/**/*.js"]
+    assert finding.remedy == f'write "mutate": {json.dumps(patterns)} in StrykerJS\'s configuration'
+    configure(root, mutate=patterns)
+    async with adapter_on(root) as adapter:
+        assert {mutant.path for mutant in await discovered(adapter)} == {
+            "packages/cart/src/price.js",
+            "packages/texts/src/unicode.js",
+        }
 
 
 async def test_a_mutant_whose_file_has_changed_since_gets_no_result(tmp_path: Path) -> None:

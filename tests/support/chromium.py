@@ -130,12 +130,10 @@ class Tab:
     async def type(self, text: str) -> None:
         await self.call("Input.insertText", text=text)
 
-    async def screenshot(self, file: Path, width: int = 1200, height: int = 800) -> None:
-        await self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+    async def picture(self) -> bytes:
+        """What the page looks like now, as PNG."""
         picture = await self.call("Page.captureScreenshot", format="png")
-        file.write_bytes(base64.b64decode(picture["data"]))
+        return base64.b64decode(picture["data"])
 
 
 TEXT = """(() => {

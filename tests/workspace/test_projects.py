@@ -274,11 +274,26 @@ class TestMerelyInstalled:
         (root / "stryker.config.json").write_text("{}")
         assert self.tools(root) == ["mutmut", "stryker-js"]
 
+    async def test_it_gives_way_at_the_root_to_projects_below_that_have_all_its_files(self, tmp_path: Path) -> None:
+        root = tmp_path / "repository"
+        for folder in ("one", "two"):
+            shutil.copytree(PROJECTS / "cr_flat", root / folder)
+            (root / folder / "manage.py").touch()
+        assert self.tools(root) == ["cosmic-ray in one/", "cosmic-ray in two/"]
+        async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
+            found = {finding.subject: finding async for finding in findings}
+        text = (
+            "not used, for nothing here configures it, and its files belong to cosmic-ray in one/, cosmic-ray in two/"
+        )
+        assert (found["mutmut"].good, found["mutmut"].text) == (True, text)
+        (root / "shared.py").touch()
+        assert self.tools(root) == ["mutmut", "cosmic-ray in one/", "cosmic-ray in two/"]
+
     async def test_doctor_names_the_configured_tool(self, root: Path) -> None:
         async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
             found = {finding.subject: finding async for finding in findings}
         assert found["mutmut"].good
-        assert found["mutmut"].text == "not used, for nothing here configures it, and cosmic-ray has its files"
+        assert found["mutmut"].text == "not used, for nothing here configures it, and its files belong to cosmic-ray"
 
 
 def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:

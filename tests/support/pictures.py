@@ -1,0 +1,131 @@
+"""Takes the pictures of the HTML report and of VS Code for docs/images, of what they show today: `make pictures`.
+
+The HTML report has emoji: without a font for them (Debian: fonts-noto-color-emoji) the picture shows boxes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from support.chromium import Tab, tab
+from support.stryker_js_trees import CORE9, TESTS
+from support.workbench import ROOT, Workbench, path_without_bridge, workbench
+
+IMAGES = ROOT / "docs" / "images"
+VENV = Path(sys.prefix)
+SIZE = {"width": 1100, "height": 640}  # of the window, in pixels
+IGNORED = shutil.ignore_patterns(".*", "mutants", "node_modules", "__pycache__")
+# All elements that match a selector, also in the shadow trees of others.
+ALL = """(function all(root, selector) {
+  return [...root.querySelectorAll(selector),
+    ...[...root.querySelectorAll('*')].flatMap(each => each.shadowRoot ? all(each.shadowRoot, selector) : [])];
+})"""
+
+
+def shop(directory: Path) -> Path:
+    """A copy of the example, with the environment of the tests as its own."""
+    root = directory / "shop"
+    shutil.copytree(ROOT / "examples" / "shop", root, ignore=IGNORED)
+    (root / ".venv").symlink_to(VENV)
+    return root
+
+
+def repository(directory: Path) -> Path:
+    """Python in one folder and JavaScript in another, each with its tool."""
+    root = directory / "repository"
+    shop(root).rename(root / "backend")
+    shutil.copytree(TESTS / "projects" / "js_mocha", root / "web", ignore=IGNORED)
+    (root / "web" / "node_modules").symlink_to(CORE9)
+    (root / ".venv").symlink_to(VENV)
+    return root
+
+
+async def html_report(directory: Path) -> None:
+    """A file of the report, with a mutant that no test notices as a diff."""
+    root, page = shop(directory), directory / "report.html"
+    argv = [sys.executable, "-m", "msp_bridge", "run", "--root", str(root), "--html", str(page)]
+    subprocess.run(argv, env=environment(directory), check=True, stdout=subprocess.DEVNULL)
+    async with tab(directory) as browser:
+        await browser.no_network()
+        await resize(browser)
+        await browser.go(f"{page.as_uri()}#mutant/cart.py")
+        await browser.until("Survived ( 6 )")
+        await browser.click(f"{ALL}(document, 'span.mutant').find(each => each.title === 'operator: and to or')")
+        await browser.until("Covered by 2 tests")
+        await taken(browser, "html-report.png")
+
+
+async def vscode(directory: Path) -> None:
+    """The example: all mutants, and one that no test notices in the editor."""
+    root = shop(directory)
+    async with workbench(directory, root, root / "src/shop/cart.py", environment(directory)) as window:
+        await tested(window)
+        await window.expand("src/shop/cart.py")
+        await next_problem(window)
+        await taken(window.page, "vscode-lsp.png")
+
+
+async def vscode_with_a_repository(directory: Path) -> None:
+    """Two projects: only what no test notices."""
+    root = repository(directory)
+    async with workbench(directory, root, root / "web/lib/price.js", environment(directory)) as window:
+        await tested(window)
+        await window.page.click(
+            "document.querySelector('.testing-filter-action-item .monaco-editor, .testing-filter-wrapper')"
+        )
+        await window.page.type("@failed")
+        await next_problem(window)
+        await taken(window.page, "vscode-monorepo.png")
+
+
+async def tested(window: Workbench) -> None:
+    """All mutants, in the Testing view."""
+    await resize(window.page)
+    await window.trust()
+    await window.show_testing()
+    await window.page.element(window.row("mutmut", "Not yet run"))
+    await window.command("Test: Run All Tests")
+    await window.page.element(window.row("mutmut", "Failed"))
+
+
+async def next_problem(window: Workbench) -> None:
+    """Show a mutant that no test notices where it is."""
+    await window.command("View: Focus Active Editor Group")
+    await window.command("Go to Next Problem (Error, Warning, Info)")
+    await window.page.until("Survived: ")
+
+
+async def resize(page: Tab) -> None:
+    await page.call("Emulation.setDeviceMetricsOverride", **SIZE, deviceScaleFactor=1, mobile=False)
+
+
+async def taken(page: Tab, name: str) -> None:
+    """When two looks show the same, or after ten."""
+    before, now = b"", await page.picture()
+    for _ in range(10):
+        if before == now:
+            break
+        await asyncio.sleep(1)
+        before, now = now, await page.picture()
+    (IMAGES / name).write_bytes(now)
+
+
+def environment(directory: Path) -> dict[str, str]:
+    return {**os.environ, "PATH": path_without_bridge(), "MSP_BRIDGE_CACHE": str(directory / "cache")}
+
+
+async def main() -> None:
+    """Each in a directory of its own, one after another."""
+    for picture in (html_report, vscode, vscode_with_a_repository):
+        with tempfile.TemporaryDirectory() as directory:
+            await picture(Path(directory))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
