@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .channel import Message
-from .live_code import Key
+from .live_code import CodeChange, Key
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,27 @@ class Baseline:
         covering = self.covering(path, lines)
         known = set(covering)
         return covering + [test for test in self._sorted(self.subprocess_tests) if test not in known]
+
+    def allows_live_code(self, path: str, change: CodeChange) -> bool:
+        """Whether live code is the truth for a mutant of the file `path`: the rules in `live_code`."""
+        facts = self.facts.get(path)
+        if facts is None:  # not imported at the fork
+            return path not in self.late and not self.subprocess_tests
+        if change.not_live is not None or facts.read:
+            return False
+        return not any(
+            function in facts.called
+            or function in facts.suspended
+            or (function not in facts.live and not facts.live.intersection(parents))
+            for function, parents in change.changed
+        )
+
+    def is_static(self, path: str, change: CodeChange) -> bool:
+        """Whether a mutant of the file `path` changes code that ran at import."""
+        facts = self.facts.get(path)
+        if facts is None:
+            return False
+        return change.not_live is not None or any(function in facts.called for function, _ in change.changed)
 
     def seconds(self, tests: Iterable[int]) -> float:
         """How long `tests` take."""

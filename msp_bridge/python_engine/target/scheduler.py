@@ -28,9 +28,7 @@ runs have negative ids. A stopped request is answered when its job is gone.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 
 from .baseline import Baseline
 from .channel import Message, TargetPlan
@@ -39,42 +37,10 @@ from .endings import verdict_of
 from .fork_server import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
+from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .world import LOST
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
-LOAD_FACTOR = 5.0  # how much longer a test may take under load
-
-
-class Stage(enum.Enum):
-    """Where a mutant is."""
-
-    LIVE = "live"
-    STEADY = "steady"
-    CONTROL = "control"
-    LOADED = "control under load"
-    ISOLATED = "isolated"
-    FRESH = "fresh"
-    FRESH_STEADY = "fresh steady"
-
-
-@dataclass
-class ScheduledMutant:
-    """One mutant on its way to a verdict."""
-
-    request: int
-    path: str
-    change: CodeChange
-    files: Mapping[str, str]  # path to the mutated content, in base64
-    stage: Stage = Stage.LIVE
-    tests: list[int] = field(default_factory=list)  # of the last LIVE job
-    asked: set[int] = field(default_factory=set)  # of all LIVE jobs
-    left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
-    verdict: Message = field(default_factory=dict)  # until it is confirmed
-    completed: int = 0  # tests
-    confirmations: int = 0
-    from_fresh: bool = False  # the verdict is that of a fresh process
-    in_order: bool = False  # no test may be brought forward
-    stopped: bool = False
 
 
 class MutantScheduler:
@@ -91,13 +57,13 @@ class MutantScheduler:
         note: Callable[[], None],
     ) -> None:
         """`servers` are the live and the fresh one; `note` is called when the baseline has become richer."""
-        self.baseline, self._plan, self._jobs, self._send, self._note = baseline, plan, jobs, send, note
+        self.baseline, self._plan, self._at_once, self._send, self._note = baseline, plan, jobs, send, note
         self._live, self._fresh = servers
-        self._parts = sorted(parts)  # what each job has for itself
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated: IsolatedRuns | None = None
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
+        self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._killers: dict[tuple[str, str], int] = {}  # of the last mutant of a function
 
     @property
@@ -122,7 +88,7 @@ class MutantScheduler:
     def test(self, request: int, path: str, change: CodeChange, files: Mapping[str, str]) -> None:
         """Start on the way."""
         mutant = self._mutants[request] = ScheduledMutant(request, path, change, files)
-        if self.needs_fresh(path, change) is not None:
+        if self._live is None or not self.baseline.allows_live_code(path, change):
             self._start_fresh(mutant)
             return
         tests = self.baseline.candidates(path, change.lines)
@@ -132,27 +98,6 @@ class MutantScheduler:
             self._start_fresh(mutant)
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
-
-    def needs_fresh(self, path: str, change: CodeChange) -> str | None:
-        """Why live code isn't the truth for the mutant; None when it is. See `live_code`."""
-        facts = self.baseline.facts.get(path)
-        if self._live is None:
-            return "every mutant is tested in a fresh process"
-        if facts is None:
-            unseen = path not in self.baseline.late and not self.baseline.subprocess_tests
-            return None if unseen else "its file is imported by the tests themselves"
-        if change.not_live is not None:
-            return change.not_live
-        if facts.read:
-            return "the source of its file was read at import"
-        for function, parents in change.changed:
-            if function in facts.called:
-                return "it changes a function that was called at import"
-            if function in facts.suspended:
-                return "it changes a function that is suspended"
-            if function not in facts.live and not facts.live.intersection(parents):
-                return "no live function has its code"
-        return None
 
     def stop(self, requests: list[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
@@ -223,7 +168,7 @@ class MutantScheduler:
             self._control(mutant, killer)
         else:
             mutant.stage = Stage.STEADY
-            self._run_live(mutant, [killer], mutated=True)
+            self._jobs.run_live(self.baseline, mutant, [killer])
 
     def _after_steady(self, mutant: ScheduledMutant, answer: Message) -> None:
         """The killer ran alone with the mutant."""
@@ -248,9 +193,9 @@ class MutantScheduler:
     def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
         if self._live is not None:
-            self._run_live(mutant, [killer], mutated=False, loaded=loaded)
+            self._jobs.run_live(self.baseline, mutant, [killer], mutated=False, loaded=loaded)
         else:
-            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True, mutated=False, loaded=loaded)
+            self._jobs.run_one_fresh(self.baseline, mutant, killer, mutated=False, loaded=loaded)
 
     def _after_control(self, mutant: ScheduledMutant, answer: Message) -> None:
         """The killer ran alone without the mutant."""
@@ -280,10 +225,10 @@ class MutantScheduler:
         mutant.confirmations += 1
         if self._live is None or mutant.from_fresh:
             mutant.stage = Stage.FRESH_STEADY
-            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
+            self._jobs.run_one_fresh(self.baseline, mutant, killer)
         else:
             mutant.stage = Stage.STEADY
-            self._run_live(mutant, [killer], mutated=True)
+            self._jobs.run_live(self.baseline, mutant, [killer])
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""
@@ -319,7 +264,7 @@ class MutantScheduler:
         if not baseline.isolated_runs:
             mutant.stage = Stage.ISOLATED
             if self._isolated is None:
-                self._isolated = IsolatedRuns(baseline.never_alone, self._jobs, self._start_isolated)
+                self._isolated = IsolatedRuns(baseline.never_alone, self._at_once, self._start_isolated)
             self._isolated.advance()
         elif baseline.order_dependent or baseline.fork_unsafe:
             self._start_fresh(mutant)
@@ -330,22 +275,23 @@ class MutantScheduler:
 
     def _more(self, mutant: ScheduledMutant) -> list[int]:
         candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
-        return [test for test in candidates if test not in mutant.asked]
+        return [test for test in candidates if test not in mutant.tried]
 
     def _seen(self, mutant: ScheduledMutant, verdict: Message) -> Message:
         """Nobody saw the code run, and no process that the tests start minds the mutant: that's no coverage."""
         unknown = self._live is None or self.baseline.fork_unsafe
         covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
-        unseen = not covered and not self._is_static(mutant) and mutant.path not in self.baseline.late
+        imported = self.baseline.is_static(mutant.path, mutant.change) or mutant.path in self.baseline.late
+        unseen = not covered and not imported
         return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
 
     def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
         mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
         killer = self._killer(mutant)
-        reordered = bool(self._first(mutant)) and mutant.verdict.get("tests", 0) > 1
+        reordered = self._first(mutant) is not None and mutant.verdict.get("tests", 0) > 1
         if killer is not None and (self._controls.is_unsteady(killer) or reordered):
             mutant.stage = Stage.FRESH_STEADY
-            self._run_fresh(mutant, [self.baseline.tests[killer]], only_first=True)
+            self._jobs.run_one_fresh(self.baseline, mutant, killer)
         elif killer is not None:
             mutant.from_fresh = True
             self._control(mutant, killer)
@@ -366,57 +312,35 @@ class MutantScheduler:
 
     def _start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         mutant.stage = Stage.LIVE
-        mutant.asked.update(tests)
-        last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
+        mutant.tried.update(tests)
+        last = self._last_killer(mutant)
         if last is not None and last in tests:
             tests = [last, *(test for test in tests if test != last)]
-        mutant.tests = tests = sorted(tests, key=self._controls.is_unsteady)  # those last
-        self._run_live(mutant, tests, mutated=True)
-
-    def _run_live(self, mutant: ScheduledMutant, tests: list[int], *, mutated: bool, loaded: bool = False) -> None:
-        assert self._live is not None
-        job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "tests": tests, "parts": self._parts}
-        job["limit"] = self._plan.limit_for(self.baseline.seconds(tests)) * (LOAD_FACTOR if loaded else 1)
-        if mutated:
-            job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
-        self._submit(self._live, job, alone=len(tests) == 1 and self._controls.is_unsteady(tests[0]), loaded=loaded)
-
-    def _submit(self, server: ServerProcess, job: Message, *, alone: bool = False, loaded: bool = False) -> None:
-        self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)
+        mutant.tests = sorted(tests, key=self._controls.is_unsteady)  # those last
+        self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def _start_fresh(self, mutant: ScheduledMutant) -> None:
         mutant.stage = Stage.FRESH
         mutant.completed = 0
-        self._run_fresh(mutant, self._first(mutant), only_first=False)
+        self._jobs.run_all_fresh(self.baseline, mutant, self._first(mutant))
 
-    def _first(self, mutant: ScheduledMutant) -> list[str]:
-        """The tests that are most likely to fail, before all others; none that needs others before it."""
-        last = next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
+    def _first(self, mutant: ScheduledMutant) -> int | None:
+        """The test that is most likely to fail, before all others; not one that needs others before it."""
+        last = self._last_killer(mutant)
         if last is None or mutant.in_order or last in mutant.left_out or self._needs_others(last):
-            return []
-        return [self.baseline.tests[last]]
+            return None
+        return last
+
+    def _last_killer(self, mutant: ScheduledMutant) -> int | None:
+        """Of the mutants of the same function."""
+        return next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
 
     def _needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
         return self._controls.fails_alone(test) or test in self.baseline.order_dependent
 
-    def _run_fresh(
-        self, mutant: ScheduledMutant, first: list[str], *, only_first: bool, mutated: bool = True, loaded: bool = False
-    ) -> None:
-        left_out = [self.baseline.tests[test] for test in {*self.baseline.failing, *mutant.left_out}]
-        limit = self._plan.limit_for(self.baseline.total + self.baseline.collecting)
-        job: Message = {"id": mutant.request, "do": "run", "work": "mutant", "parts": self._parts}
-        job |= {"first": first, "only_first": only_first, "left_out": left_out}
-        job |= {"files": dict(mutant.files) if mutated else {}, "limit": limit * (LOAD_FACTOR if loaded else 1)}
-        killer = self._killer(mutant)
-        alone = only_first and killer is not None and self._controls.is_unsteady(killer)
-        self._submit(self._fresh, job, alone=alone, loaded=loaded)
-
     def _start_isolated(self, id: int, test: int) -> None:
-        assert self._live is not None
-        limit = self._plan.limit_for(self.baseline.durations[test])
-        job: Message = {"id": id, "do": "run", "work": "measure", "tests": [test], "limit": limit}
-        self._submit(self._live, {**job, "parts": self._parts})
+        self._jobs.run_isolated(self.baseline, id, test)
 
     def _on_isolated_run(self, answer: Message) -> None:
         """One test was run alone."""
@@ -437,17 +361,10 @@ class MutantScheduler:
         name = mutant.verdict.get("killed_by")
         return self.baseline.tests.index(name) if name in self.baseline.tests else None
 
-    def _is_static(self, mutant: ScheduledMutant) -> bool:
-        facts = self.baseline.facts.get(mutant.path)
-        if facts is None:
-            return False
-        at_import = mutant.change.not_live is not None
-        return at_import or any(function in facts.called for function, _ in mutant.change.changed)
-
     def _answer(self, mutant: ScheduledMutant, verdict: Message) -> None:
         del self._mutants[mutant.request]
         covered = self.baseline.covering(mutant.path, mutant.change.lines)
-        static = self._is_static(mutant)
+        static = self.baseline.is_static(mutant.path, mutant.change)
         unsteady = [self.baseline.tests[test] for test in sorted(self._controls.unsteady)]
         self._send(
             {"id": mutant.request, "covered": sorted(covered), "static": static, "unsteady": unsteady, **verdict}

@@ -1,0 +1,131 @@
+"""A mutant on its way to a verdict, and its jobs: what each sends to a fork server, and how long it may take."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .baseline import Baseline
+from .channel import Message, TargetPlan
+from .controls import Controls
+from .fork_server import ServerProcess
+from .job_queue import JobQueue
+from .live_code import CodeChange
+
+LOAD_FACTOR = 5.0  # how much longer a test may take under load
+
+
+class Stage(enum.Enum):
+    """Where a mutant is."""
+
+    LIVE = "live"
+    STEADY = "steady"
+    CONTROL = "control"
+    LOADED = "control under load"
+    ISOLATED = "isolated"
+    FRESH = "fresh"
+    FRESH_STEADY = "fresh steady"
+
+
+@dataclass
+class ScheduledMutant:
+    """One mutant on its way to a verdict."""
+
+    request: int
+    path: str
+    change: CodeChange
+    files: Mapping[str, str]  # path to the mutated content, in base64
+    stage: Stage = Stage.LIVE
+    tests: list[int] = field(default_factory=list)  # of the last LIVE job
+    tried: set[int] = field(default_factory=set)  # of all LIVE jobs
+    left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
+    verdict: Message = field(default_factory=dict)  # until it is confirmed
+    completed: int = 0  # tests
+    confirmations: int = 0
+    from_fresh: bool = False  # the verdict is that of a fresh process
+    in_order: bool = False  # no test may be brought forward
+    stopped: bool = False
+
+
+class MutantJobs:
+    """Makes the jobs of one scheduler, and puts them into its queue. Tests are indexes of the baseline.
+
+    A job that runs a single unsteady test has no other job beside it. `mutated=False` runs the tests without the
+    mutant, and `loaded=True` runs them while all CPUs are busy.
+    """
+
+    def __init__(
+        self,
+        plan: TargetPlan,
+        servers: tuple[ServerProcess | None, ServerProcess],
+        parts: Collection[str],
+        controls: Controls,
+        queue: JobQueue,
+    ) -> None:
+        """`servers` are the live and the fresh one; `parts` are what each job has for itself."""
+        self._plan, self._controls, self._queue = plan, controls, queue
+        self._live, self._fresh = servers
+        self._parts = sorted(parts)
+
+    def run_live(
+        self,
+        baseline: Baseline,
+        mutant: ScheduledMutant,
+        tests: list[int],
+        *,
+        mutated: bool = True,
+        loaded: bool = False,
+    ) -> None:
+        """Run `tests`, in this order, in a fork of the collected session, until one fails."""
+        job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
+        if mutated:
+            job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
+        self._submit(self._live, job, self._plan.limit_for(baseline.seconds(tests)), only=tests, loaded=loaded)
+
+    def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
+        """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
+        job: Message = {"id": id, "work": "measure", "tests": [test]}
+        self._submit(self._live, job, self._plan.limit_for(baseline.durations[test]))
+
+    def run_all_fresh(self, baseline: Baseline, mutant: ScheduledMutant, first: int | None) -> None:
+        """Run the test `first`, and then all in their order, in a process that imports everything with the mutant."""
+        self._run_fresh(baseline, mutant, [] if first is None else [first], only_first=False)
+
+    def run_one_fresh(
+        self, baseline: Baseline, mutant: ScheduledMutant, test: int, *, mutated: bool = True, loaded: bool = False
+    ) -> None:
+        """As `run_all_fresh`, of one test."""
+        self._run_fresh(baseline, mutant, [test], only_first=True, mutated=mutated, loaded=loaded)
+
+    def _run_fresh(
+        self,
+        baseline: Baseline,
+        mutant: ScheduledMutant,
+        first: list[int],
+        *,
+        only_first: bool,
+        mutated: bool = True,
+        loaded: bool = False,
+    ) -> None:
+        job: Message = {"id": mutant.request, "work": "mutant", "only_first": only_first}
+        job["first"] = [baseline.tests[test] for test in first]
+        job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
+        job["files"] = dict(mutant.files) if mutated else {}
+        limit = self._plan.limit_for(baseline.total + baseline.collecting)
+        self._submit(self._fresh, job, limit, only=first if only_first else (), loaded=loaded)
+
+    def _submit(
+        self,
+        server: ServerProcess | None,
+        job: Message,
+        limit: float,
+        *,
+        only: Sequence[int] = (),
+        loaded: bool = False,
+    ) -> None:
+        """`limit` in seconds; `only`: the tests of the job, where it runs no other."""
+        assert server is not None
+        job |= {"do": "run", "parts": self._parts, "limit": limit * (LOAD_FACTOR if loaded else 1)}
+        alone = len(only) == 1 and self._controls.is_unsteady(only[0])
+        self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)
