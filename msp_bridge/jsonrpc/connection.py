@@ -18,7 +18,7 @@ another peer, or a cancel of this one:
   sees what every notification before it has changed. What its method does before it first waits is done before
   anything behind it begins.
 
-A request is *open* from its message until its answer is written: first in `_running`, then in `_sending`. Invariants:
+A request is *open* from its message until its answer is written: first in `_running`, then in `Outgoing`. Invariants:
 
 - An id in `_running` is in use; the id is free again as soon as its answer is on its way, when a cancel comes too late.
 - At most MAX_OPEN requests are open, and a new one is accepted only while at most MAX_UNREAD bytes of answers wait for
@@ -28,7 +28,7 @@ A request is *open* from its message until its answer is written: first in `_run
   the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends, for otherwise
   the reader would never see the end of the input again. The same holds while MAX_OPEN notifications are not done with.
 
-When the peer sends no more (`_end`), what runs is cancelled, and what it doesn't read within LAST_ANSWERS_S is dropped.
+When the peer sends no more (`_end`), what runs is cancelled, and what it doesn't read soon is dropped (`outgoing`).
 When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and `serve`
 returns when the methods have cleaned up: no answer is waited for. In both cases the connection is *closing*: methods
 that clean up send nothing more, for `notify` and `request` fail at once. So no end hangs on a peer that doesn't read.
@@ -56,12 +56,10 @@ from msp_bridge.jsonrpc.messages import (
     error_response,
     id_of,
     is_response,
-    notification,
     parse,
-    request,
     response,
 )
-from msp_bridge.jsonrpc.outgoing import OutgoingRequests
+from msp_bridge.jsonrpc.outgoing import Outgoing
 from msp_bridge.jsonrpc.streams import MessageStream
 
 log = logging.getLogger(__name__)
@@ -69,7 +67,6 @@ log = logging.getLogger(__name__)
 MAX_OPEN = 256  # requests of one peer: an editor has a handful, and each costs two tasks
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers
 REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read that
-LAST_ANSWERS_S = 1.0  # for a peer that has closed its side to read what is still due
 
 
 @frozen
@@ -129,12 +126,8 @@ class Connection:
         self._running: dict[Id, tuple[_Request, asyncio.Task[bytes]]] = {}
         self._notified: dict[asyncio.Task[bytes], _Request] = {}  # notifications that are not done with
         self._cancelled: set[Id] = set()
-        self._sending: set[asyncio.Timeout] = set()  # answers that are being written
-        self._sending_ours: set[asyncio.Timeout] = set()  # notifications and requests
-        self._unread = 0  # bytes of the answers in `_sending`
-        self._outgoing = OutgoingRequests()
+        self._outgoing = Outgoing(messages, self.end)
         self._reading: asyncio.Task[None] | None = None
-        self._closing = False
 
     async def serve(self, service: Service) -> None:
         """Until the peer goes away, sends what can't be cut into messages, or `end` is called."""
@@ -145,20 +138,18 @@ class Connection:
                 try:
                     await asyncio.wait([self._reading])
                 finally:
-                    self._close()
+                    self._outgoing.close()
                 self._end()
         finally:
             await self._messages.aclose()
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification; raises ConnectionError when the peer is gone, or the connection is closing."""
-        await self._send_ours(notification(method, params))
+        await self._outgoing.notify(method, params)
 
     async def request(self, method: str, params: Any) -> Any:
         """The peer's result; raises RpcError when it answers with an error, ConnectionError as `notify`."""
-        with self._outgoing.expected() as (id, answer):
-            await self._send_ours(request(id, method, params))
-            return await answer
+        return await self._outgoing.request(method, params)
 
     def end(self) -> None:
         """Read no more messages: `serve` goes on as if the peer had sent its last."""
@@ -209,16 +200,15 @@ class Connection:
         """Have the request begin when it is its turn. Raises RpcError when there are too many."""
         if id in self._running:
             raise RpcError(ErrorCode.INVALID_REQUEST, f"request {id!r} is already running; use an id once")
-        if len(self._running) + len(self._sending) >= MAX_OPEN:
+        if len(self._running) + self._outgoing.answers >= MAX_OPEN:
             raise RpcError(
                 ErrorCode.REQUEST_FAILED,
                 f"{MAX_OPEN} requests are running already, or have answers that are not read yet; read those, wait for "
                 "one of the requests, or cancel it",
             )
-        if self._unread > MAX_UNREAD:
-            raise RpcError(
-                ErrorCode.REQUEST_FAILED, f"{self._unread} bytes of answers are not read yet; read them first"
-            )
+        if self._outgoing.unread > MAX_UNREAD:
+            text = f"{self._outgoing.unread} bytes of answers are not read yet; read them first"
+            raise RpcError(ErrorCode.REQUEST_FAILED, text)
         request = _Request(call, id)
         running = self._queued(request, tasks)
         self._running[id] = request, running
@@ -264,7 +254,7 @@ class Connection:
                 raise
             failure = _fault(request.call, error)  # the method awaited something that another had cancelled
         except Exception as error:
-            if self._closing and isinstance(error, ConnectionError):
+            if self._outgoing.closing and isinstance(error, ConnectionError):
                 log.info("%s ends: %s", request.call.method, error or "the peer is gone")
                 failure = self._was_cancelled(request.call, ": the connection broke")
             else:
@@ -294,7 +284,7 @@ class Connection:
         cancelled = running.cancelled()
         answer = error_response(id, self._was_cancelled(request.call)) if cancelled else running.result()
         try:
-            await self._send(answer, LAST_ANSWERS_S if self._closing else None)
+            await self._outgoing.answer(answer)
         except TimeoutError:
             log.info("the answer to %s was not read", request.call.method)
 
@@ -310,15 +300,6 @@ class Connection:
         method = self._method(request)
         return method is not None and method.sequential
 
-    def _close(self) -> None:
-        """Nothing waits for the peer for long from here on."""
-        self._closing = True
-        self._outgoing.fail(ConnectionError("the peer is gone"))
-        soon = asyncio.get_running_loop().time() + LAST_ANSWERS_S
-        for sending in self._sending | self._sending_ours:
-            if not sending.expired():
-                sending.reschedule(soon)
-
     def _end(self) -> None:
         """The peer sends no more: what it had running is cancelled."""
         for id in self._running:
@@ -329,45 +310,10 @@ class Connection:
 
     async def _reject(self, id: Id | None, error: RpcError) -> None:
         """Answer without a method. Raises TimeoutError when the peer doesn't read it."""
-        await self._send(error_response(id, error), REJECTION_TIMEOUT_S)
+        await self._outgoing.answer(error_response(id, error), REJECTION_TIMEOUT_S)
 
     def _was_cancelled(self, call: Call, reason: str = "") -> RpcError:
         return RpcError(self._service.cancelled, f"{call.method} was cancelled{reason}")
-
-    async def _send_ours(self, message: bytes) -> None:
-        if self._closing:
-            raise ConnectionError("the connection is closing")
-        try:
-            await self._send_timed(message, None, self._sending_ours)
-        except TimeoutError:
-            raise ConnectionError("the peer has closed its side, and doesn't read") from None
-        except ConnectionError:
-            self._broken()
-            raise
-
-    async def _send(self, answer: bytes, timeout_s: float | None) -> None:
-        """Returns when the peer has taken it, or is gone. Raises TimeoutError; `_close` may shorten the time."""
-        self._unread += len(answer)
-        try:
-            await self._send_timed(answer, timeout_s, self._sending)
-        except ConnectionError as error:
-            log.info("an answer was not sent: %s", error or "the peer is gone")
-            self._broken()
-        finally:
-            self._unread -= len(answer)
-
-    def _broken(self) -> None:
-        """The peer reads no more; that it sends no more may never be seen (it has closed our stdout, and not stdin)."""
-        self._closing = True
-        self.end()
-
-    async def _send_timed(self, message: bytes, timeout_s: float | None, sending: set[asyncio.Timeout]) -> None:
-        async with asyncio.timeout(timeout_s) as timeout:
-            sending.add(timeout)
-            try:
-                await self._messages.send(message)
-            finally:
-                sending.discard(timeout)
 
 
 def _fault(call: Call, error: BaseException) -> RpcError:

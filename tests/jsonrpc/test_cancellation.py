@@ -9,8 +9,8 @@ import pytest
 from support.connected import connected
 from support.msp_client import framed
 
-from msp_bridge.jsonrpc.connection import LAST_ANSWERS_S
 from msp_bridge.jsonrpc.messages import ErrorCode
+from msp_bridge.jsonrpc.outgoing import LAST_ANSWERS_S
 
 
 class Job:

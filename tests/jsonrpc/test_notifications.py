@@ -9,7 +9,7 @@ import pytest
 from support.connected import connected
 from support.msp_client import Refused, framed
 
-from msp_bridge.jsonrpc import connection
+from msp_bridge.jsonrpc import connection, outgoing
 from msp_bridge.jsonrpc.connection import Method, Service
 from msp_bridge.jsonrpc.messages import Call, RpcError
 
@@ -169,7 +169,7 @@ async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(by_s
 
 
 async def test_the_end_does_not_wait_for_a_peer_to_read_a_notification(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "LAST_ANSWERS_S", 0.05)
+    monkeypatch.setattr(outgoing, "LAST_ANSWERS_S", 0.05)
     began, dropped = asyncio.Event(), asyncio.Event()
 
     async def job(params: Any) -> Any:
