@@ -11,7 +11,7 @@ from rich.console import Console
 
 from benchmarks.client import ServerFailed
 from benchmarks.laboratory import PROJECTS, Laboratory, SetUpFailed
-from benchmarks.table import show
+from benchmarks.measuring import show
 
 BENCHMARKS = {
     "start": "Start of the process to the answer of `configure`",

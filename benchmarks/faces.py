@@ -1,7 +1,7 @@
 """What the Language Server Protocol costs beyond MSP: the start, and a line that is saved.
 
 Each side has a server of its own, on a copy of `examples/shop`. An edit writes the same line anew, with another comment
-at its end; one mutant of it survives. MSP is asked to test the line, and LSP hears that the file was saved.
+at its end; one mutant of it survives. MSP is asked to test the line, and LSP is notified that the file was saved.
 """
 
 from __future__ import annotations

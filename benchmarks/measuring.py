@@ -1,13 +1,15 @@
-"""Measuring: repeats, alternates, and says how far the values spread. No verdicts: a machine may be busy."""
+"""Measuring: repeats, alternates, and shows how far the values spread. No verdicts: a machine may be busy."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import psutil
 from attrs import frozen
+from rich.console import Console
+from rich.table import Table
 
 Values = Mapping[str, float]  # what one go has cost, by metric: {"wall ms": 131.0, "CPU ms": 95.2}
 Go = Callable[[], Values]
@@ -102,3 +104,32 @@ def cpu_of_tree(pid: int) -> float:
         except psutil.NoSuchProcess:  # its parent has its times now, or never will
             continue
     return total
+
+
+def show(console: Console, title: str, comparisons: Iterable[Comparison]) -> None:
+    """Median, then lowest to highest, of each side and of the ratio."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for heading in ("what", "metric", "msp-bridge", "compared with", "", "ratio", "aim"):
+        table.add_column(heading, justify="left" if heading in ("what", "metric", "compared with") else "right")
+    for comparison in comparisons:
+        ratio = comparison.ratio
+        table.add_row(
+            comparison.what,
+            comparison.metric,
+            shown(comparison.ours),
+            comparison.other or "",
+            "" if comparison.theirs is None else shown(comparison.theirs),
+            "" if ratio is None else shown(ratio),
+            comparison.aim,
+        )
+    console.print(table)
+    console.print()
+
+
+def shown(series: Series) -> str:
+    """`131 (128-140)`."""
+    return f"{_number(series.median)} ({_number(series.low)}\N{EN DASH}{_number(series.high)})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

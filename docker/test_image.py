@@ -23,7 +23,7 @@ from support.new_user import walk
 
 ROOT = Path(__file__).parents[1]
 HEALTH = "/opt/msp-bridge/bin/msp-bridge-health"
-STRANGER = 4711  # a user without an entry in the image's /etc/passwd
+UNKNOWN_USER = 4711  # a user without an entry in the image's /etc/passwd
 
 
 @pytest.fixture(scope="session")
@@ -56,12 +56,12 @@ def project(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples/shop", root, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     if os.getuid() == 0:
         for path in [root, *root.rglob("*")]:
-            os.chown(path, STRANGER, STRANGER)
+            os.chown(path, UNKNOWN_USER, UNKNOWN_USER)
     return root
 
 
 def as_owner(project: Path, mode: str = "rw") -> list[str]:
-    """The options that docs/docker.md tells of: the same path inside as outside, the same user."""
+    """The options that docs/docker.md names: the same path inside as outside, the same user."""
     owner = project.stat()
     place = ["--volume", f"{project}:{project}:{mode}", "--workdir", str(project)]
     return [*place, "--user", f"{owner.st_uid}:{owner.st_gid}"]
@@ -190,8 +190,8 @@ def test_any_user_has_a_home_a_name_and_a_cache(engine: Engine, image: str) -> N
         "import getpass, pathlib, os; getpass.getuser(); (pathlib.Path.home() / 'x').touch();"
         "pathlib.Path(os.environ['MSP_BRIDGE_CACHE'], 'x').touch(); print(os.getuid())"
     )
-    argv = engine.argv("--user", f"{STRANGER}:{STRANGER}", "--entrypoint", "python3", image, "-c", code)
-    assert engine(*argv[1:]) == f"{STRANGER}\n"
+    argv = engine.argv("--user", f"{UNKNOWN_USER}:{UNKNOWN_USER}", "--entrypoint", "python3", image, "-c", code)
+    assert engine(*argv[1:]) == f"{UNKNOWN_USER}\n"
 
 
 def test_sigterm_ends_it_in_order(on_stdio: Container) -> None:

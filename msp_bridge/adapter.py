@@ -38,11 +38,11 @@ __all__ = [
     "Mutant",
     "Position",
     "Project",
+    "ReportsSurroundings",
     "Result",
     "Scope",
     "Status",
     "Surroundings",
-    "TellsSurroundings",
     "ToolError",
     "log_failing_tests",
 ]
@@ -97,7 +97,7 @@ class Finding:
 
 @frozen
 class Surroundings:
-    """What verdicts depend on besides the files of the project and the bridge: `TellsSurroundings` says it.
+    """What verdicts depend on besides the files of the project and the bridge: `ReportsSurroundings` says it.
 
     Both are compared with those of earlier runs, perhaps on another machine: no absolute paths in `values`.
     """
@@ -222,7 +222,7 @@ class IgnoresMutants(Protocol):
 
 
 @runtime_checkable
-class TellsSurroundings(Protocol):
+class ReportsSurroundings(Protocol):
     """What an adapter may have besides: without it every mutant is tested in each run (`docs/incremental.md`)."""
 
     async def surroundings(self) -> Surroundings | None:

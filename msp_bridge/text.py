@@ -1,6 +1,6 @@
 """Text for people: counts in words, and escapes for names and messages, which come from projects and may hold anything.
 
-A terminal obeys control characters, and right-to-left marks change what a line seems to say. A file name that is not
+A terminal executes control characters, and right-to-left marks change how a line reads. A file name that is not
 UTF-8 has lone surrogates, which no encoder takes. Both are shown as escapes, as in a Python string.
 """
 

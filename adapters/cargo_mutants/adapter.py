@@ -108,7 +108,7 @@ class CargoMutants:
         return above_line(mutant.path, source, line, comment, "every mutant of this function")
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
+        """See `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
         workspace = await self._listing.workspace_root()
         if not await in_thread(is_pinned, workspace):
             return None

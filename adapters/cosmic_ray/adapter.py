@@ -118,7 +118,7 @@ class CosmicRay:
         return Edit(mutant.path, edit.location, edit.replacement, "every mutant that ends in this line")
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings`. cosmic-ray itself is one of the installed packages."""
+        """See `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
         return await python_surroundings(self._project, self._discovery.python)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:

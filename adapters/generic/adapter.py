@@ -199,7 +199,7 @@ class Generic:
                 self._passed[tool.name] = digest
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings`: the programs themselves, what is in `node_modules`, and the interpreter's packages.
+        """See `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.
 
         None when a program is not found. What else a tool reads, from places that nobody knows, must be pinned by a
         file of the project, as lock files do it.

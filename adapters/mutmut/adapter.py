@@ -94,7 +94,7 @@ class Mutmut:
         return await (await self._discover()).ignore(mutant, reason)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings`. mutmut itself is one of the installed packages."""
+        """See `ReportsSurroundings`. mutmut itself is one of the installed packages."""
         python = self._project.python
         return None if python is None else await python_surroundings(self._project, python)
 

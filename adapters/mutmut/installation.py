@@ -43,7 +43,13 @@ class MutmutInstallation:
             )
         try:
             process = await start_program(
-                python, "look", {}, name=str(python), cwd=root, env={"PYTHONDONTWRITEBYTECODE": "1"}, folder=PROGRAMS
+                python,
+                "installed",
+                {},
+                name=str(python),
+                cwd=root,
+                env={"PYTHONDONTWRITEBYTECODE": "1"},
+                folder=PROGRAMS,
             )
         except ToolError as error:
             raise ToolError(

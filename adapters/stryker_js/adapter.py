@@ -142,11 +142,11 @@ class StrykerJs:
                 return
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings`. Packages count by name and version, a workspace around it by its files."""
-        from .sandbox import ProjectSandbox
+        """See `ReportsSurroundings`. Packages count by name and version, a workspace around it by its files."""
+        from .workspace import surroundings_of
 
         tools = await self._toolchain()
-        packages, trees = await in_thread(ProjectSandbox.surroundings, self._project)
+        packages, trees = await in_thread(surroundings_of, self._project)
         return Surroundings(
             {"node": tools.node.version, "stryker": tools.installation.version, "packages": packages}, trees
         )

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import takewhile
 from pathlib import Path
 from threading import Event
 from typing import Self
@@ -24,22 +23,11 @@ from msp_bridge.adapter import Project
 from msp_bridge.toolkit import Sandbox, erase, unwritable, walk
 
 from . import plug_n_play
-from .configuration import dependencies, read_json
-from .node_modules import (
-    MODULES,
-    Installed,
-    link_beside,
-    link_modules,
-    look,
-    make_directory,
-    make_link,
-    stamp,
-    versions,
-)
+from .node_modules import MODULES, Installed, link_beside, link_modules, look, make_directory, make_link, stamp
+from .workspace import directories_above, members_of, modules_below
 
 MAX_SANDBOXES = 16  # how many runs, of all bridges, may go on in one project
 TEMPORARY = ".stryker-tmp"  # StrykerJS's own directory
-WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
 
 
 @frozen
@@ -80,26 +68,11 @@ class ProjectSandbox:
     _linked: tuple[object, tuple[Path, ...]] | None = None  # Yarn's maps, and what they link to
     _mapped: object = None  # what Yarn's maps in the copies were made of
 
-    @staticmethod
-    def surroundings(project: Project) -> tuple[dict[str, str | None], tuple[Path, ...]]:
-        """The versions of all packages that `project` could import, and the directories outside of it that it could."""
-        source = project.root.resolve()
-        above = _workspace_above(source)
-        found: dict[str, str | None] = {}
-        linked: set[Path] = set()
-        for directory in (source, *above):
-            for relative in _modules_below(directory) if directory == source else (MODULES,):
-                versions(directory / relative, found, linked, source)
-        for directory in [*linked]:
-            for relative in _modules_below(directory):
-                versions(directory / relative, found, linked, source)
-        return found, (*sorted(linked), *above[-1:])
-
     @classmethod
     def claim(cls, project: Project) -> Self:
         """A copy that no other process uses; raises ToolError."""
         source = project.root.resolve()
-        above = _workspace_above(source)
+        above = directories_above(source)
         sandbox = Sandbox.claim(project.cache / "copies", project.root, limit=MAX_SANDBOXES)
         if above:
             sandbox.path = sandbox.path.parent.joinpath("workspace", source.relative_to(above[-1]))
@@ -278,7 +251,7 @@ class ProjectSandbox:
     def _places_of_modules(self) -> Iterator[tuple[Path, Path]]:
         """Every `node_modules` around and in what is copied, and where it is to be."""
         for source, copy in self._moved.items():
-            yield from ((source / relative, copy / relative) for relative in _modules_below(source))
+            yield from ((source / relative, copy / relative) for relative in modules_below(source))
         for above in dict.fromkeys((*self._above, *self._above_members())):
             yield above / MODULES, self._top / above.relative_to(self._above[-1]) / MODULES
 
@@ -318,58 +291,9 @@ class ProjectSandbox:
         return self._top.with_name("members")
 
 
-def _workspace_above(source: Path) -> tuple[Path, ...]:
-    """The directories above, the nearest first, up to the last that packages might be resolved through."""
-    limits = (Path.home(), Path(source.anchor))
-    above = list(takewhile(lambda directory: directory not in limits, source.parents))
-    while above and not any(os.path.exists(above[-1] / name) for name in WORKSPACE):
-        above.pop()
-    return tuple(above)
-
-
-def _modules_below(source: Path) -> Iterator[str]:
-    """Every `node_modules` that isn't in another one, relative, with `/`."""
-    for directory, names, _ in walk(source):
-        if MODULES in names:
-            yield (Path(directory).relative_to(source) / MODULES).as_posix()
-
-
 def _nameless_below(source: Path) -> Iterator[str]:
     """Every file and directory whose name is no UTF-8 text, relative, with `/`."""
     for directory, names, files in walk(source):
         for name in (*names, *files):
             if not name.isascii() and name != os.fsencode(name).decode("utf-8", "replace"):
                 yield (Path(directory).relative_to(source) / name).as_posix()
-
-
-def members_of(source: Path, above: Sequence[Path]) -> tuple[Path, ...]:
-    """The packages of its workspace that the project at `source` depends on, directly or not; links resolved.
-
-    `above` are the directories above `source` that belong to the workspace.
-    """
-    if not above:
-        return ()
-    root = plug_n_play.root_of((source, *above))
-    archived = {} if root is None else plug_n_play.members_of(root)
-    found: set[Path] = set()
-    pending = [source]
-    while pending:
-        package = pending.pop()
-        for name in dependencies(read_json(package / "package.json"), "peerDependencies"):
-            member = _source_of(name, package, above[-1], archived)
-            if member is not None and member not in (*found, *above) and not member.is_relative_to(source):
-                found.add(member)
-                pending.append(member)
-    return tuple(sorted(found))
-
-
-def _source_of(name: str, package: Path, top: Path, archived: Mapping[str, Path]) -> Path | None:
-    """Where the package that `package` calls `name` lies, if it is a member."""
-    levels = (package, *package.parents)
-    places = (level / MODULES / name for level in levels[: levels.index(top) + 1])
-    place = next(filter(os.path.exists, places), archived.get(name))
-    if place is None:
-        return None
-    real = Path(os.path.realpath(place))
-    is_member = real.is_relative_to(top) and MODULES not in real.relative_to(top).parts
-    return real if is_member else None

@@ -28,10 +28,10 @@ from msp_bridge.adapter import (
     IgnoresMutants,
     Mutant,
     Project,
+    ReportsSurroundings,
     Result,
     Scope,
     Surroundings,
-    TellsSurroundings,
 )
 from msp_bridge.cluster.choice import LOCAL_MUTANTS, Choice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
@@ -110,7 +110,7 @@ class _OnCluster:
             self.check_tests = inner.check_tests
         if isinstance(inner, HasThreshold):
             self.threshold = inner.threshold
-        if isinstance(inner, TellsSurroundings):
+        if isinstance(inner, ReportsSurroundings):
             self.surroundings = inner.surroundings
         if isinstance(inner, IgnoresMutants):
             self.ignore = partial(_ignore, inner)
@@ -203,7 +203,7 @@ class _OnCluster:
         """Of those mutants whose files are in the snapshot as they were discovered."""
         from msp_bridge.cluster.dispatch import Dispatch  # here, for a worker's half imports more of the bridge
 
-        surroundings = await self.inner.surroundings() if isinstance(self.inner, TellsSurroundings) else None
+        surroundings = await self.inner.surroundings() if isinstance(self.inner, ReportsSurroundings) else None
         folder = self._project.root.relative_to(self._tree)
         digests = {path: snapshot.digest_of(str(folder / path)) for path in {mutant.path for mutant in mutants}}
         current = [one for one in mutants if one.handle.digest is not None and one.handle.digest == digests[one.path]]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from msp_bridge.adapter import Adapter, Mutant, Project, Scope, TellsSurroundings
+from msp_bridge.adapter import Adapter, Mutant, Project, ReportsSurroundings, Scope
 from msp_bridge.cluster.snapshot import ContentStore, SnapshotTree
 from msp_bridge.cluster.wire import Order, SnapshotEntry, differences, summary
 from msp_bridge.concurrency import in_thread
@@ -61,7 +61,7 @@ class WorkerPlace:
 
     async def check(self, order: Order) -> None:
         """Raises ToolError unless verdicts depend on the same things here as at the client."""
-        if order.surroundings is None or not isinstance(self.adapter, TellsSurroundings):
+        if order.surroundings is None or not isinstance(self.adapter, ReportsSurroundings):
             return
         here = await self.adapter.surroundings()
         if here is None:

@@ -14,6 +14,7 @@ from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, make_ma
 from cattrs.preconf.orjson import make_converter
 
 from msp_bridge.dialects.msp_types import OneBased
+from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 
 T = TypeVar("T")
 
@@ -52,6 +53,13 @@ class StrictConverter:
         except Exception as error:  # cattrs promises no base class for what hooks and validators raise
             faults = cattrs.transform_error(error, path="params", format_exception=lambda fault, _: _reason(fault))
             raise WrongShape([_path_first(fault) for fault in faults]) from None
+
+    def params(self, params: Any, expected: type[T]) -> T:
+        """The params of a message; absent ones are {}. Raises RpcError with every fault."""
+        try:
+            return self.structure({} if params is None else params, expected)
+        except WrongShape as error:
+            raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
 
     def unstructure(self, value: Any) -> Any:
         """`value` as a JSON value."""

@@ -10,6 +10,7 @@ import os
 from collections.abc import Coroutine, Mapping
 from pkgutil import resolve_name
 from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
 
 from attrs import define, evolve
 
@@ -135,6 +136,20 @@ class Handshake:
             raise RpcError(self.not_initialized, f"{call.method[:100]} came before `initialize`: send that first")
         if call.method == "initialize" and self.done:
             raise RpcError(ErrorCode.INVALID_REQUEST, "`initialize` may be sent only once on a connection")
+
+
+def path_of(uri: str) -> str | None:
+    """The absolute path that a file URI names (RFC 8089); None for any other, and for what no file can be called."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        return None
+    path = unquote(parts.path, errors="surrogateescape")
+    if os.name == "nt":  # untested
+        path = path.removeprefix("/")
+    return path if "\0" not in path else None
 
 
 def load(name: str) -> type[Dialect]:

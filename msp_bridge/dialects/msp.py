@@ -9,10 +9,9 @@ from typing import Any, ClassVar, TypeVar
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.dialects.converter import StrictConverter, WrongShape
+from msp_bridge.dialects.converter import StrictConverter
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
-from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.session import Session
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
@@ -131,10 +130,7 @@ class Wire:
 
     def params(self, params: Any, expected: type[T]) -> T:
         """The params of a request, in any dialect."""
-        try:
-            return self._converter.structure({} if params is None else params, expected)
-        except WrongShape as error:
-            raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
+        return self._converter.params(params, expected)
 
 
 def _files(files: list[msp.FileRange] | None) -> Selection:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from msp_bridge.dialects.dialect import Dialect, Handshake
+from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.msp import Wire
-from msp_bridge.dialects.uris import path_of
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result, Status

@@ -13,7 +13,7 @@ tested.* What a verdict depends on:
 1. the mutant: its path, mutator, location and replacement;
 2. the files of the project, by content: all that a private copy would have. That is every file below the directory that
    was opened, without version control, environments and caches, and a configuration file that was named;
-3. its surroundings: what the adapter says (`TellsSurroundings`: the versions of interpreter, tool and installed
+3. its surroundings: what the adapter says (`ReportsSurroundings`: the versions of interpreter, tool and installed
    packages, and trees outside of the project that are read, too), the environment variables of interpreters and tools,
    those that the user named, the machine, and the bridge itself.
 
@@ -57,7 +57,7 @@ from msp_bridge.text import counted
 log = logging.getLogger(__name__)
 
 FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed")  # of Result
-Ask = Callable[[], Awaitable[Surroundings | None]]  # `TellsSurroundings`
+Ask = Callable[[], Awaitable[Surroundings | None]]  # `ReportsSurroundings`
 REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR})
 SAVE_S = 10.0  # between two times that what has come is remembered
 LOOKS = 20  # times what a look at the tree takes: so much of the run at most it costs to remember

@@ -12,9 +12,9 @@ from msp_bridge.concurrency import SharedLock, run_shielded
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
 from msp_bridge.python_engine.slot import HostPool, HostSlot
-from msp_bridge.python_engine.turns import Turns
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
+from msp_bridge.toolkit.scheduling import NewestFirstLock
 
 HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone
 MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
@@ -35,7 +35,7 @@ class PythonEngine:
         claim = partial(Sandbox.claim, home, project.root, left_out=MADE_BY_TOOLS, limit=8 * max(2, project.jobs))
         self._sandboxes: HostPool = SandboxPool(claim)
         self._slot = HostSlot(project, self._sandboxes)
-        self._turns = Turns()  # of mutants that can not run side by side
+        self._one_at_a_time = NewestFirstLock()  # for mutants that can not run side by side
         self._requests = itertools.count()
         self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
@@ -98,7 +98,7 @@ class PythonEngine:
             try:
                 async with self._host_lock.alone() if attempt else self._host_lock.shared():
                     host = await self._slot.prepared(plan)
-                    async with nullcontext() if host.keeps_apart else self._turns.turn(request):
+                    async with nullcontext() if host.keeps_apart else self._one_at_a_time.held(request):
                         return await self._slot.test(mutant, plan)
             except ProcessEnded as error:
                 problem = str(error)

@@ -70,7 +70,7 @@ class HostSlot:
     async def test(self, mutant: Mutant, plan: TestPlan) -> Result | None:
         """The verdict; None when the file has changed since it was discovered.
 
-        Raises ProcessEnded when the host ends, ToolError when the tests can't tell anything about mutants.
+        Raises ProcessEnded when the host ends, ToolError when the tests say nothing about mutants.
         """
         looked = False
         while True:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope, TellsSurroundings
+from msp_bridge.adapter import Adapter, Mutant, Project, ReportsSurroundings, Result, Scope
 from msp_bridge.source import SourceText
 from msp_bridge.testing.left_behind import RunningProcesses, TreeState
 
@@ -47,7 +47,7 @@ async def check_adapter(
         await check_closing(adapter, chosen, running, idle)
         if started is not None:
             await check_back_pressure(adapter, project, chosen, started)
-        await check_side_by_side(adapter, chosen)
+        await check_concurrent_requests(adapter, chosen)
         await check_surroundings(adapter, project)
         _check_untouched(tree, project.root)
         await check_edit(adapter, project, chosen)
@@ -105,7 +105,7 @@ async def check_snapshot(
 
 async def check_surroundings(adapter: Adapter, project: Project) -> None:
     """An adapter that says what surrounds its tool says the same twice, in JSON, and no paths of this checkout."""
-    if not isinstance(adapter, TellsSurroundings) or (first := await adapter.surroundings()) is None:
+    if not isinstance(adapter, ReportsSurroundings) or (first := await adapter.surroundings()) is None:
         return
     assert await adapter.surroundings() == first, "surroundings() said something else the second time"
     text = json.dumps(first.values)
@@ -144,7 +144,7 @@ async def check_back_pressure(
     assert begun <= most, f"test() started {begun} mutants, though no second result was awaited"
 
 
-async def check_side_by_side(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
+async def check_concurrent_requests(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
     """Two runs and a discovery at the same time don't disturb one another."""
     first, second, discovered = await asyncio.gather(
         _tested(adapter, chosen), _tested(adapter, chosen[::-1]), _discovered(adapter, Scope())

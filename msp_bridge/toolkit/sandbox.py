@@ -126,7 +126,7 @@ class Sandbox:
     def is_touched(self, path: str) -> bool:
         """Whether this one file was written, replaced or removed since the last `refresh`. Cheap: one `stat`.
 
-        False for what is no file, such as a link: `changed` tells.
+        False for what is no file, such as a link: see `changed`.
         """
         seen = self._seen.get(path)
         if seen is None or seen.kind is not Kind.FILE:

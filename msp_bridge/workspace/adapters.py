@@ -16,10 +16,10 @@ from msp_bridge.adapter import (
     IgnoresMutants,
     Mutant,
     Project,
+    ReportsSurroundings,
     Result,
     Scope,
     Surroundings,
-    TellsSurroundings,
 )
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
 
@@ -83,8 +83,8 @@ class MountedAdapter:
         return evolve(edit, path=self.folder + edit.path)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `TellsSurroundings.surroundings`; None where the adapter does not tell."""
-        return await self.adapter.surroundings() if isinstance(self.adapter, TellsSurroundings) else None
+        """See `ReportsSurroundings.surroundings`; None where the adapter has none."""
+        return await self.adapter.surroundings() if isinstance(self.adapter, ReportsSurroundings) else None
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:

@@ -31,7 +31,7 @@ if m.x != 1:
 
 
 def endless(tmp_path: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
-    """A project whose mutants never end, and the file that tells that one has begun."""
+    """A project whose mutants never end, and the file that shows that one has begun."""
     root, marker = tmp_path / "project", tmp_path / "marker"
     root.mkdir()
     (root / "m.py").write_text(body)

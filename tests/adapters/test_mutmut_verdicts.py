@@ -206,7 +206,7 @@ def test_the_gist_is_what_the_last_exception_says_first(text, line):
         ("\n \n", "no message"),
     ],
 )
-def test_the_last_error_is_a_line_that_tells_of_one(log, line):
+def test_the_last_error_is_a_line_that_names_one(log, line):
     assert last_error(log) == line
 
 

@@ -91,9 +91,9 @@ async def test_a_token_and_tls_are_wanted_first(speech: Speech, project: Scripte
     authority.configure_trust(client_tls)
     tls = server_tls(*certificate_files(authority, tmp_path))
     async with socket_server(project, dialect=load(speech.name), token=the_token(tmp_path), tls=tls) as server:
-        stranger = Talker((await server.connect(client_tls)).wire)
+        unauthenticated = Talker((await server.connect(client_tls)).wire)
         with pytest.raises(Refused) as refused:
-            await speech.greet(stranger)
+            await speech.greet(unauthenticated)
         assert refused.value.code == -32000
         client = Talker((await server.connect(client_tls)).wire)
         assert await client.request("authenticate", {"token": TOKEN}) == {}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.lsp_client import LspClient
 from support.memory_stream import MemoryStream
 
+from msp_bridge.dialects.dialect import path_of
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
@@ -20,7 +21,6 @@ from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.offers import symbols
 from msp_bridge.dialects.lsp.runs import SLICE, Runs
-from msp_bridge.dialects.uris import path_of
 from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import MessageStream
 from msp_bridge.model import Location, Mutant, Position, Result, Status

@@ -19,22 +19,22 @@ def identities(mutants: list[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("channel", ["stdio", "socket", "websocket"])
 async def test_a_client_written_from_the_specification_is_served(channel: str, tmp_path: Path) -> None:
-    told = await talked("msp_alpha.mjs", python_project(tmp_path), channel, "--dialect", "msp-alpha")
-    assert told["codes"] == {"early": -32001, "tooNew": -5000, "twice": -32600, "unknown": -32601, "cancel": -32000}
+    facts = await talked("msp_alpha.mjs", python_project(tmp_path), channel, "--dialect", "msp-alpha")
+    assert facts["codes"] == {"early": -32001, "tooNew": -5000, "twice": -32600, "unknown": -32601, "cancel": -32000}
     partial = {"partialResults": True}
-    assert told["initialized"] == {
+    assert facts["initialized"] == {
         "serverInfo": {"version": "0.0.1-alpha.1"},
         "capabilities": {"instrumentationProvider": partial, "mutationTestProvider": partial},
     }
-    pending, tested = told["instrumented"], told["mutated"]
+    pending, tested = facts["instrumented"], facts["mutated"]
     assert {mutant["status"] for mutant in pending} == {"Pending"}
     assert {mutant["fileName"] for mutant in pending} == {"src/calc/sums.py", "src/calc/odd.py"}
-    assert identities(told["streamedPending"]) == identities(pending)
+    assert identities(facts["streamedPending"]) == identities(pending)
     assert identities(tested) == identities(pending)
     assert {mutant["status"] for mutant in tested} == {"Killed", "Survived", "NoCoverage"}
-    assert {mutant["fileName"] for mutant in told["one"]} == {pending[0]["fileName"]}
-    assert told["none"] == []
-    assert told["code"] == (0 if channel == "stdio" else None)
+    assert {mutant["fileName"] for mutant in facts["one"]} == {pending[0]["fileName"]}
+    assert facts["none"] == []
+    assert facts["code"] == (0 if channel == "stdio" else None)
 
 
 @pytest.fixture

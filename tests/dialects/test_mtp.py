@@ -30,8 +30,8 @@ def speech() -> Mtp:
 
 def nodes(client: Talker) -> list[dict[str, Any]]:
     """Of all updates so far, which are dropped, in order."""
-    told, client.notified = client.notified, []
-    updates = [params["changes"] for method, params in told if method == UPDATES]
+    received, client.notified = client.notified, []
+    updates = [params["changes"] for method, params in received if method == UPDATES]
     assert updates[-1] is None
     return [change["node"] for changes in updates[:-1] for change in changes]
 
@@ -40,37 +40,37 @@ def nodes(client: Talker) -> list[dict[str, Any]]:
 async def test_a_client_written_from_the_text_is_served(channel: str, tmp_path: Path) -> None:
     root = python_project(tmp_path)
     chosen = ["mtp"] if channel == "listen" else ["--dialect", "mtp"]
-    told = await talked("mtp.mjs", root, channel, *chosen)
-    assert told["codes"] == {"early": -32002, "twice": -32600, "cancel": -32800, "unknown": -32601}
-    assert told["initialized"]["serverInfo"] == {"name": "msp-bridge", "version": "1.0.0"}
-    assert told["initialized"]["capabilities"]["testing"]["experimental_multiRequestSupport"] is True
-    assert told["discovered"]["answer"] == {}
-    assert {node["location.file"] for node in told["groups"]} == {
+    facts = await talked("mtp.mjs", root, channel, *chosen)
+    assert facts["codes"] == {"early": -32002, "twice": -32600, "cancel": -32800, "unknown": -32601}
+    assert facts["initialized"]["serverInfo"] == {"name": "msp-bridge", "version": "1.0.0"}
+    assert facts["initialized"]["capabilities"]["testing"]["experimental_multiRequestSupport"] is True
+    assert facts["discovered"]["answer"] == {}
+    assert {node["location.file"] for node in facts["groups"]} == {
         str(root / "src/calc/sums.py"),
         str(root / "src/calc/odd.py"),
     }
-    assert {node["execution-state"] for node in told["tests"]} == {"discovered"}
-    assert [node["uid"] for node in told["filtered"]["nodes"] if node["node-type"] == "action"] == [
-        told["tests"][0]["uid"]
+    assert {node["execution-state"] for node in facts["tests"]} == {"discovered"}
+    assert [node["uid"] for node in facts["filtered"]["nodes"] if node["node-type"] == "action"] == [
+        facts["tests"][0]["uid"]
     ]
-    uids = {node["uid"] for node in told["tests"]}
-    assert told["everything"]["answer"] == {"attachments": []}
-    ended = {node["uid"]: node for node in told["everything"]["nodes"] if node["node-type"] == "action"}
+    uids = {node["uid"] for node in facts["tests"]}
+    assert facts["everything"]["answer"] == {"attachments": []}
+    ended = {node["uid"]: node for node in facts["everything"]["nodes"] if node["node-type"] == "action"}
     assert ended.keys() == uids
     assert {node["execution-state"] for node in ended.values()} == {"passed", "failed"}
     for node in ended.values():
-        states = [state for uid, state in told["everything"]["states"] if uid == node["uid"]]
+        states = [state for uid, state in facts["everything"]["states"] if uid == node["uid"]]
         assert states == ["in-progress", node["execution-state"]]
         if node["execution-state"] == "failed":
             assert node["assert.expected"] != node["assert.actual"]
             assert node["error.message"]
-    assert {node["uid"] for node in told["some"]["nodes"] if node["node-type"] == "action"} == {
-        node["uid"] for node in told["tests"][:2]
+    assert {node["uid"] for node in facts["some"]["nodes"] if node["node-type"] == "action"} == {
+        node["uid"] for node in facts["tests"][:2]
     }
-    of_group = {node["uid"] for node in told["tests"] if node["location.file"] == told["groups"][0]["location.file"]}
-    assert {node["uid"] for node in told["group"]["nodes"] if node["node-type"] == "action"} == of_group
-    assert told["completed"] == len(uids) + len(told["groups"])
-    assert told["code"] == (None if channel == "socket" else 0)
+    of_group = {node["uid"] for node in facts["tests"] if node["location.file"] == facts["groups"][0]["location.file"]}
+    assert {node["uid"] for node in facts["group"]["nodes"] if node["node-type"] == "action"} == of_group
+    assert facts["completed"] == len(uids) + len(facts["groups"])
+    assert facts["code"] == (None if channel == "socket" else 0)
 
 
 async def test_the_client_that_drives_dotnet_test_programs_reads_it_too(tmp_path: Path) -> None:

@@ -24,9 +24,9 @@ def speech() -> TestRunner:
 
 
 def statuses(client: Talker, id: str) -> list[str | None]:
-    """Of a node, in order; what the client has been told so far is dropped."""
-    told, client.notified = client.notified, []
-    return [params["status"] for method, params in told if method == "updateStatus" and params["id"] == id]
+    """Of a node, in order; what the client has received so far is dropped."""
+    received, client.notified = client.notified, []
+    return [params["status"] for method, params in received if method == "updateStatus" and params["id"] == id]
 
 
 def nodes(client: Talker) -> dict[str, dict[str, Any]]:
@@ -37,28 +37,28 @@ def nodes(client: Talker) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("channel", ["stdio", "socket"])
 async def test_a_client_written_from_the_rfc_is_served(channel: str, tmp_path: Path) -> None:
     root = python_project(tmp_path)
-    told = await talked("test_runner.mjs", root, channel, "--dialect", "test-runner")
-    assert (told["first"], told["again"], told["same"]) == (DONE, DONE, True)
-    assert told["codes"] == {"cancel": -32800, "duplicate": -32001, "debug": -32601, "unknown": -32602}
-    registered = told["discovered"]["nodes"]
+    facts = await talked("test_runner.mjs", root, channel, "--dialect", "test-runner")
+    assert (facts["first"], facts["again"], facts["same"]) == (DONE, DONE, True)
+    assert facts["codes"] == {"cancel": -32800, "duplicate": -32001, "debug": -32601, "unknown": -32602}
+    registered = facts["discovered"]["nodes"]
     assert [node["type"] for node in registered[:3]] == ["solution", "project", "namespace"]
     files = {node["displayName"]: node for node in registered if node["type"] == "namespace"}
     assert files.keys() == {"src/calc/sums.py", "src/calc/odd.py"}
     assert files["src/calc/sums.py"]["filePath"] == str(root / "src/calc/sums.py")
-    assert [status for _, status in told["discovered"]["history"]] == [None, "Discovering", "Idle"]
-    assert told["run"]["answer"] == DONE
-    assert told["run"]["path"] == [*ALL_OF_A_RUN, "Failed"]
-    below = {id: status for id, status in told["run"]["below"].items() if id.isdigit()}
+    assert [status for _, status in facts["discovered"]["history"]] == [None, "Discovering", "Idle"]
+    assert facts["run"]["answer"] == DONE
+    assert facts["run"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    below = {id: status for id, status in facts["run"]["below"].items() if id.isdigit()}
     assert Counter(below.values()).keys() == {"Passed", "Failed"}
-    assert told["details"]["status"] in ("Survived", "NoCoverage")
-    assert told["details"]["diff"].startswith("--- a/src/calc/")
-    assert told["one"]["path"] == [*ALL_OF_A_RUN, "Failed"]
-    assert (told["one"]["answer"], told["parent"]) == (DONE, "Failed")
-    assert told["invalidated"]["path"] == [None, "Discovering", "Passed"]
-    assert told["project"]["path"] == [*ALL_OF_A_RUN, "Failed"]
-    assert told["afterwards"] == [*ALL_OF_A_RUN, "Cancelling", "Cancelled"]
-    assert told["child"]["answer"] == DONE
-    assert told["code"] == (0 if channel == "stdio" else None)
+    assert facts["details"]["status"] in ("Survived", "NoCoverage")
+    assert facts["details"]["diff"].startswith("--- a/src/calc/")
+    assert facts["one"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    assert (facts["one"]["answer"], facts["parent"]) == (DONE, "Failed")
+    assert facts["invalidated"]["path"] == [None, "Discovering", "Passed"]
+    assert facts["project"]["path"] == [*ALL_OF_A_RUN, "Failed"]
+    assert facts["afterwards"] == [*ALL_OF_A_RUN, "Cancelling", "Cancelled"]
+    assert facts["child"]["answer"] == DONE
+    assert facts["code"] == (0 if channel == "stdio" else None)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ async def test_parents_say_what_is_known_of_all_below_them(project: ScriptedProj
         ("file:b.py", None, "Failed"),
     ):
         await client.request("testrunner/run", {"id": node})
-        told = client.notified.copy()
+        notified = client.notified.copy()
         assert statuses(client, "solution")[-1] == solution
-        client.notified = told
+        client.notified = notified
         assert (statuses(client, "file:a.py") or [None])[-1] == file
 
 
@@ -131,9 +131,9 @@ async def test_a_mutant_that_is_gone_is_skipped_and_a_new_one_is_registered(
     project.write("a.py", " 1")
     assert await client.request("testrunner/run", {"id": "file:a.py"}) == DONE
     (new,) = [id for id in nodes(client) if id.isdigit()]
-    told = client.notified.copy()
+    notified = client.notified.copy()
     assert statuses(client, old) == [*ALL_OF_A_RUN, "Skipped"]
-    client.notified = told
+    client.notified = notified
     assert statuses(client, new) == ["Passed"]
     assert (await refused(client, "testrunner/run", {"id": old}))[0] == -32602
 

@@ -20,7 +20,7 @@ from msp_bridge.text import encodable, one_line, visible
         ("café 🙂", "café 🙂"),
     ],
 )
-def test_what_a_terminal_would_obey_is_escaped(text: str, shown: str) -> None:
+def test_what_a_terminal_would_execute_is_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown
 
 

@@ -46,7 +46,7 @@ async def over_stdio(project: ScriptedProject) -> AsyncIterator[LspClient]:
         client = LspClient(plain.wire)
         yield client
         await client.request("shutdown")
-        await client.tell("exit")
+        await client.notify("exit")
         assert await server.exited() == 0, server.said
 
 
@@ -56,7 +56,7 @@ async def over_tcp(project: ScriptedProject) -> AsyncIterator[LspClient]:
         client = LspClient((await server.connect()).wire)
         yield client
         await client.request("shutdown")
-        await client.tell("exit")
+        await client.notify("exit")
         assert await client.ended() == b""
         server.process.terminate()
         assert await server.exited() == 0, server.said
@@ -167,7 +167,7 @@ async def test_nothing_is_served_before_initialize_nor_after_shutdown(
 
     assert await code_of("textDocument/hover") == -32002
     assert await code_of("unknown") == -32002
-    await client.tell("textDocument/didOpen", {"odd": True})
+    await client.notify("textDocument/didOpen", {"odd": True})
     assert await code_of("initialize", {"capabilities": 5}) == -32602
     await client.begin(uri(project, ""))
     assert await code_of("initialize", {"capabilities": {}}) == -32600
@@ -175,7 +175,7 @@ async def test_nothing_is_served_before_initialize_nor_after_shutdown(
     assert await code_of("textDocument/hover", {"position": {"line": -1}}) == -32602
     assert await code_of("workspace/executeCommand", {"command": "rm"}) == -32602
     assert await code_of("workspace/executeCommand", {"command": "msp-bridge.test", "arguments": []}) == -32602
-    await client.tell("textDocument/didChange", {"odd": True})
+    await client.notify("textDocument/didChange", {"odd": True})
     assert await client.request("shutdown") is None
     assert await code_of("shutdown") == -32600
     assert await code_of("textDocument/hover") == -32600
@@ -201,7 +201,7 @@ async def test_what_lsp_has_besides_is_refused_or_ignored(client: LspClient, pro
             continue
         if "Request" not in types.METHOD_TO_TYPES[method][0].__name__:
             ignored.append(method)
-            await client.tell(method, {})
+            await client.notify(method, {})
             continue
         with pytest.raises(Refused) as error:
             await client.request(method, {})
@@ -227,7 +227,7 @@ async def test_the_exit_code_says_whether_it_was_shut_down(
         if shut_down:
             await client.begin(uri(project, ""))
             await client.request("shutdown")
-        await client.tell("exit")
+        await client.notify("exit")
         assert await server.exited() == code
 
 
@@ -273,7 +273,7 @@ async def test_a_save_tests_what_the_setting_says(
     await client.save(document)
     if count:
         assert await client.tested() == f"{count} mutant{'s' * (count > 1)}: {count} survived"
-    await client.tell("workspace/didChangeConfiguration", {"settings": {"msp-bridge": {"testOnSave": "file"}}})
+    await client.notify("workspace/didChangeConfiguration", {"settings": {"msp-bridge": {"testOnSave": "file"}}})
     project.write("a.py", "a = 11\nb = 1\n")
     await client.change(document, "a = 11\nb = 1\n")
     await client.save(document)
@@ -298,7 +298,7 @@ async def test_the_button_and_a_cancel_end_the_tests(client: LspClient, project:
     await client.execute("msp-bridge.test", uri=document)
     token = (await client.until("window/workDoneProgress/create"))["token"]
     await project.started("hang")
-    await client.tell("window/workDoneProgress/cancel", {"token": token})
+    await client.notify("window/workDoneProgress/cancel", {"token": token})
     await client.until("$/progress", kind="end")
     assert project.alive() == []
     client.heard.clear()
@@ -427,7 +427,7 @@ async def test_a_folder_elsewhere_is_only_for_the_client_that_started_the_server
         await client.begin(None, workspaceFolders=[{"uri": other.as_uri(), "name": "other"}])
         await client.execute("msp-bridge.test", uri=(other / "a.py").as_uri())
         assert await client.tested() == "1 mutant: 1 killed"
-        await client.tell(
+        await client.notify(
             "workspace/didChangeWorkspaceFolders",
             {
                 "event": {
@@ -458,7 +458,7 @@ async def test_a_folder_that_is_closed_loses_its_diagnostics_and_its_tools(proje
         assert kept._clients == 2
         client.heard.clear()
         folders = {"added": [], "removed": [{"uri": inner.as_uri(), "name": "inner"}]}
-        await client.tell("workspace/didChangeWorkspaceFolders", {"event": folders})
+        await client.notify("workspace/didChangeWorkspaceFolders", {"event": folders})
         assert await client.diagnostics() == []
         await client.request("shutdown")
         assert kept._clients == 1
@@ -561,5 +561,5 @@ async def test_a_real_mutmut_tests_a_function_and_ignores_a_mutant_by_an_edit(tm
         assert "pragma: no mutate" in change["newText"]
         assert (root / "calc/core.py").read_text() == files["calc/core.py"]
         await client.request("shutdown")
-        await client.tell("exit")
+        await client.notify("exit")
         assert await server.exited() == 0, server.said

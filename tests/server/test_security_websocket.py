@@ -83,11 +83,11 @@ async def test_over_websocket_a_token_and_tls_are_wanted_first(project: Scripted
     authority.configure_trust(client_tls)
     tls = server_tls(*certificate_files(authority, tmp_path))
     async with server_of(project, token=the_token(tmp_path), tls=tls) as server:
-        async with connected(server.port, client_tls) as stranger:
+        async with connected(server.port, client_tls) as unauthenticated:
             with pytest.raises(Refused, match="needs a token") as refused:
-                await stranger.request("configure")
+                await unauthenticated.request("configure")
             assert refused.value.code == -32000
-            assert await stranger.ended() == b""
+            assert await unauthenticated.ended() == b""
         async with connected(server.port, client_tls) as client:
             assert await client.request("authenticate", {"token": TOKEN}) == {}
             await client.request("mutationTest")
@@ -95,10 +95,10 @@ async def test_over_websocket_a_token_and_tls_are_wanted_first(project: Scripted
 
 
 async def test_no_message_is_long_before_the_token_has_come(project: ScriptedProject, tmp_path: Path) -> None:
-    async with server_of(project, token=the_token(tmp_path)) as server, connected(server.port) as stranger:
-        await stranger.ask("authenticate", {"token": "x" * gate.AUTHENTICATION_LIMITS.body})
-        assert await stranger.ended() == b""
-        assert stranger.wire.connection.close_code == 1009  # type: ignore[attr-defined]
+    async with server_of(project, token=the_token(tmp_path)) as server, connected(server.port) as unauthenticated:
+        await unauthenticated.ask("authenticate", {"token": "x" * gate.AUTHENTICATION_LIMITS.body})
+        assert await unauthenticated.ended() == b""
+        assert unauthenticated.wire.connection.close_code == 1009  # type: ignore[attr-defined]
 
 
 async def test_a_web_page_is_refused(project: ScriptedProject) -> None:

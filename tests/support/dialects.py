@@ -24,7 +24,7 @@ from support.memory_stream import ROOM, MemoryStream
 from support.msp_client import LONG, Client, Refused, Wire, framed
 from support.servers import ScriptedProject
 
-Report = tuple[Any, str]  # what tells the request, as far as the dialect does, and the mutant's id
+Report = tuple[Any, str]  # what identifies the request, as far as the dialect does, and the mutant's id
 
 
 class Talker(Client):
@@ -89,7 +89,7 @@ class Speech(abc.ABC):
         """The mutants whose final results are in these notifications."""
 
     def key(self, number: int) -> Any:
-        """What tells the request in its results; None where nothing does."""
+        """What identifies the request in its results; None where nothing does."""
         return number
 
     def reports(self, number: int, mutants: Iterable[str]) -> Counter[Report]:
@@ -98,7 +98,7 @@ class Speech(abc.ABC):
 
 
 class MspAlpha(Speech):
-    """Tokens tell the requests."""
+    """Tokens identify the requests."""
 
     name = "msp-alpha"
     cancelled = -32000
@@ -120,7 +120,7 @@ class MspAlpha(Speech):
 
 
 class TestRunner(Speech):
-    """Nothing tells the requests: statuses are those of nodes."""
+    """Nothing identifies the requests: statuses are those of nodes."""
 
     __test__ = False  # pytest would take it for a test
     name = "test-runner"
@@ -145,7 +145,7 @@ class TestRunner(Speech):
 
 
 class Mtp(Speech):
-    """Run ids tell the requests."""
+    """Run ids identify the requests."""
 
     name = "mtp"
 
@@ -169,7 +169,7 @@ class Mtp(Speech):
 
 
 class Lsp(Speech):
-    """Tokens of progress tell the requests. Diagnostics say what is known: how many were tested is in the progress."""
+    """Tokens of progress identify the requests. Diagnostics say what is known: how many were tested is in the progress."""
 
     name = "lsp"
 
@@ -222,7 +222,7 @@ class Lines:
 
 
 class Mcp(Speech):
-    """Tokens of progress tell the requests: the last report of each says how many were tested."""
+    """Tokens of progress identify the requests: the last report of each says how many were tested."""
 
     name = "mcp"
     cancelled = None

@@ -40,16 +40,16 @@ class LspClient(Client):
         """The handshake; the result of `initialize`."""
         params = {"processId": None, "rootUri": root, "capabilities": capabilities or CAPABILITIES} | more
         answer = await self.request("initialize", params)
-        await self.tell("initialized", {})
+        await self.notify("initialized", {})
         return answer
 
-    async def tell(self, method: str, params: Any = None) -> None:
+    async def notify(self, method: str, params: Any = None) -> None:
         """Send a notification."""
         await self.send({"method": method} | ({} if params is None else {"params": params}))
 
     async def open(self, uri: str, text: str) -> None:
         """Returns when the server has read the document's file, too."""
-        await self.tell(
+        await self.notify(
             "textDocument/didOpen",
             {"textDocument": {"uri": uri, "languageId": "python", "version": 1, "text": text}},
         )
@@ -60,10 +60,10 @@ class LspClient(Client):
     async def change(self, uri: str, text: str, range: Any = None) -> None:
         change = {"text": text} if range is None else {"text": text, "range": range}
         document = {"uri": uri, "version": 2}
-        await self.tell("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
+        await self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": [change]})
 
     async def save(self, uri: str) -> None:
-        await self.tell("textDocument/didSave", {"textDocument": {"uri": uri}})
+        await self.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
 
     async def execute(self, command: str, **argument: Any) -> Any:
         return await self.request("workspace/executeCommand", {"command": command, "arguments": [argument]})

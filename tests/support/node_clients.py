@@ -38,7 +38,7 @@ def python_project(directory: Path) -> Path:
 
 
 async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
-    """What the client tells in the end, of a server on `channel`: `stdio`, `socket`, `websocket` or what it listens for itself.
+    """What the client has found out in the end, of a server on `channel`: `stdio`, `socket`, `websocket` or what it listens for itself.
 
     Afterwards no process is left, and the tree is as it was.
     """
@@ -53,10 +53,10 @@ async def talked(client: str, root: Path, channel: str, *arguments: str) -> Any:
             reach = [channel, await server.enter_async_context(_listening(root, channel, *arguments, *options))]
         else:
             reach = [channel, sys.executable, "-m", "msp_bridge", "serve", "stdio", *arguments, *options]
-        told = await _told(client, root, *reach)
+        facts = await _facts_of(client, root, *reach)
     assert await running.settled(0) == []
     assert tree.differences(TreeState.of(root)) == []
-    return told
+    return facts
 
 
 @contextlib.asynccontextmanager
@@ -68,7 +68,7 @@ async def _listening(root: Path, channel: str, *arguments: str) -> AsyncIterator
         assert await server.exited() == 0, server.said
 
 
-async def _told(client: str, root: Path, *reach: str) -> Any:
+async def _facts_of(client: str, root: Path, *reach: str) -> Any:
     node = shutil.which("node")
     assert node is not None
     process = await asyncio.create_subprocess_exec(

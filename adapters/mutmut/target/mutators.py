@@ -1,7 +1,7 @@
 """What a mutant is called, and where: mutmut's operator functions in words, with the part of the code that differs.
 
-A person must tell the mutants of a line apart by name and place: an editor's list shows nothing else. mutmut itself
-replaces whole calls, assignments and match statements.
+The mutants of a line must differ in name or place: an editor's list shows nothing else. mutmut itself replaces whole
+calls, assignments and match statements.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     }),
     vscode.workspace.onDidChangeWorkspaceFolders(() => {
       const folders = vscode.workspace.workspaceFolders ?? [];
-      // vscode-languageclient tells a server that runs; the first folder starts it, and the last one ends it.
+      // vscode-languageclient notifies a server that runs; the first folder starts it, and the last one ends it.
       if ((client === undefined) === folders.length > 0) {
         void restart();
       } else {

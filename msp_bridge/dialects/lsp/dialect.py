@@ -12,31 +12,28 @@ import functools
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from msp_bridge import __version__
-from msp_bridge.dialects.converter import StrictConverter, WrongShape
-from msp_bridge.dialects.dialect import Dialect, Handshake
+from msp_bridge.dialects.converter import StrictConverter
+from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.dialects.lsp.commands import COMMANDS, IGNORE, SHOW, Commands
 from msp_bridge.dialects.lsp.documents import Changed, Document
-from msp_bridge.dialects.lsp.editor import ERROR, WARNING, Editor
+from msp_bridge.dialects.lsp.editor import ERROR, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
-from msp_bridge.dialects.lsp.findings import diff_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.lsp.offers import COMMANDS, IGNORE, SHOW, TEST_CHANGED, TEST_PROJECT, Offers, symbols
+from msp_bridge.dialects.lsp.offers import Offers, symbols
 from msp_bridge.dialects.lsp.runs import SLICE, Runs
-from msp_bridge.dialects.uris import path_of, uri_of
 from msp_bridge.errors import BridgeError, ConfigurationError, FailingTests
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
-from msp_bridge.model import Location, Mutant, Position
+from msp_bridge.model import Location, Position
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, Target
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 NOT_INITIALIZED = -32002  # ServerNotInitialized
 ON_SAVE = ("changed", "file", "off")
@@ -49,12 +46,10 @@ class Lsp(Dialect):
 
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
-        self._converter = StrictConverter()
-        self._editor = Editor(client, self._in_background, {})
+        self._read = StrictConverter().params
         self._folders = Folders()
-        self._explorer = Explorer(self._editor, self._folders)
         self._failing = FailingTests()
-        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found)
+        self._set_up({}, None)
         self._said: set[str] = set()  # why saves could not be tested, since one could
         self._on_save = ON_SAVE[0]
         self._saves: dict[str, asyncio.Task[None]] = {}  # by URI: what tests the document's last save
@@ -102,20 +97,24 @@ class Lsp(Dialect):
         if call.method != "exit":
             self._handshake.admit(call)
 
-    async def _initialize(self, params: Any) -> Any:
-        given = self._read(params, lsp.InitializeParams)
-        self._editor = Editor(self._client, self._in_background, given.capabilities)
+    def _set_up(self, capabilities: Mapping[str, Any], options: Any) -> None:
+        """The parts that depend on what the client says of itself in `initialize`."""
+        self._editor = Editor(self._client, self._in_background, capabilities)
         self._explorer = Explorer(self._editor, self._folders)
-        options = given.initialization_options
+        self._commands = Commands(self._editor, self._folders)
         listing = self._explorer if isinstance(options, Mapping) and options.get("results") is True else None
         self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found, listing)
-        self._configure(options)
+
+    async def _initialize(self, params: Any) -> Any:
+        given = self._read(params, lsp.InitializeParams)
+        self._set_up(given.capabilities, given.initialization_options)
+        self._configure(given.initialization_options)
         if given.workspace_folders:
             uris = [folder.uri for folder in given.workspace_folders]
         elif given.root_uri or given.root_path:
-            uris = [given.root_uri or uri_of(Path(given.root_path or "").absolute())]
+            uris = [given.root_uri or Path(given.root_path or "").absolute().as_uri()]
         else:
-            uris = [uri_of(self._session.root)]
+            uris = [self._session.root.as_uri()]
         unusable = await self._open_folders(uris)
         if unusable and not any(self._folders):
             raise RpcError(self.failed, str(unusable[0]))
@@ -141,7 +140,7 @@ class Lsp(Dialect):
                 await folder.session.configured(None)
 
     async def _shutdown(self, _: Any) -> None:
-        """Answered when nothing runs any more: the client hears of nothing after that."""
+        """Answered when nothing runs any more: nothing is sent to the client after that."""
         await self._end_background()
         self._handshake.shut_down = True
 
@@ -173,7 +172,7 @@ class Lsp(Dialect):
         source, saved = SourceText(item.text), await folder.read(path)
         self._folders.documents[item.uri] = Document(item.uri, path, source, (saved or source).text)
         if self._editor.pulls and path in folder.findings:
-            await self._editor.publish(uri_of(folder.root / path), [])  # from now on it is pulled
+            await self._editor.publish((folder.root / path).as_uri(), [])  # from now on it is pulled
 
     async def _did_change(self, params: Any) -> None:
         given = self._read(params, lsp.DidChangeParams)
@@ -237,7 +236,8 @@ class Lsp(Dialect):
 
     async def _hover(self, params: Any) -> Any:
         given = self._read(params, lsp.PlaceParams)
-        place, source = self._folders.locate(given.text_document.uri), await self._source(given.text_document.uri)
+        uri = given.text_document.uri
+        place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or place[1] not in place[0].findings:
             return None
         at = self._editor.units.model(source, given.position)
@@ -246,7 +246,7 @@ class Lsp(Dialect):
 
     async def _code_lens(self, params: Any) -> Any:
         uri = self._read(params, lsp.DocumentParams).text_document.uri
-        place, source = self._folders.locate(uri), await self._source(uri)
+        place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
         offers, (folder, path) = Offers(self._editor, uri, source), place
@@ -261,7 +261,7 @@ class Lsp(Dialect):
     async def _code_action(self, params: Any) -> Any:
         given = self._read(params, lsp.CodeActionParams)
         uri, only = given.text_document.uri, given.context.only
-        place, source = self._folders.locate(uri), await self._source(uri)
+        place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
         offers, (folder, path) = Offers(self._editor, uri, source), place
@@ -278,20 +278,18 @@ class Lsp(Dialect):
         if given.arguments is None or len(given.arguments) != 1:
             raise RpcError(ErrorCode.INVALID_PARAMS, 'the command needs one argument, an object with an "uri"')
         argument = self._read(given.arguments[0], lsp.CommandArguments)
-        place = self._folders.locate(argument.uri)
-        if place is None:
-            raise RpcError(self.failed, "the document is in no folder that is open here")
+        folder, path = self._folders.place(argument.uri)
         if given.command == SHOW:
-            return await self._show(*place, argument)
+            return await self._commands.show(folder, path, argument)
         if given.command == IGNORE:
-            return await self._ignore(*place, argument)
-        selection, what = await self._selected(given.command, *place, argument)
+            return await self._commands.ignore(folder, path, argument)
+        selection, what = await self._commands.selected(given.command, folder, path, argument)
         if selection is None:
             return None
         if given.work_done_token is not None:
-            await self._runs.test(place[0], selection, what, given.work_done_token)
+            await self._runs.test(folder, selection, what, given.work_done_token)
         else:
-            self._in_background(self._test_saying_errors(place[0], selection, what), given.command)
+            self._in_background(self._test_saying_errors(folder, selection, what), given.command)
         return None
 
     async def _mutants(self, params: Any) -> Any:
@@ -301,58 +299,9 @@ class Lsp(Dialect):
         for folder, selection, what in await self._explorer.selected(self._read(params, lsp.TestParams)):
             await self._runs.test(folder, selection, what)
 
-    async def _selected(
-        self, command: str, folder: Folder, path: str, argument: lsp.CommandArguments
-    ) -> tuple[Selection | None, str]:
-        if command == TEST_PROJECT:
-            return Selection(), "the project"
-        if command == TEST_CHANGED:
-            return await folder.session.changed_since("HEAD"), "what changed since HEAD"
-        if argument.range is None:
-            return Selection(targets=(Target(path),)), path
-        source, saved = await self._source(argument.uri), await folder.read(path)
-        if source is None or saved is None:
-            raise RpcError(self.failed, f"{path} can't be read")
-        units = self._editor.units
-        lines = Changed.between(source.text, saved.text).moved(units.location(source, argument.range))
-        if lines is None:
-            await self._editor.say(f"{path} has unsaved changes there: save it, tools test what is saved", WARNING)
-            return None, ""
-        last = lines.end.line - (lines.end.column == 1 and lines.end.line > lines.start.line)
-        return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last}"
-
-    async def _show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> Any:
-        mutant, source = self._mutant(folder, path, argument), await self._source(argument.uri)
-        diff = "" if source is None else diff_of(source, mutant)
-        await self._editor.say(f"{mutant.mutator}\n{diff}")
-        return diff
-
-    async def _ignore(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> None:
-        mutant, saved = self._mutant(folder, path, argument), await folder.read(path)
-        source = await self._source(argument.uri)
-        if source is None or saved is None or source.text != saved.text:
-            await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
-            return
-        edit = await folder.session.ignore(mutant)
-        change = {"range": self._editor.units.range(source, edit.location), "newText": edit.text}
-        await self._editor.apply(f"Leave out {edit.effect}", {"changes": {argument.uri: [change]}})
-
-    def _mutant(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> Mutant:
-        finding = folder.known(path).by_id(argument.mutant or "")
-        if finding is None:
-            raise RpcError(self.failed, "this mutant is not known any more: test its line again")
-        return finding.result.mutant
-
     async def _test_saying_errors(self, folder: Folder, selection: Selection, what: str) -> None:
         async with self._saying_errors():
             await self._runs.test(folder, selection, what)
-
-    async def _source(self, uri: str) -> SourceText | None:
-        """The client's text, or the file's when it isn't open."""
-        if (document := self._folders.documents.get(uri)) is not None:
-            return document.source
-        place = self._folders.locate(uri)
-        return None if place is None else await place[0].read(place[1])
 
     async def _open_folders(self, uris: Sequence[str]) -> list[BridgeError]:
         errors: list[BridgeError] = []
@@ -386,9 +335,3 @@ class Lsp(Dialect):
                 await self._editor.say(str(error), ERROR)
             if said is not None:
                 said.add(str(error))
-
-    def _read(self, params: Any, expected: type[T]) -> T:
-        try:
-            return self._converter.structure({} if params is None else params, expected)
-        except WrongShape as error:
-            raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None

@@ -18,8 +18,6 @@ from typing import Any
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.uris import uri_of
-from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText
@@ -46,7 +44,7 @@ class Explorer:
         return {"files": files}
 
     async def selected(self, params: lsp.TestParams) -> Sequence[tuple[Folder, Selection, str]]:
-        """What `msp-bridge/test` asks for, by folder, with words for it. Raises ConfigurationError."""
+        """What `msp-bridge/test` asks for, by folder, with words for it. Raises BridgeError."""
         if params.mutants is None:
             named = "the project" if params.uris is None else None
             return [
@@ -56,7 +54,7 @@ class Explorer:
         known: dict[Folder, list[KnownMutant]] = {}
         sources: dict[str, SourceText | None] = {}
         for mutant in params.mutants:
-            folder, path = self._place(mutant.uri)
+            folder, path = self._folders.place(mutant.uri)
             if mutant.uri not in sources:
                 sources[mutant.uri] = await folder.read(path)
             if (source := sources[mutant.uri]) is not None:  # else it is gone, and its mutants with it
@@ -77,19 +75,13 @@ class Explorer:
             return [(folder, Selection()) for folder in self._folders]
         targets: dict[Folder, list[Target]] = {}
         for uri in uris:
-            folder, path = self._place(uri)
+            folder, path = self._folders.place(uri)
             targets.setdefault(folder, []).append(Target(path))
         return [(folder, Selection(targets=tuple(those))) for folder, those in targets.items()]
 
-    def _place(self, uri: str) -> tuple[Folder, str]:
-        place = self._folders.locate(uri)
-        if place is None:
-            raise ConfigurationError(f"{uri} is in no folder that is open here")
-        return place
-
     async def _file(self, folder: Folder, path: str, mutants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         document = self._folders.opened(folder, path)
-        uri = uri_of(folder.root / path) if document is None else document.uri
+        uri = (folder.root / path).as_uri() if document is None else document.uri
         return {"uri": uri, "project": (await folder.session.tools([path])).get(path, ""), "mutants": mutants}
 
     async def _known(self, folder: Folder, path: str, mutants: Sequence[Mutant]) -> list[dict[str, Any]]:

@@ -219,7 +219,7 @@ def diff_of(source: SourceText, mutant: Mutant) -> str:
 
 
 def place_of(mutant: Mutant) -> Place:
-    """The line in which it begins, and what tells it from the others that begin there."""
+    """The line in which it begins, and what distinguishes it from the others that begin there."""
     start, end = mutant.location.start, mutant.location.end
     return start.line, (start.column, end.line - start.line, end.column, mutant.mutator, mutant.replacement)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from attrs import define, field
 
+from msp_bridge.dialects.dialect import path_of
 from msp_bridge.dialects.lsp.documents import Document
 from msp_bridge.dialects.lsp.findings import FileFindings
-from msp_bridge.dialects.uris import path_of, uri_of
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, relative_path
@@ -72,6 +73,19 @@ class Folders:
                 return folder, path
         return None
 
+    def place(self, uri: str) -> tuple[Folder, str]:
+        """As `locate`; raises ConfigurationError."""
+        if (place := self.locate(uri)) is None:
+            raise ConfigurationError(f"{uri} is in no folder that is open here")
+        return place
+
+    async def source(self, uri: str) -> SourceText | None:
+        """The client's text, or the file's when it isn't open."""
+        if (document := self.documents.get(uri)) is not None:
+            return document.source
+        place = self.locate(uri)
+        return None if place is None else await place[0].read(place[1])
+
     def open_in(self, folder: Folder, selection: Selection) -> Iterable[Document]:
         """The open documents of `folder` that `selection` is about."""
         scope = selection.within(folder.root).scope
@@ -82,7 +96,7 @@ class Folders:
 
     def opened(self, folder: Folder, path: str) -> Document | None:
         """The open document of the file `path`."""
-        own = uri_of(folder.root / path)
+        own = (folder.root / path).as_uri()
         if own in self.documents:
             return self.documents[own]
         same = (document for document in self.documents.values() if document.path == path)  # an URI may be odd

@@ -1,4 +1,4 @@
-"""Offers: the code lenses and code actions of a document, where they are, and the commands that they name."""
+"""Offers: the code lenses and code actions of a document, and where they are."""
 
 from __future__ import annotations
 
@@ -10,18 +10,12 @@ from typing import Any
 
 from attrs import frozen
 
+from msp_bridge.dialects.lsp.commands import IGNORE, SHOW, TEST, TEST_CHANGED
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import MutantFinding
 from msp_bridge.model import Location, Position
 from msp_bridge.source import SourceText
 
-TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
-    "msp-bridge.test",
-    "msp-bridge.testChanged",
-    "msp-bridge.testProject",
-    "msp-bridge.show",
-    "msp-bridge.ignore",
-)
 # Two threads at once: "SystemError: AST constructor recursion depth mismatch", https://github.com/python/cpython/issues/106905
 PARSING = Lock()
 MAX_FIXES = 5  # mutants at one place that actions are offered for

@@ -34,7 +34,6 @@ from msp_bridge.dialects.lsp.editor import LENSES, PULL, WARNING, Editor, Start
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import Place, place_of, summary_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
-from msp_bridge.dialects.uris import uri_of
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
 from msp_bridge.source import SourceText
@@ -141,7 +140,7 @@ class Runs:
         if document is not None and self._editor.pulls:
             self._editor.refresh(PULL)
             return
-        uri = uri_of(folder.root / path) if document is None else document.uri
+        uri = (folder.root / path).as_uri() if document is None else document.uri
         self._newest[uri] = number = next(self._numbers)
         diagnostics = await self.diagnostics(folder, path)
         if self._newest.get(uri) == number:
@@ -151,7 +150,7 @@ class Runs:
     async def clear(self, folder: Folder) -> None:
         """Show nothing any more of a folder that the client has closed."""
         for path in folder.findings:
-            uri = uri_of(folder.root / path)
+            uri = (folder.root / path).as_uri()
             self._newest.pop(uri, None)
             await self._editor.publish(uri, [])
 

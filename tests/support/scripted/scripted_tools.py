@@ -15,7 +15,7 @@ LONG = 3600.0  # s: no test waits so long, so whoever still lives was not ended
 
 
 def ready(name: str) -> None:
-    """Tells the test our pid."""
+    """Gives the test our pid."""
     if len(sys.argv) > 2 and sys.argv[2] != "-":
         (Path(sys.argv[2]) / f"{name}-{os.getpid()}").touch()
 

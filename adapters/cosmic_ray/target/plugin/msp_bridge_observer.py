@@ -1,4 +1,4 @@
-"""A pytest plugin that tells which tests failed, how many ran, and which modules came from outside the private copy.
+"""A pytest plugin that reports which tests failed, how many ran, and which modules came from outside the private copy.
 
 Lines of JSON in `$MSP_BRIDGE_REPORT`. It lives in a directory of its own, for that directory is on the tests' path.
 """

@@ -1,4 +1,4 @@
-"""Look: what is installed in the project's environment."""
+"""What is installed in the project's environment, of that which the adapter needs."""
 
 from __future__ import annotations
 

@@ -1,0 +1,78 @@
+"""Commands: what lenses and actions name, and `workspace/executeCommand` runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+
+from msp_bridge.dialects.lsp import types as lsp
+from msp_bridge.dialects.lsp.documents import Changed
+from msp_bridge.dialects.lsp.editor import WARNING, Editor
+from msp_bridge.dialects.lsp.findings import diff_of
+from msp_bridge.dialects.lsp.folders import Folder, Folders
+from msp_bridge.errors import BridgeError
+from msp_bridge.model import Mutant
+from msp_bridge.workspace.selection import Selection, Target
+
+TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
+    "msp-bridge.test",
+    "msp-bridge.testChanged",
+    "msp-bridge.testProject",
+    "msp-bridge.show",
+    "msp-bridge.ignore",
+)
+
+
+@frozen
+class Commands:
+    """Those of one client, about the file `path` of a folder. Each method raises BridgeError."""
+
+    _editor: Editor
+    _folders: Folders
+
+    async def selected(
+        self, command: str, folder: Folder, path: str, argument: lsp.CommandArguments
+    ) -> tuple[Selection | None, str]:
+        """What one of the three test commands tests, with words for it; None where the text is not saved yet."""
+        if command == TEST_PROJECT:
+            return Selection(), "the project"
+        if command == TEST_CHANGED:
+            return await folder.session.changed_since("HEAD"), "what changed since HEAD"
+        if argument.range is None:
+            return Selection(targets=(Target(path),)), path
+        source, saved = await self._folders.source(argument.uri), await folder.read(path)
+        if source is None or saved is None:
+            raise BridgeError(f"{path} can't be read")
+        units = self._editor.units
+        lines = Changed.between(source.text, saved.text).moved(units.location(source, argument.range))
+        if lines is None:
+            await self._editor.say(f"{path} has unsaved changes there: save it, tools test what is saved", WARNING)
+            return None, ""
+        last = lines.end.line - (lines.end.column == 1 and lines.end.line > lines.start.line)
+        return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last}"
+
+    async def show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> str:
+        """Show the user what a mutant changes, and return it as a diff."""
+        mutant, source = _mutant(folder, path, argument), await self._folders.source(argument.uri)
+        diff = "" if source is None else diff_of(source, mutant)
+        await self._editor.say(f"{mutant.mutator}\n{diff}")
+        return diff
+
+    async def ignore(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> None:
+        """Have the client write the comment that leaves a mutant out."""
+        mutant, saved = _mutant(folder, path, argument), await folder.read(path)
+        source = await self._folders.source(argument.uri)
+        if source is None or saved is None or source.text != saved.text:
+            await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
+            return
+        edit = await folder.session.ignore(mutant)
+        change: dict[str, Any] = {"range": self._editor.units.range(source, edit.location), "newText": edit.text}
+        await self._editor.apply(f"Leave out {edit.effect}", {"changes": {argument.uri: [change]}})
+
+
+def _mutant(folder: Folder, path: str, argument: lsp.CommandArguments) -> Mutant:
+    finding = folder.known(path).by_id(argument.mutant or "")
+    if finding is None:
+        raise BridgeError("this mutant is not known any more", "test its line again")
+    return finding.result.mutant
