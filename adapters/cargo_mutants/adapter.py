@@ -26,7 +26,7 @@ from msp_bridge.toolkit import Isolation, walk
 
 from .cargo import INSTALL, CargoCommand, cargo, compiler, is_installed
 from .listing import CargoListing
-from .run import Builds, CargoRun
+from .run import BuildDirectories, CargoRun
 
 MANIFEST = "Cargo.toml"
 CONFIGURATION = "mutants.toml"
@@ -48,7 +48,7 @@ class CargoMutants:
         self._project = project
         self._command = CargoCommand(project.root, project.config_file)
         self._listing = CargoListing(project.root, self._command)
-        self._builds = Builds(project)
+        self._builds = BuildDirectories(project)
         self._isolation: Isolation | None = None
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Command: how cargo-mutants is called, where cargo is, and the errors for their failures."""
+"""CargoCommand: how cargo-mutants is called, where cargo is, and the errors for their failures."""
 
 from __future__ import annotations
 

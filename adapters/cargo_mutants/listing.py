@@ -1,4 +1,4 @@
-"""Listing: the mutants that cargo-mutants lists, each at its exact place in a file.
+"""CargoListing: the mutants that cargo-mutants lists, each at its exact place in a file.
 
 A listing takes some hundredths of a second, so none is kept: each `discover` makes one, and `test` makes none.
 """

@@ -1,4 +1,4 @@
-"""Run: one run of cargo-mutants on chosen mutants, and what its growing report says of them.
+"""CargoRun: one run of cargo-mutants on chosen mutants, and what its growing report says of them.
 
 Copies and reports lie in a private temporary directory. What cargo has built of dependencies may be kept for the next
 run.
@@ -31,10 +31,10 @@ from .listing import Key, key_of
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 500  # mutants in one run: with some thousands of names the tool's regular expression gets too large
-MOST_JOBS = 8  # above which cargo-mutants warns, for each job is a cargo with many processes
-FEW = 8  # mutants for which a build from nothing takes longer than testing them one by one
-MOST = 4 << 30  # bytes: a directory that has grown beyond is deleted
+MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
+MAX_JOBS = 8  # above which cargo-mutants warns, for each job is a cargo with many processes
+MAX_MUTANTS_OF_KEPT_BUILD = 8  # for which a build from nothing takes longer than testing them one by one
+MAX_BUILD_BYTES = 4 << 30  # a directory that has grown beyond is deleted
 STATUSES = {
     "CaughtMutant": Status.KILLED,
     "MissedMutant": Status.SURVIVED,
@@ -47,12 +47,12 @@ COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULT
 PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
 ERROR = re.compile(r"^error.*", re.MULTILINE)
 ISOLATION = "isolation"  # in the private directory
-SHOWN = 1000  # characters of a reason
+SHOWN_CHARS = 1000  # of a reason
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
 
 
-class Builds:
-    """Each directory belongs to one run at a time, whichever bridge runs it.
+class BuildDirectories:
+    """The directories in which cargo keeps what it has built: each of one run at a time, whichever bridge runs it.
 
     What cargo keeps of packages in cargo-mutants' copies is never taken for that of a later copy: the files there are
     written anew for each run, and so newer than what was built before. Dependencies stay as they are.
@@ -63,7 +63,7 @@ class Builds:
         self._places: SandboxPool[Sandbox, Any] = SandboxPool(
             partial(Sandbox.claim, project.cache, project.root, "build")
         )
-        self.suit = True  # whether the project's tests pass with build results elsewhere than in `target`
+        self.usable = True  # whether the project's tests pass with build results elsewhere than in `target`
 
     @contextlib.asynccontextmanager
     async def lease(self) -> AsyncIterator[Path]:
@@ -135,7 +135,7 @@ class CargoRun:
 
     root: Path  # of the project
     command: CargoCommand
-    builds: Builds
+    builds: BuildDirectories
     jobs: int
     options: Sequence[str]
     isolation: Isolation
@@ -145,8 +145,8 @@ class CargoRun:
 
         Closing it ends the tool and deletes all that it wrote, apart from builds. Raises `ToolError`.
         """
-        for start in range(0, len(mutants), AT_ONCE):
-            current = await in_thread(self._current, mutants[start : start + AT_ONCE])
+        for start in range(0, len(mutants), MAX_MUTANTS_OF_RUN):
+            current = await in_thread(self._current, mutants[start : start + MAX_MUTANTS_OF_RUN])
             if current:
                 await self.isolation.probe()
                 run = self.isolation.run(partial(self._some, current))
@@ -163,8 +163,8 @@ class CargoRun:
 
         The tool's own run without a mutant decides whether it can be isolated: see `Isolation.run`.
         """
-        jobs = min(self.jobs, MOST_JOBS, len(mutants))
-        keep = self.builds.suit and (jobs == 1 or len(mutants) <= FEW)
+        jobs = min(self.jobs, MAX_JOBS, len(mutants))
+        keep = self.builds.usable and (jobs == 1 or len(mutants) <= MAX_MUTANTS_OF_KEPT_BUILD)
         if keep:
             try:
                 async with (
@@ -179,7 +179,7 @@ class CargoRun:
         async with contextlib.aclosing(self._once(mutants, jobs, None, isolated=isolated)) as results:
             async for result in results:
                 if keep:
-                    self.builds.suit = False
+                    self.builds.usable = False
                 yield result
 
     async def _once(
@@ -237,13 +237,13 @@ async def _private_directory() -> AsyncIterator[Path]:
 
 def _limit(directory: Path) -> None:
     sizes = (os.lstat(os.path.join(parent, name)).st_size for parent, _, names in os.walk(directory) for name in names)
-    if sum(sizes) > MOST:
+    if sum(sizes) > MAX_BUILD_BYTES:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _reason(log: str) -> str | None:
     panic = PANIC.search(log)
     if panic is not None:
-        return panic[1].strip()[:SHOWN]
+        return panic[1].strip()[:SHOWN_CHARS]
     error = ERROR.search(log)
-    return error[0][:SHOWN] if error else None
+    return error[0][:SHOWN_CHARS] if error else None

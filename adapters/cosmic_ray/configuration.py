@@ -1,4 +1,4 @@
-"""Configuration: where a project's cosmic-ray TOML is, what it says, and a proposal where there is none."""
+"""CosmicRayConfiguration: where a project's cosmic-ray TOML is, what it says, and a proposal where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discovery: every mutant of a module as cosmic-ray makes it, from a warm process, kept while the file is the same."""
+"""CosmicRayDiscovery: a module's mutants, made by cosmic-ray in a warm process, kept while the file is the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYMBOLS = {
     "LShift": "<<", "BitOr": "|", "BitAnd": "&", "BitXor": "^", "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=",
     "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "is not", "UAdd": "+", "USub": "-", "Invert": "~", "Not": "not",
 }  # fmt: skip
-SHOWN = 40  # characters of the changed text in a name
+SHOWN_CHARS = 40  # characters of the changed text in a name
 
 
 @frozen
@@ -199,7 +199,7 @@ def _mutant(row: Mapping[str, Any], source: PythonSource) -> Mutant:
 
 def _shown(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1]}…"
+    return line if len(line) <= SHOWN_CHARS else f"{line[: SHOWN_CHARS - 1]}…"
 
 
 def _fault(version: str) -> str | None:

@@ -27,7 +27,7 @@ PYTEST_CODES = {
     4: "pytest couldn't start: a conftest.py can't be imported, or its options are wrong",
     5: "pytest found no tests",
 }
-SHOWN = 1000  # characters of output
+SHOWN_CHARS = 1000  # characters of output
 Files = Mapping[str, tuple[str | None, bytes]]  # path to the digest it must have (None: any), and the content instead
 
 
@@ -130,7 +130,7 @@ class CommandRun:
 
     @property
     def _tail(self) -> str:
-        return (self.stderr.strip() or self.stdout.strip())[-SHOWN:]
+        return (self.stderr.strip() or self.stdout.strip())[-SHOWN_CHARS:]
 
     def result(self, mutant: Mutant) -> Result:
         """What the run, with the mutant in place, says of it."""

@@ -1,4 +1,4 @@
-"""Run: one run of a tool's command in a place of its own, and the reports that it writes meanwhile."""
+"""GenericRun: one run of a tool's command in a place of its own, and the reports that it writes meanwhile."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .report import Paths, read_report
 from .settings import CommandTemplate, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
-SHOWN = 600  # characters of output in an error message: the first and the last ones
+SHOWN_CHARS = 600  # characters of output in an error message: the first and the last ones
 Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
 
 
@@ -169,9 +169,9 @@ class ToolOutput:
 
     def add(self, data: bytes) -> None:
         """Keep what may be shown of it."""
-        room = 4 * SHOWN - len(self._head)
+        room = 4 * SHOWN_CHARS - len(self._head)
         self._head += data[:room]
-        self._tail = (self._tail + data[room:])[-4 * SHOWN :] if room < len(data) else self._tail
+        self._tail = (self._tail + data[room:])[-4 * SHOWN_CHARS :] if room < len(data) else self._tail
 
     def __str__(self) -> str:
         """Decoded, without white space around it."""
@@ -233,8 +233,8 @@ async def _looks(tree: ProcessTree, said: ToolOutput) -> AsyncGenerator[None, No
 
 def _shown(text: str) -> str:
     """The beginning, where the cause often is, and the end."""
-    half = SHOWN // 2
-    return text if len(text) <= SHOWN else f"{text[:half]} … {text[-half:]}"
+    half = SHOWN_CHARS // 2
+    return text if len(text) <= SHOWN_CHARS else f"{text[:half]} … {text[-half:]}"
 
 
 def _stamps(pattern: str) -> dict[str, Stamp]:

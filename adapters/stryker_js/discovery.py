@@ -1,4 +1,4 @@
-"""Discovery: which mutants there are, remembered as long as nothing in the project has changed."""
+"""StrykerJsDiscovery: which mutants there are, remembered as long as nothing in the project has changed."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
 CONNECT_TIMEOUT_S = 300.0  # whoever can't run ends much sooner
-SHOWN = 600  # characters of a program's last words in a message
+SHOWN_CHARS = 600  # characters of a program's last words in a message
 USE_THE_TOOL = 'set `engine = "tool"`'
 
 
@@ -143,7 +143,7 @@ class Link:
 
 def printed(tree: ProcessTree) -> str:
     """What the program has printed to stderr, in one line: a crash says first what it is."""
-    return " ".join(tree.errors.split())[:SHOWN] or "it printed nothing"
+    return " ".join(tree.errors.split())[:SHOWN_CHARS] or "it printed nothing"
 
 
 async def _drain(name: str, tree: ProcessTree) -> None:

@@ -1,4 +1,4 @@
-"""Plan: where Stryker.NET is to be run, found by what is set up in the project, and how."""
+"""StrykerNetPlan: where Stryker.NET is to be run, found by what is set up in the project, and how."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PROJECTS = ("*.csproj", "*.fsproj")
 MANIFESTS = (".config/dotnet-tools.json", "dotnet-tools.json")  # looked for upwards, until one says `isRoot`
 BUILT = ("bin", "obj")  # what builds write, in the directory of each project
 OUTPUT = "StrykerOutput"  # where the tool writes reports without an option
-DEPTH = 4  # directories below the root in which test projects have their configuration: src/tests/Unit/Shop.Tests
-LOOKS = 2000  # directories in which we look for them, nearest first
+MAX_DEPTH = 4  # directories below the root in which test projects have their configuration: src/tests/Unit/Shop.Tests
+MAX_DIRECTORIES = 2000  # directories in which we look for them, nearest first
 REFERENCE = re.compile(r"<ProjectReference\b[^>]*\bInclude\s*=\s*[\"']([^\"']+)[\"']", re.IGNORECASE)
 CONFIGURED = re.compile(r"\b(?:solution|test-projects)[\"']?\s*:[\s\[\"'-]*(\.\.[^\"'\s,\]]*)")  # in JSON and in YAML
 LISTED = re.compile(r"[\"']([^\"']+\.(?:cs|fs)proj)[\"']", re.IGNORECASE)  # in a solution, of either format
@@ -202,14 +202,14 @@ def _named(root: Path, config: Path) -> Base:
 def _below(root: Path) -> Iterator[Base]:
     """The test projects with a configuration of their own, whose mutants lie outside of their directory."""
     pending = deque([("", 0)])
-    for _ in range(LOOKS):
+    for _ in range(MAX_DIRECTORIES):
         if not pending:
             return
         directory, depth = pending.popleft()
         config = _config_in(root / directory) if directory else None
         if config is not None and leads_outside(root / directory, root / directory):
             yield Base(directory, config)
-        if depth < DEPTH:
+        if depth < MAX_DEPTH:
             pending.extend((f"{directory}{name}/", depth + 1) for name in _directories(root / directory))
 
 

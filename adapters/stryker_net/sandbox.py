@@ -1,4 +1,4 @@
-"""TestBed: the one private copy in which Stryker.NET builds and mutates, so that no byte of the user's tree changes."""
+"""StrykerNetTestBed: the private copy in which Stryker.NET builds and mutates: no byte of the user's tree changes."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ RESTORING = "NU"  # codes of NuGet
 
 LOOK_S = 0.05  # between two looks for the page
 TAIL = 256 * 1024  # bytes of its output that are remembered
-SHOWN = 600  # characters of them in an error
+SHOWN_CHARS = 600  # characters of them in an error
 ERRORS = 3  # of the compiler that are shown
 BY_HAND = "run `dotnet stryker` by hand to see all that it prints"
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
@@ -162,7 +162,7 @@ def failure(printed: str, code: int, root: Path) -> ToolError:
         return BaselineError("the tests fail without any mutant", "make `dotnet test` pass")
     reason = excerpt(printed)
     if crash := re.search(SAYS_CRASHED, printed, re.MULTILINE):
-        return ToolError(f"Stryker.NET has crashed: {crash[1][:SHOWN]} | {reason}", BY_HAND)
+        return ToolError(f"Stryker.NET has crashed: {crash[1][:SHOWN_CHARS]} | {reason}", BY_HAND)
     if code < 0:
         name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
         return ToolError(
@@ -187,7 +187,7 @@ def excerpt(printed: str) -> str:
     if not said:
         said = [line.strip() for line in logged.splitlines() if line.strip()][-3:] or ["it printed nothing"]
     joined = " | ".join(dict.fromkeys(said))
-    return joined if len(joined) <= SHOWN else f"{joined[:SHOWN]}…"
+    return joined if len(joined) <= SHOWN_CHARS else f"{joined[:SHOWN_CHARS]}…"
 
 
 def unfolded(printed: str) -> str:

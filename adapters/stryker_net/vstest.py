@@ -43,7 +43,7 @@ from msp_bridge.processes import ProcessTree
 
 from .hosts import (
     CONNECT_TIMEOUT_S,
-    SHOWN,
+    SHOWN_CHARS,
     USE_THE_TOOL,
     Case,
     HostEnded,
@@ -186,7 +186,8 @@ class VsTestRun:
             done = payload["TestRunCompleteArgs"]
             if done.get("IsAborted") or (done.get("Error") and not self.failures):
                 words = [*self._errors, str((done.get("Error") or {}).get("Message") or "")]
-                self.fault = " ".join(" ".join(filter(None, words)).split())[:SHOWN] or "the test host has ended early"
+                text = " ".join(" ".join(filter(None, words)).split())
+                self.fault = text[:SHOWN_CHARS] or "the test host has ended early"
             self.over = True
 
     def _results(self, results: Any) -> None:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 VERSION = 1  # of the tables, and of what the keys are made of
 MAX_ROWS = 200_000
-KEPT = 0.8  # of them, when there are too many
+KEPT_SHARE = 0.8  # of them, when there are too many
 BUSY_S = 10.0  # that another process may take for its transaction
 DAY = 24 * 60 * 60  # s: how exactly it is noted when a verdict was last asked for
 DELETE_OLDEST = "DELETE FROM verdicts WHERE key IN (SELECT key FROM verdicts ORDER BY used LIMIT ?)"
@@ -106,7 +106,7 @@ def _save(values: Mapping[bytes, Any], connection: sqlite3.Connection) -> None:
     connection.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
     [count] = connection.execute("SELECT count(*) FROM verdicts").fetchone()
     if count > MAX_ROWS:
-        connection.execute(DELETE_OLDEST, (count - int(MAX_ROWS * KEPT),))
+        connection.execute(DELETE_OLDEST, (count - int(MAX_ROWS * KEPT_SHARE),))
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

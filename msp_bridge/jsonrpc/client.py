@@ -13,7 +13,7 @@ from msp_bridge.jsonrpc.messages import Message, notification, request
 from msp_bridge.processes import ProcessTree
 
 REMEDY = "try again, or run `msp-bridge doctor`"
-SHOWN = 500  # characters of what a tool has printed, in an error
+SHOWN_CHARS = 500  # characters of what a tool has printed, in an error
 STACK_FRAME = "    at "  # begins each line of a stack of Node's and .NET's
 EXIT_TIMEOUT_S = 20.0  # between the end of a tool's input or output and its exit, until its descendants are gone too
 
@@ -159,6 +159,6 @@ def _excerpt(errors: str) -> str:
     """The last whole lines that are short enough together, without the frames of a stack: its message is above."""
     lines = [line for line in errors.strip().splitlines() if not line.startswith(STACK_FRAME)]
     first = len(lines) - 1
-    while first > 0 and len("\n".join(lines[first - 1 :])) <= SHOWN:
+    while first > 0 and len("\n".join(lines[first - 1 :])) <= SHOWN_CHARS:
         first -= 1
-    return "\n".join(lines[max(first, 0) :])[:SHOWN].strip()
+    return "\n".join(lines[max(first, 0) :])[:SHOWN_CHARS].strip()

@@ -31,7 +31,7 @@ from msp_bridge.mcp.answers import (
     error_text,
     left_out,
 )
-from msp_bridge.mcp.findings import KnownMutants, most_telling, place
+from msp_bridge.mcp.known_mutants import KnownMutants, most_telling, place
 from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
 from msp_bridge.model import Mutant, Result
 from msp_bridge.reports.results import Score
@@ -43,7 +43,7 @@ from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace
 
-SHOWN = 10  # survivors in the answer of a test
+SHOWN_SURVIVORS = 10  # survivors in the answer of a test
 BEAT_S = 1.0  # between two reports of progress
 
 Report = Callable[[float, float | None, str], Awaitable[None]]  # progress, total, message
@@ -137,7 +137,7 @@ class Calls:
             testing = workspace.test(Selection.of(chosen), anew=bool(arguments.ids))
             results = await self._test(testing, chosen, progress, problems) if chosen else []
         return TestReport(
-            **await self._summary(results, SHOWN),
+            **await self._summary(results, SHOWN_SURVIVORS),
             selected=len(selected),
             untested=self._findings.untested(selected),
             problems=problems,
@@ -205,7 +205,7 @@ class Calls:
         unknown = [id for id, mutant in found.items() if mutant is None]
         if unknown:
             raise ConfigurationError(
-                f"there is no mutant with the id {', '.join(unknown[:SHOWN])}",
+                f"there is no mutant with the id {', '.join(unknown[:SHOWN_SURVIVORS])}",
                 "call list_mutants: a mutant gets another id when its line moves, or its code changes",
             )
         return [mutant for mutant in found.values() if mutant is not None]

@@ -19,7 +19,7 @@ from msp_bridge.workspace.tree import Boundary
 OWN_FILE = "msp-bridge.toml"
 PYPROJECT = "pyproject.toml"
 MAX_SIZE = 1024 * 1024  # bytes of a file that a client names
-SHOWN = 3  # folders in one sentence
+SHOWN_FOLDERS = 3  # folders in one sentence
 
 
 @frozen
@@ -71,9 +71,9 @@ def misplaced_table(
         return ConfigurationError(problem, "set it up, or remove the table")
     if not lacking:
         return ConfigurationError(problem, f"remove the table, as each folder where {name} is set up has its own")
-    tables = [f"[{prefix}folders.{_quoted(folder)}.{name}]" for folder in lacking[:SHOWN]]
-    if len(lacking) > SHOWN:
-        tables.append(f"and so on for {len(lacking) - SHOWN} more")
+    tables = [f"[{prefix}folders.{_quoted(folder)}.{name}]" for folder in lacking[:SHOWN_FOLDERS]]
+    if len(lacking) > SHOWN_FOLDERS:
+        tables.append(f"and so on for {len(lacking) - SHOWN_FOLDERS} more")
     own = f"{lacking[0]}msp-bridge.toml" if len(lacking) == 1 else "the msp-bridge.toml of each"
     return ConfigurationError(problem, f"write {', '.join(tables)}, or [{name}] in {own}")
 

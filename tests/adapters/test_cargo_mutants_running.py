@@ -62,7 +62,7 @@ async def test_only_the_chosen_mutants_are_tested(root: Path, nameless: bool) ->
 async def test_more_mutants_than_one_run_takes_are_tested_in_several(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.AT_ONCE", 2)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MAX_MUTANTS_OF_RUN", 2)
     async with adapter_on(root) as adapter:
         chosen = (await discovered(adapter))[:5]
         assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
@@ -84,7 +84,7 @@ async def test_builds_are_kept_for_requests_of_few_mutants_which_take_one_job(ro
 
 
 async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MOST", 1)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MAX_BUILD_BYTES", 1)
     async with adapter_on(root) as adapter:
         await results_of(adapter, (await discovered(adapter))[:1])
     assert kept_builds(root) == {}

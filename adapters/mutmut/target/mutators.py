@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-SHOWN = 40  # characters of code in a name
+SHOWN_CHARS = 40  # characters of code in a name
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _code(node: cst.CSTNode) -> str:
     if isinstance(node, cst.Arg):
         node = node.with_changes(comma=cst.MaybeSentinel.DEFAULT, whitespace_after_arg=cst.SimpleWhitespace(""))
     text = " ".join(cst.Module([]).code_for_node(node).split())
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 1]}…"
 
 
 DIFFERENCES: dict[str, Find] = {

@@ -41,7 +41,7 @@ from msp_bridge.workspace.selection import Selection
 
 SLICE = 250  # diagnostics that are made at once: a few ms of work
 MAX_NAMED = 5  # tests in one message
-MANY = 500  # findings of a file from which on its diagnostics are not published with every batch
+MANY_FINDINGS = 500  # findings of a file from which on its diagnostics are not published with every batch
 PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file with many, are published
 
 
@@ -108,7 +108,7 @@ class Runs:
             folder.known(path).take(results, saved, self._since(saved, folder, path))
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
-            if len(folder.known(path)) < MANY:
+            if len(folder.known(path)) < MANY_FINDINGS:
                 await self.publish(folder, path)
             else:
                 self.publish_soon(folder, path)

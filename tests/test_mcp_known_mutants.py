@@ -11,7 +11,7 @@ from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
 from msp_bridge.mcp import calls
 from msp_bridge.mcp.answers import MAX_CODE, MutantAnswer, Survivors, error_text
 from msp_bridge.mcp.calls import CallProgress
-from msp_bridge.mcp.findings import KnownMutants, most_telling
+from msp_bridge.mcp.known_mutants import KnownMutants, most_telling
 from msp_bridge.mcp.tools import TOOLS
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText

@@ -1,4 +1,4 @@
-"""Findings: what one server has found out since it started, and which survivors tell most."""
+"""KnownMutants: the mutants and results that one server has seen since it started, and the most telling survivors."""
 
 from __future__ import annotations
 
