@@ -16,6 +16,8 @@ The rules.
 
 Each waiting request has a job of its own running (rule 2), whose end wakes it. So a budget that grows is noticed at
 the next end of a job, and no request waits for ever.
+
+Where jobs would disturb each other they run one at a time: `NewestFirstLock`.
 """
 
 from __future__ import annotations
