@@ -1,4 +1,4 @@
-"""Commands: what lenses and actions name, and `workspace/executeCommand` runs."""
+"""EditorCommands: what lenses and actions name, and `workspace/executeCommand` runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
 
 
 @frozen
-class Commands:
+class EditorCommands:
     """Those of one client, about the file `path` of a folder. Each method raises BridgeError."""
 
     _editor: Editor

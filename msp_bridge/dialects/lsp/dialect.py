@@ -18,7 +18,7 @@ from msp_bridge import __version__
 from msp_bridge.dialects.converter import StrictConverter
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.lsp import types as lsp
-from msp_bridge.dialects.lsp.commands import COMMANDS, IGNORE, SHOW, Commands
+from msp_bridge.dialects.lsp.commands import COMMANDS, IGNORE, SHOW, EditorCommands
 from msp_bridge.dialects.lsp.documents import Changed, Document
 from msp_bridge.dialects.lsp.editor import ERROR, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
@@ -101,7 +101,7 @@ class Lsp(Dialect):
         """The parts that depend on what the client says of itself in `initialize`."""
         self._editor = Editor(self._client, self._in_background, capabilities)
         self._explorer = Explorer(self._editor, self._folders)
-        self._commands = Commands(self._editor, self._folders)
+        self._commands = EditorCommands(self._editor, self._folders)
         listing = self._explorer if isinstance(options, Mapping) and options.get("results") is True else None
         self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found, listing)
 
