@@ -201,7 +201,7 @@ class Generic:
     async def surroundings(self) -> Surroundings | None:
         """See `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.
 
-        None when a program is not found. What else a tool reads, from places that nobody knows, must be pinned by a
+        None when a program is not found. What else a tool reads, from places that nothing names, must be pinned by a
         file of the project, as lock files do it.
         """
         programs = dict.fromkeys(command.program for tool in self._tools for command in tool.commands)

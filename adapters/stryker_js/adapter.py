@@ -120,7 +120,7 @@ class StrykerJs:
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
     async def _tested(self, session: StrykerJsSession, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
-        """The results of those that are due, which are removed. StrykerJS that dies is started again, once."""
+        """The results of those that are due, which are removed. StrykerJS that crashes is started again, once."""
         for attempt in (1, 2):
             if not due:
                 return
@@ -133,7 +133,7 @@ class StrykerJs:
                         if (mutant := due.pop(reported, None)) is not None:
                             yield result_of(mutant, raw)
             except ToolError as error:
-                if attempt == 2 or not process.died:
+                if attempt == 2 or not process.crashed:
                     raise
                 missing = counted(len(due), "mutant")
                 log.warning("%s; it is started again for %s that had no result", error.problem, missing)

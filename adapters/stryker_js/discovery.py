@@ -66,7 +66,7 @@ class StrykerJsDiscovery:
         try:
             return await process.discover(wanted)
         except ToolError as error:
-            if not process.died:
+            if not process.crashed:
                 raise
             log.warning("%s; it is started again", error.problem)
             await session.end_process()

@@ -83,7 +83,7 @@ class ServeProcess:
         return self._tree.returncode is not None
 
     @property
-    def died(self) -> bool:
+    def crashed(self) -> bool:
         """Whether it has ended by itself, or was killed."""
         return self.closed
 
@@ -187,7 +187,7 @@ class RunProcess:
         return False
 
     @property
-    def died(self) -> bool:
+    def crashed(self) -> bool:
         """Whether the last request's process was killed."""
         return self._tree is not None and (self._tree.returncode or 0) < 0
 

@@ -27,8 +27,8 @@ The invariants.
 - An open run goes on only in processes that have run no mutant, on the files as the dry run left them. StrykerJS itself
   sees to that: see target/observer.mjs.
 - What goes wrong when an open run ends is no error of the next request: it is logged, and StrykerJS starts anew.
-- StrykerJS that dies in the middle of a request (killed for its memory, say) is started again once, for the mutants
-  that have no result yet. What dies twice is reported.
+- StrykerJS that crashes in the middle of a request (killed for its memory, say) is started again once, for the mutants
+  that have no result yet. A second crash is reported.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class StrykerNet:
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. None where the version of a package is a pattern, resolved to who knows what."""
+        """See `ReportsSurroundings`. None where the version of a package is a pattern."""
         if await in_thread(floats, self._project.root):
             return None
         from .sandbox import ENVIRONMENT

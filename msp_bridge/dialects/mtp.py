@@ -250,7 +250,7 @@ class Mtp(Dialect):
         }
 
     def _tested(self, result: Result, source: SourceText | None) -> Node:
-        """Explorers show `assert.expected` and `assert.actual` as a diff: the code, and what no test minds."""
+        """Explorers show `assert.expected` and `assert.actual` as a diff: the code, and the undetected mutant."""
         status = result.status
         node = self._node(result.mutant, STATES[status])
         node["outcome-kind"] = status.value

@@ -80,7 +80,7 @@ class Incremental:
         try:
             state = await self.state(surroundings)
         except BridgeError as error:
-            self._warn(f"{label}: every mutant is tested, for nobody knows what its verdict depends on: {error}")
+            self._warn(f"{label}: every mutant is tested, for it is not known what its verdict depends on: {error}")
             return None
         return Verdicts(self, label, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
 

@@ -1,4 +1,4 @@
-"""Detection: makes the map of a tree's projects, and finds the root of the project that somebody is in."""
+"""Detection: makes the map of a tree's projects, and finds the root of the project that a directory is in."""
 
 from __future__ import annotations
 

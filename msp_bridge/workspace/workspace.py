@@ -313,7 +313,7 @@ class ProjectErrors:
 
 
 def _incremental(projects: ProjectMap) -> Incremental | None:
-    """Where verdicts are reused: what knows those of earlier runs."""
+    """The reuse of verdicts of earlier runs; None where it is off."""
     configuration, root = projects.configuration, projects.root
     if not configuration.incremental:
         return None

@@ -33,7 +33,7 @@ class Stale(Exception):
 
 
 class OutputReader(threading.Thread):
-    """Reads one stream of the tests to its end, remembers the tail, and notices what is no UTF-8."""
+    """Reads one stream of the tests to its end, keeps the tail, and records whether all of it is UTF-8."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         super().__init__(daemon=True)

@@ -47,7 +47,7 @@ ByFunction = dict[str, list[tuple[str, Edit]]]  # mutmut's name of a function to
 
 
 class Mutations:
-    """The mutations of the files of a project, of which it knows what it has found last.
+    """The mutations of the files of a project; those that were found last are kept.
 
     Its methods raise what mutmut raises when it can't make them, ParserSyntaxError for instance.
     """
@@ -120,7 +120,7 @@ def _live(module: cst.Module) -> dict[str, cst.FunctionDef]:
 
 
 class _Operators:
-    """Remembers which operator made which node: mutmut itself forgets."""
+    """Records which operator made which node, which mutmut does not."""
 
     def __init__(self) -> None:
         self._names: dict[int, tuple[str, cst.CSTNode]] = {}  # the node is kept so that its id stays its own

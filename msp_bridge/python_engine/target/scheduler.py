@@ -9,7 +9,7 @@ gets there in stages, each of which is cheap and either final or hands on to the
 - `LIVE`: the candidate tests in a fork of the collected session, the last killer first, then the fastest.
 - A test failed: `STEADY`, unless the test was the first one that ran, and then `CONTROL`. STEADY runs the killer alone
   with the mutant: does it fail also without the tests that ran before it here? CONTROL runs it alone without the
-  mutant: does it pass? Yes and yes: Killed. Otherwise nobody knows: FRESH.
+  mutant: does it pass? Yes and yes: Killed. Otherwise: FRESH.
 - No test failed: what one test computes and keeps (a cache, module state), later tests use without running the code; in
   the baseline only the first was seen. `ISOLATED` waits until each test has been run alone once (for all survivors
   together), which shows what it runs then. New candidates: `LIVE` again with them. A suite in which some test fails
@@ -278,7 +278,7 @@ class MutantScheduler:
         return [test for test in candidates if test not in mutant.tried]
 
     def _seen(self, mutant: ScheduledMutant, verdict: Message) -> Message:
-        """Nobody saw the code run, and no process that the tests start minds the mutant: that's no coverage."""
+        """NoCoverage for a survivor of all tests, none of which was seen to run its code."""
         unknown = self._live is None or self.baseline.fork_unsafe
         covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
         imported = self.baseline.is_static(mutant.path, mutant.change) or mutant.path in self.baseline.late
