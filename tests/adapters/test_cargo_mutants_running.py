@@ -90,7 +90,7 @@ async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypat
     assert kept_builds(root) == {}
 
 
-async def test_builds_are_kept_from_the_next_run_until_a_cancelled_one_has_deleted_them(
+async def test_builds_are_kept_until_a_cancelled_run_has_deleted_them(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleting, may_delete, deleted = asyncio.Event(), threading.Event(), threading.Event()

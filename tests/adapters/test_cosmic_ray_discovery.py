@@ -146,7 +146,7 @@ async def test_an_operator_that_fails_on_a_module_spoils_nothing_else(
     assert "core/ExceptionReplacer fails here" in caplog.text
 
 
-async def test_mutants_that_are_no_python_are_compile_errors_and_filtered_ones_are_ignored(tmp_path: Path) -> None:
+async def test_mutants_that_are_no_python_are_compile_errors_filtered_ones_ignored(tmp_path: Path) -> None:
     configuration = CONFIGURATION + '[cosmic-ray.filters.operators-filter]\nexclude-operators = ["core/Number.*"]\n'
     root = project(
         tmp_path, {"a.py": b"def f(a, *args):\n    g = a + 1\n    return g * 2  # pragma: no mutate\n"}, configuration

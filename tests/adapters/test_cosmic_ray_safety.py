@@ -68,7 +68,7 @@ async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(tmp_
         assert {result.status for result in await results_of(adapter, mutants)} == {Status.KILLED}
 
 
-async def test_a_timeout_ends_the_tests_and_what_they_started_by_the_end_of_the_adapter(tmp_path: Path) -> None:
+async def test_a_timeout_ends_the_tests_and_all_that_they_started(tmp_path: Path) -> None:
     root, _ = endless(tmp_path)
     text = (root / "cosmic-ray.toml").read_text()
     (root / "cosmic-ray.toml").write_text(text.replace("timeout = 300", "timeout = 2"))

@@ -65,7 +65,7 @@ async def outcome(root: Path, tables: dict[str, Table]) -> tuple[Status, str]:
 
 
 @pytest.mark.usefixtures("permitted")
-async def test_a_tool_finds_its_copy_at_the_projects_own_path_and_leaves_nothing_elsewhere(root: Path) -> None:
+async def test_a_tool_finds_its_copy_at_the_projects_path_and_leaves_nothing(root: Path) -> None:
     left = f"/tmp/msp-bridge-test-{os.getpid()}"
     script = f"""
         pathlib.Path(seen, "a.txt").write_text("two\\n")
@@ -97,7 +97,7 @@ async def test_where_nothing_is_permitted_a_run_has_a_copy_and_temporary_files(
 
 
 @pytest.mark.usefixtures("permitted")
-async def test_a_tool_that_fails_isolated_and_passes_otherwise_has_fewer_parts_from_then_on(
+async def test_a_tool_that_fails_only_when_isolated_has_fewer_parts_from_then_on(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     device = os.stat("/tmp").st_dev

@@ -62,7 +62,7 @@ def test_without_a_replacement_the_words_of_the_tool_stand_there() -> None:
     assert only(mutant(replacement="", description="removed")).mutant.replacement == ""
 
 
-def test_what_the_report_does_not_tell_apart_is_one_mutant_and_detected_only_if_all_are() -> None:
+def test_what_a_report_does_not_distinguish_is_one_mutant_detected_if_all_are() -> None:
     assert only(mutant(status="Killed"), mutant(status="Survived"), mutant(status="Timeout")).status is Status.SURVIVED
     assert only(mutant(status="Ignored"), mutant(status="Killed")).status is Status.KILLED
     assert only(mutant(status="Survived"), mutant(status="Pending")).status is Status.PENDING

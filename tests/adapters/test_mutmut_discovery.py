@@ -267,7 +267,7 @@ async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
         assert await before.settled(0) == []
 
 
-async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_does_not_break_the_others(tmp_path, caplog):
+async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_breaks_no_other(tmp_path, caplog):
     files = {
         "pyproject.toml": TABLE,
         "pkg/good.py": b"def f(a):\n    return a + 1\n",

@@ -124,7 +124,7 @@ IMPORT = "can't be imported"
 FIX = "fix it, or select the tests with pytest_add_cli_args_test_selection in [tool.mutmut] of pyproject.toml"
 
 
-async def test_a_module_that_cannot_be_imported_is_one_sentence_with_its_traceback_in_the_log(tmp_path, caplog):
+async def test_a_module_that_cannot_be_imported_is_one_sentence_and_a_logged_traceback(tmp_path, caplog):
     caplog.set_level("INFO")
     files = {
         "pyproject.toml": TABLE,

@@ -58,9 +58,7 @@ async def test_files_may_have_any_name(modules: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_a_file_that_the_configuration_leaves_out_has_no_mutants_though_it_is_named(
-    modules: Path, tmp_path: Path
-) -> None:
+async def test_a_file_that_the_configuration_leaves_out_has_no_mutants(modules: Path, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, modules)
     async with adapter_on(root) as adapter:
         assert await discovered(adapter, "test/price.spec.js") == []

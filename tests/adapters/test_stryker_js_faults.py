@@ -212,7 +212,7 @@ async def test_a_server_that_never_answers_is_ended(
             await discovered(adapter)
 
 
-async def test_a_server_that_dies_in_a_run_is_an_error_and_the_next_request_gets_another(tmp_path: Path) -> None:
+async def test_a_server_that_crashes_is_an_error_and_the_next_request_gets_another(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, None)
     core = scripted_core(root / "node_modules", SERVER.replace("ON_TEST", "process.kill(process.pid, 'SIGKILL')"))
     async with adapter_on(root) as adapter:
@@ -234,7 +234,7 @@ async def test_garbage_between_messages_is_skipped(tmp_path: Path) -> None:
 
 
 @BOTH
-async def test_links_to_directories_and_to_nowhere_are_what_they_are_where_the_tests_run(
+async def test_links_to_directories_and_to_nowhere_are_the_same_in_the_copy(
     modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)

@@ -125,7 +125,7 @@ def refreshed(root: Path, to: Path) -> ProjectSandbox:
     return copy
 
 
-def test_what_a_package_needs_of_its_workspace_is_copied_also_by_way_of_others_and_in_circles(tmp_path: Path) -> None:
+def test_what_a_package_needs_of_its_workspace_is_copied_also_indirectly(tmp_path: Path) -> None:
     root = npm(tmp_path / "workspace", web=["shop"], shop=["math"], math=["web"], other=[])
     copy = refreshed(root / "packages/web", tmp_path)
     packages = copy.path.parent
@@ -226,7 +226,7 @@ def test_an_edit_in_a_package_that_is_only_linked_to_is_noticed(name: str, tmp_p
     copy.close()
 
 
-def test_an_edit_in_what_a_linked_package_links_to_is_noticed_but_not_in_what_is_installed_in_it(
+def test_an_edit_of_a_linked_package_is_noticed_but_none_of_an_installed_one(
     tmp_path: Path,
 ) -> None:
     project, package = linked(tmp_path)
@@ -408,7 +408,7 @@ def written(root: Path, *files: str) -> Path:
     ],
     ids=["the root moves down", "the root moves up"],
 )
-def test_links_beside_the_copy_are_not_in_the_way_when_the_root_of_the_workspace_moves(
+def test_links_beside_the_copy_do_not_matter_when_the_workspace_moves(
     project: str, before: list[str], after: list[str], beside: str, tmp_path: Path
 ) -> None:
     written(tmp_path, f"{project}/package.json", f"{project}/a.js", beside, *before)
@@ -499,7 +499,7 @@ def test_a_link_in_the_place_of_the_copies_of_members_is_not_followed(tmp_path: 
     copy.close()
 
 
-def test_packages_in_scopes_are_not_taken_for_edited_ones_where_all_are_elsewhere(tmp_path: Path) -> None:
+def test_packages_in_scopes_are_not_taken_for_edited_ones(tmp_path: Path) -> None:
     project = written(tmp_path / "project", "package.json")
     packages = written(tmp_path / "packages", "@babel/core/index.js")
     (project / "node_modules").symlink_to(packages)

@@ -161,7 +161,7 @@ async def test_a_process_that_is_killed_while_it_tests_changes_no_verdict(
     assert result.status.value == "Timeout"
 
 
-async def test_a_bridge_that_is_killed_while_it_tests_leaves_no_process_and_what_it_prepared(
+async def test_a_bridge_killed_while_it_tests_leaves_only_what_it_prepared(
     solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     no_runs(monkeypatch)

@@ -55,7 +55,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 @needs_vscode
 @needs_bridge
-async def test_a_trusted_project_has_its_mutants_in_the_testing_view_and_survivors_underlined(tmp_path: Path) -> None:
+async def test_a_trusted_project_shows_its_mutants_and_underlines_survivors(tmp_path: Path) -> None:
     running = RunningProcesses()
     shop = tmp_path / "shop"
     shutil.copytree(ROOT / "examples" / "shop", shop, ignore=shutil.ignore_patterns(".*", "mutants", "__pycache__"))

@@ -47,9 +47,7 @@ async def test_a_disk_that_is_full_at_any_moment_is_reported_and_used_when_it_ha
 
 
 @each_kit
-async def test_a_cache_that_is_a_file_is_reported_and_the_next_request_is_served_when_it_is_none(
-    kit: Kit, tmp_path: Path
-) -> None:
+async def test_a_cache_that_is_a_file_is_reported_until_it_is_none(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     (tmp_path / "cache").write_text("")
     async with served(kit, root) as there:
@@ -136,7 +134,7 @@ async def test_a_cache_that_vanishes_under_a_warm_server_is_made_anew(kit: Kit, 
         assert await there.statuses("steady") == RIGHT
 
 
-async def test_what_becomes_known_of_the_tests_and_can_not_be_recorded_costs_no_verdict(tmp_path: Path) -> None:
+async def test_facts_about_tests_that_can_not_be_recorded_cost_no_verdict(tmp_path: Path) -> None:
     """Each test is run alone when a mutant has survived; there is no room for what that shows."""
     async with Trial.of(
         {
@@ -166,7 +164,7 @@ async def test_two_servers_on_one_project_work_at_once_and_agree(kit: Kit, tmp_p
     assert tree.differences(TreeState.of(root)) == []
 
 
-async def test_what_a_killed_bridge_left_in_the_temporary_directory_goes_with_the_next_one(
+async def test_the_next_bridge_deletes_the_temporary_files_of_a_killed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = MUTMUT.lay_out(tmp_path / "project")

@@ -24,9 +24,7 @@ INSTALLED = {"mutmut": {"mutmut": "3.8.1", "pytest": "9.2"}, "cosmic-ray": {"cos
 
 
 @each_kit
-async def test_a_tool_that_is_missing_is_named_with_its_remedy_and_found_when_it_is_there(
-    kit: Kit, tmp_path: Path
-) -> None:
+async def test_a_missing_tool_is_named_with_its_remedy_and_found_later(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     tree = TreeState.of(root)
     python = environment(tmp_path / "venv")

@@ -22,9 +22,7 @@ HARMS = ("steady", "slow", "leave", "flood")
 
 
 @each_kit
-async def test_a_project_that_is_deleted_during_a_run_is_reported_and_found_when_it_is_back(
-    kit: Kit, tmp_path: Path
-) -> None:
+async def test_a_project_deleted_during_a_run_is_reported_and_found_again(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project", *HARMS)
     right = {harm: kit.status(harm) for harm in HARMS}
     async with served(kit, root, "--jobs", "1") as there:

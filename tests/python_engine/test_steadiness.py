@@ -113,7 +113,7 @@ async def test_what_only_a_fresh_process_passes_is_no_reason_for_no_coverage(tmp
     assert {statuses[mutant] for mutant in of_line(2, mutants)} == {Status.SURVIVED}
 
 
-def test_nobody_waits_for_an_endless_job_and_a_job_that_is_alone_is_so_for_a_while(
+def test_no_job_waits_for_an_endless_one_and_none_is_alone_for_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     queue, started = JobQueue(), list[int]()

@@ -33,7 +33,7 @@ async def test_modules_from_elsewhere_are_trees(tmp_path: Path, monkeypatch: pyt
     assert set((await asked(root)).trees) - set(before.trees) == {elsewhere}
 
 
-async def test_a_package_that_is_installed_editable_is_a_tree_and_a_new_version_another_value(
+async def test_an_editable_package_is_a_tree_and_a_new_version_another_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, neighbour, target = tmp_path / "project", tmp_path / "neighbour", tmp_path / "site-packages"

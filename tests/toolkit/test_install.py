@@ -125,7 +125,7 @@ def test_each_command_installs_what_it_names(tmp_path: Path, made_by: str) -> No
     run(".venv/bin/python -c 'import tiny'", project)
 
 
-def test_the_command_for_an_externally_managed_interpreter_installs_what_it_names(tmp_path: Path) -> None:
+def test_the_command_for_an_externally_managed_interpreter_installs(tmp_path: Path) -> None:
     base = Path(sys.base_prefix)
     python = tmp_path / "system/bin/python3"
     (tmp_path / "system/lib/python3.99").mkdir(parents=True)

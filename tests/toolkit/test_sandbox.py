@@ -120,9 +120,7 @@ def test_what_tools_and_tests_did_to_the_copy_is_undone(source: Path, sandbox: S
     assert stat.S_IMODE((sandbox.path / "tests").stat().st_mode) & 0o700 == 0o700
 
 
-def test_what_is_written_to_the_copy_at_once_is_undone_though_the_source_is_as_young(
-    source: Path, sandbox: Sandbox
-) -> None:
+def test_a_write_to_the_copy_is_undone_though_the_source_is_as_young(source: Path, sandbox: Sandbox) -> None:
     edited, copy = source / "src/pkg/a.py", sandbox.path / "src/pkg/a.py"
     for number in range(30):
         edited.write_text(f"x = {number:02}\n")
