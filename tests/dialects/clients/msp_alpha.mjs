@@ -1,5 +1,5 @@
 // A client of the Mutation Server Protocol 0.0.1-alpha.1, written from its specification.
-import { cancelled, codeOf, connected, report } from "./transport.mjs";
+import { cancelled, codeOf, connected, printFacts } from "./transport.mjs";
 
 const { connection, leave } = await connected();
 const partial = new Map(); // token -> the results that were reported against it
@@ -42,7 +42,7 @@ const report = new Promise((resolve) => (wake = resolve));
 const cancel = await cancelled(connection, "mutate", { partialResultToken: "cancelled" }, report);
 
 const code = await leave();
-report({
+printFacts({
   codes: { early, tooNew, twice, unknown, cancel },
   initialized, instrumented, streamedPending, mutated, one, none, code,
 });

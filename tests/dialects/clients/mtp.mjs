@@ -1,6 +1,6 @@
 // A client of the MSTest Runner Protocol (Microsoft.Testing.Platform), written from its text.
 import { randomUUID } from "node:crypto";
-import { cancelled, codeOf, connected, report } from "./transport.mjs";
+import { cancelled, codeOf, connected, printFacts } from "./transport.mjs";
 
 const STATES = ["discovered", "in-progress", "passed", "skipped", "failed", "timed-out", "error", "cancelled"];
 const { connection, exit, leave } = await connected();
@@ -61,7 +61,7 @@ const last = asked("discoverTests");
 await connection.sendNotification("exit", {});
 const completed = (await last).nodes.length;
 const code = process.argv[2] === "socket" ? (await exit, null) : await exit;
-report({
+printFacts({
   codes: { early, twice, cancel, unknown }, initialized, discovered, tests, groups, filtered, everything, some, group,
   completed, code,
 });

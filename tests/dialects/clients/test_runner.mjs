@@ -1,5 +1,5 @@
 // A client of the JSON-RPC Test Runner Protocol, written from its RFC: it builds the tree, and keeps each node's status.
-import { cancelled, codeOf, connected, report } from "./transport.mjs";
+import { cancelled, codeOf, connected, printFacts } from "./transport.mjs";
 
 const TYPES = ["solution", "project", "namespace", "test", "subcase"];
 const STATUSES = [
@@ -71,7 +71,7 @@ const debug = await codeOf(connection.sendRequest("testrunner/debug", { id: fail
 const unknown = await codeOf(connection.sendRequest("testrunner/run", { id: "nowhere" }));
 
 const code = await leave();
-report({
+printFacts({
   first, again, same, discovered, run, failed, details, one, parent, invalidated, project, afterwards, child,
   codes: { cancel, duplicate, debug, unknown }, code,
 });

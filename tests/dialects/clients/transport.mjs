@@ -93,4 +93,4 @@ export async function cancelled(connection, method, params, when) {
   return await answer;
 }
 
-export const report = (facts) => process.stdout.write(JSON.stringify(facts));
+export const printFacts = (facts) => process.stdout.write(JSON.stringify(facts));
