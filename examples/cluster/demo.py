@@ -44,8 +44,16 @@ def start(stack: contextlib.ExitStack, directory: Path, module: str, *arguments:
         stderr=log,
         start_new_session=True,  # Ctrl-C is the bridge's alone: it ends the tests on the workers first
     )
-    stack.callback(process.wait)
-    stack.callback(process.terminate)
+    stack.callback(end, process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 if __name__ == "__main__":

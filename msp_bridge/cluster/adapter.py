@@ -33,7 +33,7 @@ from msp_bridge.adapter import (
     Scope,
     Surroundings,
 )
-from msp_bridge.cluster.choice import LOCAL_MUTANTS, Choice
+from msp_bridge.cluster.choice import LOCAL_MUTANTS, PlaceChoice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Greeting, Order
@@ -93,7 +93,7 @@ class _OnCluster:
         self.inner, self._project = inner, project
         self._tree = project.opened or project.root
         self._connection = SchedulerConnection(self.address)
-        self._choice = Choice(self.local * project.jobs)
+        self._choice = PlaceChoice(self.local * project.jobs)
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(
             partial(Sandbox.claim, project.cache / "cluster", self._tree), max_idle=1
         )

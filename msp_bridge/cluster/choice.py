@@ -84,7 +84,7 @@ class Side:
 
 
 @define(eq=False)
-class Choice:
+class PlaceChoice:
     """For one adapter, request by request."""
 
     local_mutants: int  # in all, while a side has no pace; 0: all go to the cluster, always

@@ -64,7 +64,7 @@ class SchedulerConnection:
             client_class = _client_class()
             await self._close()
             try:
-                self._client = await client_class(
+                self._client = client_class(
                     self.address,
                     asynchronous=True,
                     timeout=CONNECT_S,
@@ -72,6 +72,7 @@ class SchedulerConnection:
                     name=TASK,
                     connection_limit=_connections(),
                 )
+                await self._client
             except (OSError, ImportError, TimeoutError) as error:
                 reason = str(error).partition("\n")[0] or type(error).__name__
                 also = ", or the certificates in Dask's configuration" if self.address.startswith("tls:") else ""

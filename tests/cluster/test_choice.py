@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 import pytest
 
-from msp_bridge.cluster.choice import Choice, Side
+from msp_bridge.cluster.choice import PlaceChoice, Side
 from msp_bridge.cluster.wire import IDLE_S
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
@@ -28,8 +28,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def choice(clock: Clock) -> Choice:
-    return Choice(8, Side(clock), Side(clock))
+def choice(clock: Clock) -> PlaceChoice:
+    return PlaceChoice(8, Side(clock), Side(clock))
 
 
 async def results(clock: Clock, waits: Sequence[float], fails: bool) -> AsyncGenerator[Result, None]:
@@ -48,14 +48,14 @@ async def request(side: Side, clock: Clock, *waits: float, taking: float = 0, fa
             clock.now += taking
 
 
-async def warm(choice: Choice, clock: Clock) -> None:
+async def warm(choice: PlaceChoice, clock: Clock) -> None:
     """Here a mutant takes 2 s; the cluster needs 5 s until its first result, and 0.5 s for each further one."""
     for _ in range(2):
         await request(choice.here, clock, 2, 2, 2)
         await request(choice.cluster, clock, 5, 0.5, 0.5, 0.5)
 
 
-async def test_the_number_of_mutants_decides_while_nothing_is_known(choice: Choice, clock: Clock) -> None:
+async def test_the_number_of_mutants_decides_while_nothing_is_known(choice: PlaceChoice, clock: Clock) -> None:
     assert choice.is_local(8)
     assert not choice.is_local(9)
     await request(choice.here, clock, 30, 2)
@@ -64,7 +64,7 @@ async def test_the_number_of_mutants_decides_while_nothing_is_known(choice: Choi
     assert not choice.is_local(9)
 
 
-async def test_the_faster_side_is_chosen_when_both_are_known(choice: Choice, clock: Clock) -> None:
+async def test_the_faster_side_is_chosen_when_both_are_known(choice: PlaceChoice, clock: Clock) -> None:
     await warm(choice, clock)
     assert choice.is_local(3)
     assert not choice.is_local(4), "slow mutants go to the workers, though they are few"
@@ -74,13 +74,13 @@ async def test_the_faster_side_is_chosen_when_both_are_known(choice: Choice, clo
     assert choice.is_local(5), "a single result says nothing of those that follow it"
 
 
-async def test_what_the_client_takes_its_time_for_is_not_counted(choice: Choice, clock: Clock) -> None:
+async def test_what_the_client_takes_its_time_for_is_not_counted(choice: PlaceChoice, clock: Clock) -> None:
     await warm(choice, clock)
     await request(choice.here, clock, 0.01, 0.01, taking=100)
     assert choice.is_local(200)
 
 
-async def test_a_measure_holds_as_long_as_workers_are_warm(choice: Choice, clock: Clock) -> None:
+async def test_a_measure_holds_as_long_as_workers_are_warm(choice: PlaceChoice, clock: Clock) -> None:
     await warm(choice, clock)
     clock.now += IDLE_S
     assert choice.is_local(8), "as if nothing was known"
@@ -89,7 +89,7 @@ async def test_a_measure_holds_as_long_as_workers_are_warm(choice: Choice, clock
     assert choice.is_local(8), "both sides have opened the adapter anew"
 
 
-async def test_a_cluster_that_failed_is_not_chosen_again_because_it_was_fast(choice: Choice, clock: Clock) -> None:
+async def test_a_cluster_that_failed_is_not_chosen_again_because_it_was_fast(choice: PlaceChoice, clock: Clock) -> None:
     await warm(choice, clock)
     assert not choice.is_local(4)
     with pytest.raises(ToolError):
@@ -98,6 +98,6 @@ async def test_a_cluster_that_failed_is_not_chosen_again_because_it_was_fast(cho
 
 
 async def test_no_mutant_stays_where_none_may(clock: Clock) -> None:
-    choice = Choice(0, Side(clock), Side(clock))
+    choice = PlaceChoice(0, Side(clock), Side(clock))
     await warm(choice, clock)
     assert not choice.is_local(1)
