@@ -147,7 +147,8 @@ class CosmicRayDiscovery:
                 folder=PROGRAMS,
             )
         except ToolError as error:
-            raise ToolError(f"cosmic-ray can't be used by {self.python}: {error.problem}", remedy) from error
+            to_do = error.remedy if isinstance(error, ProcessEnded) and error.killed else remedy
+            raise ToolError(f"cosmic-ray can't be used by {self.python}: {error.problem}", to_do) from error
         greeting = process.greeting
         fault = greeting["error"] if "error" in greeting else _fault(greeting["version"])
         if fault is not None:

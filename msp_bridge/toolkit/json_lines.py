@@ -26,13 +26,15 @@ The invariants.
 
 Damaged bytecode. Python before 3.14 leaves a truncated .pyc file when the disk is full, and fails on it for ever
 after (https://github.com/python/cpython/issues/126606). When the start fails with that symptom and the environment
-names a private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more.
+names a private `PYTHONPYCACHEPREFIX`, that directory is deleted and the start is tried once more. So is the start of a
+program that was killed by a signal, as where memory is short.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +45,8 @@ from typing import Any, NoReturn
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
+
+log = logging.getLogger(__name__)
 
 MARK = b"msp-bridge: json lines"  # the line after which the program's answers begin
 START_TIMEOUT_S = 60.0  # until the greeting: imports of a large project from a cold disk
@@ -56,7 +60,11 @@ Answer = dict[str, Any]
 
 
 class ProcessEnded(ToolError):
-    """The program has ended, or was ended, before it answered."""
+    """The program has ended, or was ended, before it answered. `killed`: by a signal, and not by us."""
+
+    def __init__(self, problem: str, remedy: str, *, killed: bool = False) -> None:
+        super().__init__(problem, remedy)
+        self.killed = killed
 
 
 class JsonLinesProcess:
@@ -105,9 +113,12 @@ class JsonLinesProcess:
             return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
         except ProcessEnded as error:
             kept = environment.get("PYTHONPYCACHEPREFIX")
-            if kept is None or not is_damaged_bytecode(error.problem):
+            if kept is not None and is_damaged_bytecode(error.problem):
+                await in_thread(forget_bytecode, Path(kept))
+            elif error.killed:
+                log.warning("%s; it is started again", error.problem)
+            else:
                 raise
-            await in_thread(forget_bytecode, Path(kept))
         return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
 
     @classmethod
@@ -225,8 +236,12 @@ class JsonLinesProcess:
         pending = [future for future in self._pending.values() if not future.done()]
         self._pending.clear()
         for future in pending:
-            future.set_exception(ProcessEnded(self._ending(), self._remedy))
+            future.set_exception(ProcessEnded(self._ending(), self._remedy, killed=self._killed))
             future.exception()  # marked as retrieved: its asker may be gone
+
+    @property
+    def _killed(self) -> bool:
+        return not self._fault and self._closing is None and (self._tree.returncode or 0) < 0
 
     def _ending(self) -> str:
         printed = "; ".join(line.strip() for line in self._tree.errors.strip().splitlines()[-TAIL_LINES:])

@@ -207,6 +207,23 @@ async def test_bytecode_that_stays_damaged_is_an_error_after_one_retry(tmp_path:
     assert starts.read_text() == ".."
 
 
+async def test_a_program_that_is_killed_at_its_start_is_started_once_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    starts = tmp_path / "starts"
+    dies = (
+        f"open({str(starts)!r}, 'a').write('.')\nif len(open({str(starts)!r}).read()) < {{}}: os.kill(os.getpid(), 9)\n"
+    )
+    process = await start(dies.format(2) + ECHO, tmp_path)
+    await process.close()
+    assert caplog.messages == ["the echo ended (killed by SIGKILL); it is started again"]
+    starts.write_text("")
+    with pytest.raises(ProcessEnded, match="killed by SIGKILL") as caught:
+        await start(dies.format(9) + ECHO, tmp_path)
+    assert caught.value.killed
+    assert starts.read_text() == ".."
+
+
 async def test_a_program_that_is_not_there_is_a_tool_error(tmp_path: Path) -> None:
     with pytest.raises(ToolError) as caught:
         await JsonLinesProcess.start([tmp_path / "python"], name="the echo", cwd=tmp_path)
