@@ -101,7 +101,7 @@ def _alone(laboratory: Laboratory, tool: str, found: dict[str, dict[tuple[object
     with _project(laboratory) as root, laboratory.directory() as output:
         whole, ready = _run(tool, root, output / "whole", ["-r", "json", "-r", "html", "--open-report:html"])
         one, _ = _run(tool, root, output / "one", ["-r", "json", "-m", "**/Part0.cs{0..100}"])
-        report = json.loads(next((output / "whole").rglob("*.json")).read_text("utf-8-sig"))
+        report = json.loads(next((output / "whole" / "reports").glob("*.json")).read_text("utf-8-sig"))
         found[ALONE] = {
             _key(os.path.relpath(path, root), mutant): mutant["status"]
             for path, file in report["files"].items()

@@ -6,15 +6,24 @@ A server process has done what all jobs have in common: it has started pytest, o
 job is a fork of it, so it begins in that state and can't change it for the next one. The server itself only waits:
 for messages of the host, for reports of its jobs on their pipes, for SIGCHLD, and for the next deadline.
 
-States of a job: running, killed (`kill_reason` says why), ended. A job has ended when its process was reaped; then
-its process group is killed, on Linux also every process that it left behind (the server is a "child subreaper":
-orphans become its children, whatever they did to their session), its directory is deleted, and one answer is sent. So
-when the answer is out, nothing of the job is left, and the next job finds nothing of it.
+    forked --its world is entered--> waiting --job--> running --report--> answered --exit--> ended
+                                        |                '--killed, crashed: exit, without a report--> ended, answered
+                                        '--too old, other parts, files have changed--> discarded
 
-Invariants. Exactly one answer for each job, in whatever way it ended. A job writes its report to a pipe of its own and
-ends with `os._exit`: nothing on the stack below it, which belongs to the server's pytest, ever runs in it. The
-end of the host's channel ends every job and the server. The server runs no code of the project after the fork point, so
-it can't be hung by it.
+To fork a process and to enter its world takes longer than most tests. So after a job has begun, a process for the next
+one is forked *ahead*, if it has a world of its own (without one, it would share the sandbox with the job that runs),
+and waits. It is the same as one that is forked when the job comes, as long as neither the server nor the directories
+below its world change: a reload and `renew` discard it, and so does its age.
+
+A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
+behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
+directory is deleted. Where jobs share the sandbox, the answer is sent after that: the next job finds nothing of it. In
+a world of its own nothing can be left, and the end of a world takes a while: the answer is sent with the report.
+
+Invariants. Exactly one answer for each job, in whatever way it ended; a job that is killed is answered when nothing of
+it is left. A job writes its report to a pipe of its own and ends with `os._exit`: nothing on the stack below it, which
+belongs to the server's pytest, ever runs in it. The end of the host's channel ends every process and the server. The
+server runs no code of the project after the fork point, so it can't be hung by it.
 """
 
 from __future__ import annotations
@@ -29,8 +38,8 @@ import socket
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -42,20 +51,42 @@ from .world import World
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
 POLL_S = 0.01
 NO_LIMIT_S = 1e6
+WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
+END = b"\n"  # of a job and of its report, which are JSON without line breaks
 
 
 @dataclass
-class RunningJob:
-    """A job whose process runs."""
+class JobProcess:
+    """A forked process: it waits for its job, or runs it."""
 
-    id: int
     pid: int
-    deadline: float  # time.monotonic()
-    reader: int  # -1 at its end
-    scratch: Path
-    received: bytearray
+    parts: list[str]  # of its world
     namespace: ProcessNamespace | None
+    scratch: Path
+    writer: int  # of the pipe on which it gets its job; -1 when it has got it
+    reader: int  # of the pipe of its report; -1 at its end
+    forked: float = field(default_factory=time.monotonic)
+    received: bytearray = field(default_factory=bytearray)
+    id: int = 0
+    deadline: float = 0.0  # time.monotonic()
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
+    answered: bool = False
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it can leave nothing to others, nor be disturbed by them."""
+        return self.namespace is not None and "overlay" in self.parts
+
+    def serves(self, parts: Collection[str]) -> bool:
+        """Whether it can have a job with these parts, as one that is forked now could."""
+        return self.parts == parts and time.monotonic() - self.forked < WAITING_S
+
+    def close(self) -> None:
+        """Close what this process holds of it."""
+        for descriptor in (self.writer, self.reader):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.writer = self.reader = -1
 
 
 @dataclass(frozen=True)
@@ -70,9 +101,7 @@ class Job:
         """Do the work, send the report, and end the process."""
         code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
         try:
-            data = memoryview(json.dumps(work(self)).encode())
-            while data:
-                data = data[os.write(self.writer, data) :]
+            _write(self.writer, work(self))
             code = 0
         except BaseException:  # nothing may reach the stack below, which belongs to the server
             traceback.print_exc()
@@ -81,17 +110,18 @@ class Job:
 
 
 class ForkServer:
-    """Forks a process for each job that comes through the channel and answers when it is gone.
+    """Forks a process for each job that comes through the channel, and answers with what it reports.
 
-    A job: {"id", "do": "run", "limit": seconds, …}. An answer: {"id", "exit", "kill_reason", "report"}; report is
-    None when the process didn't get so far. {"do": "stop", "ids": [...]} kills. The end of the channel ends
-    everything.
+    A job: {"id", "do": "run", "limit": seconds, "parts", "files", …}. An answer: {"id", "exit", "kill_reason",
+    "report"}; report is None when the process didn't get so far. {"do": "stop", "ids": [...]} kills. {"do": "renew"}:
+    files have changed. The end of the channel ends everything.
     """
 
     def __init__(self, channel: Channel, world: World, handle: Callable[[Message], Message] | None = None) -> None:
         """`handle` answers messages that are no jobs, in this process."""
         self._channel, self._world, self._handle = channel, world, handle
-        self._running: dict[int, RunningJob] = {}  # by pid
+        self._running: dict[int, JobProcess] = {}  # by pid
+        self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # what collecting the tests has started is needed by them
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
@@ -106,6 +136,7 @@ class ForkServer:
         while self._step():
             if self._job is not None:
                 return self._job
+        self._discard()
         for job in list(self._running.values()):
             self._kill(job, "stopped")
         for job in list(self._running.values()):
@@ -129,8 +160,11 @@ class ForkServer:
                 return False
             for message in messages:
                 self._receive(message)
-                if self._job is not None:
+                if self._job is not None:  # in the forked process
                     return True
+            self._fork_ahead()
+            if self._job is not None:
+                return True
         for job in list(self._running.values()):
             if not job.kill_reason and time.monotonic() >= job.deadline:
                 self._kill(job, "timeout")
@@ -139,34 +173,64 @@ class ForkServer:
 
     def _receive(self, message: Message) -> None:
         if message["do"] == "run":
-            self._fork(message)
+            self._start(message)
         elif message["do"] == "stop":
             for job in self._running.values():
                 if job.id in message["ids"]:
                     self._kill(job, "stopped")
+        elif message["do"] == "renew":
+            self._discard()
         elif self._handle is not None:
+            self._discard()
             self._channel.send(self._handle(message))
 
-    def _fork(self, message: Message) -> None:
+    def _start(self, message: Message) -> None:
+        """Give a job to a process: to the one that waits, if it serves."""
+        process, self._waiting = self._waiting, None
+        if process is not None and not (process.serves(message["parts"]) and _given(process, message)):
+            self._end(process)
+            process = None
+        if process is None:
+            process = self._fork(message["parts"])
+            if process is None:
+                return
+            _given(process, message)  # if it has died, its exit code says why
+        process.id = message["id"]
+        process.deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
+        self._running[process.pid] = process
+
+    def _fork_ahead(self) -> None:
+        """A process for the next job, if the last one that has begun is apart from others."""
+        last = next(reversed(self._running.values()), None)
+        if self._waiting is None and last is not None and last.is_apart:
+            with contextlib.suppress(OSError):  # a full disk, or too many processes: the next job says so
+                self._waiting = self._fork(last.parts)
+
+    def _fork(self, parts: list[str]) -> JobProcess | None:
+        """A process that enters its world and waits for its job. None in that process, when it has its job."""
         scratch = Path(tempfile.mkdtemp(prefix="m-"))
-        reader, writer = os.pipe()
-        pid, namespace = self._world.fork(message["parts"])
+        reader, report = os.pipe()
+        job, writer = os.pipe()
+        pid, namespace = self._world.fork(parts)
         if pid == 0:
-            self._become(Job(message, scratch, writer), reader, separated=namespace is not None)
-            return
-        os.close(writer)
+            os.close(reader)
+            os.close(writer)
+            self._become(job, scratch, report, parts, separated=namespace is not None)
+            return None
+        os.close(report)
+        os.close(job)
         if namespace is None:
             with contextlib.suppress(OSError):  # whoever of us two comes first
                 os.setpgid(pid, pid)
-        deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
-        self._running[pid] = RunningJob(message["id"], pid, deadline, reader, scratch, bytearray(), namespace)
+        return JobProcess(pid, parts, namespace, scratch, writer, reader)
 
-    def _become(self, job: Job, reader: int, *, separated: bool) -> None:
-        """In the forked process: let go of all that belongs to the server."""
+    def _become(self, job: int, scratch: Path, report: int, parts: list[str], *, separated: bool) -> None:
+        """In the forked process: let go of all that belongs to the server, enter the world, and wait for the job."""
         descendants.die_with_parent()
-        for running in self._running.values():
-            if running.namespace is not None:
-                running.namespace.close()
+        for process in self._running.values():
+            process.close()
+            if process.namespace is not None:
+                process.namespace.close()
         if separated:
             os.setsid()
         else:
@@ -177,19 +241,23 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._channel.close()
-        others = (running.reader for running in self._running.values() if running.reader >= 0)
-        for descriptor in (reader, self._wake, self._waker, *others):
+        for descriptor in (self._wake, self._waker):
             os.close(descriptor)
-        self._job = job
+        self._world.enter(scratch, parts)
+        message = _received(job)
+        self._world.put(message.get("files", {}))
+        self._job = Job(message, scratch, report)
 
-    def _read(self, job: RunningJob) -> None:
+    def _read(self, job: JobProcess) -> None:
         data = os.read(job.reader, 1 << 16)
         job.received += data
         if not data:
             os.close(job.reader)
             job.reader = -1
+        elif data.endswith(END) and job.is_apart and not job.kill_reason:
+            self._answer(job, 0)
 
-    def _kill(self, job: RunningJob, reason: str) -> None:
+    def _kill(self, job: JobProcess, reason: str) -> None:
         job.kill_reason = job.kill_reason or reason
         if job.namespace is not None:
             job.namespace.kill()
@@ -202,18 +270,41 @@ class ForkServer:
             if done:
                 self._finish(self._running[pid], os.waitstatus_to_exitcode(status))
 
-    def _finish(self, job: RunningJob, code: int) -> None:
+    def _finish(self, job: JobProcess, code: int) -> None:
         """Its process has ended: end what it left behind, and answer."""
         del self._running[job.pid]
-        if job.namespace is not None:
-            job.namespace.end()
-        else:
+        if job.namespace is None:
             descendants.end_group(job.pid)
-        descendants.end_strays(self._before | self._running.keys())
+        self._clear(job)
         while job.reader >= 0:
             self._read(job)
-        self._world.after_job(job.pid)
-        _erase(job.scratch)
+        if not job.answered:
+            self._answer(job, code)
+
+    def _discard(self) -> None:
+        """End the process that waits."""
+        process, self._waiting = self._waiting, None
+        if process is not None:
+            self._end(process)
+
+    def _end(self, process: JobProcess) -> None:
+        """End a process that has no job."""
+        self._kill(process, "stopped")
+        descendants.reap([process.pid])
+        self._clear(process)
+        process.close()
+
+    def _clear(self, process: JobProcess) -> None:
+        """A process was reaped: end what it left behind, and delete its directory."""
+        if process.namespace is not None:
+            process.namespace.end()
+        waiting = set() if self._waiting is None else {self._waiting.pid}
+        descendants.end_strays(self._before | self._running.keys() | waiting)
+        self._world.after_job(process.pid)
+        _erase(process.scratch)
+
+    def _answer(self, job: JobProcess, code: int) -> None:
+        job.answered = True
         answer: dict[str, Any] = {
             "id": job.id,
             "exit": code,
@@ -222,6 +313,38 @@ class ForkServer:
         }
         with contextlib.suppress(OSError):  # the channel has ended
             self._channel.send(answer)
+
+
+def _given(process: JobProcess, message: Message) -> bool:
+    """Send a process its job; False when it is dead."""
+    try:
+        _write(process.writer, message)
+    except BrokenPipeError:
+        return False
+    finally:
+        os.close(process.writer)
+        process.writer = -1
+    return True
+
+
+def _received(reader: int) -> Message:
+    """In a forked process: its job. Ends the process if there is none for it."""
+    data = bytearray()
+    while not data.endswith(END):
+        part = os.read(reader, 1 << 16)
+        if not part:
+            os._exit(0)
+        data += part
+    os.close(reader)
+    message: Message = json.loads(data)
+    return message
+
+
+def _write(writer: int, message: Message) -> None:
+    """Raises BrokenPipeError."""
+    data = memoryview(json.dumps(message).encode() + END)
+    while data:
+        data = data[os.write(writer, data) :]
 
 
 def _erase(directory: Path) -> None:

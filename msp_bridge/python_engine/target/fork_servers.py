@@ -128,7 +128,6 @@ def _serve(kind: str, channel: Channel, plan: TargetPlan, root: str, world: Worl
 def _alone(job: Job, plan: TargetPlan, world: World) -> Message:
     """A job of the bare server: pytest is imported with the mutated file in place, for it imports the project."""
     start = time.perf_counter()
-    world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
     from . import servers
 
     return servers.alone(job, plan, world, start)

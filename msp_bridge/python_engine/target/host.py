@@ -158,6 +158,8 @@ class HostServer:
         before, plan = self._plan, TargetPlan.of(message, self._world.place)
         if self._scheduler is not None:
             self._scheduler.end()
+        for server in self._servers.running if message["changed"] else ():
+            server.channel.send({"do": "renew"})
         old = {path: self._sources.pop(path) for path in message["changed"] if path in self._sources}
         baseline = None
         if before is not None and self._scheduler is not None and before.arguments == plan.arguments:

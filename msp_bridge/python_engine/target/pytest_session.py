@@ -87,7 +87,7 @@ def message_of(report: Any) -> str:
 
 def arguments(extra: Iterable[str]) -> list[str]:
     """pytest's arguments: the project's own, without what makes runs differ or writes elsewhere."""
-    own = ["--rootdir=.", "--tb=native", "-q"]
+    own = ["--rootdir=.", "--tb=line", "-q"]
     own += [word for name in ("randomly", "random-order", "cacheprovider") for word in ("-p", f"no:{name}")]
     if find_spec("pytest_cov") is not None:
         own.append("--no-cov")

@@ -117,7 +117,6 @@ class Live(PytestSession):
     def _work(self, job: Job) -> Message:
         _silence(self._plan)
         message = job.message
-        self._world.enter(job.scratch, message.get("files", {}), message["parts"])
         self.use_scratch(job.scratch)
         if message["work"] == "measure":
             return self._measure(message["tests"], message.get("stuck", 0))
@@ -192,7 +191,6 @@ class Fresh(PytestSession):
             gc.freeze()
             job = ForkServer(self._channel, self._world).serve()
             self.begin(job, time.perf_counter())
-            self._world.enter(job.scratch, job.message.get("files", {}), job.message["parts"])
         try:
             yield
         except BaseException as error:

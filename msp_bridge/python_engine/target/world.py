@@ -8,11 +8,12 @@ sandbox one at a time, and `Journal` undoes what each has written.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import os
 import tempfile
 import traceback
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from . import isolation
@@ -80,18 +81,21 @@ class World:
             self._journal = Journal(self.place, self._root)
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 
-    def enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
-        """In a job: separate it from all others, and put the mutated `files` (path to base64) in place.
+    def enter(self, scratch: Path, parts: Collection[str]) -> None:
+        """In a forked process: separate it from all others.
 
         Ends the process with `LOST` when that is impossible, as when the user has deleted the project meanwhile.
         """
-        try:
-            self._enter(scratch, files, parts)
-        except OSError:
-            traceback.print_exc()
-            os._exit(LOST)
+        with _lost_otherwise():
+            self._enter(scratch, parts)
 
-    def _enter(self, scratch: Path, files: Mapping[str, str], parts: Collection[str]) -> None:
+    def put(self, files: Mapping[str, str]) -> None:
+        """In a job: put the mutated `files` (path to base64) in place. Ends the process with `LOST` as `enter` does."""
+        with _lost_otherwise():
+            for path, content in files.items():
+                write(os.path.join(self.place, path), base64.b64decode(content))
+
+    def _enter(self, scratch: Path, parts: Collection[str]) -> None:
         if self._isolated is not None:
             limits = generous_limits() if LIMITS in parts else None
             self._isolated.enter_child(parts, limits)
@@ -102,8 +106,6 @@ class World:
         temporary.mkdir()
         os.environ["TMPDIR"] = str(temporary)
         tempfile.tempdir = None
-        for path, content in files.items():
-            write(os.path.join(self.place, path), base64.b64decode(content))
 
     def after_job(self, job: int) -> None:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
@@ -111,6 +113,16 @@ class World:
             self._isolated.forget(job)
         if self._journal is not None:
             self._journal.undo()
+
+
+@contextlib.contextmanager
+def _lost_otherwise() -> Iterator[None]:
+    """An OSError in the block ends the process."""
+    try:
+        yield
+    except OSError:
+        traceback.print_exc()
+        os._exit(LOST)
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:
