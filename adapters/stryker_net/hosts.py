@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from attrs import field, frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import cancel_all, wait_shielded
+from msp_bridge.concurrency import cancel_all, in_thread, wait_shielded
 from msp_bridge.processes import ProcessTree
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
+ThreadTimes = Mapping[tuple[int, int], float]  # process id and thread id to seconds of CPU
 
 # The switch in mutated assemblies: MUTANT_VARIABLE, which CONTROL_VARIABLE names, has the id of the active mutant. It
 # is read once, when the first mutant is met. Older assemblies don't hold the name of CONTROL_VARIABLE
@@ -23,6 +26,9 @@ CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
 CONNECT_TIMEOUT_S = 300.0  # whoever can't run ends much sooner
 SHOWN_CHARS = 600  # characters of a program's last words in a message
+CERTAIN = 1.25  # of a time limit: the host's start takes some of it, and beside others a processor is slower
+BUSY = 0.6  # of the time, at least: a thread that computes and has to share a processor with few others
+LOOK_S = 0.1  # between two looks
 USE_THE_TOOL = 'set `engine = "tool"`'
 
 
@@ -47,6 +53,7 @@ class Outcome:
     test_seconds: float = 0.0  # of these alone
     failures: Sequence[tuple[str, str]] = ()  # name of the test, its message; the first only, when there was a mutant
     timed_out: bool = False
+    computed: bool = False  # with `timed_out`: nothing took the processor from it, see `within`
     fault: str | None = None  # why the run ended early: the host has crashed
 
 
@@ -74,6 +81,36 @@ class Hosts(Protocol):
     async def aclose(self) -> None:
         """End every process."""
         ...
+
+
+class OutOfTime(Exception):
+    """A run has not ended in time. `computed` as in `Outcome`."""
+
+    def __init__(self, *, computed: bool) -> None:
+        self.computed = computed
+
+
+async def within(limit_s: float, run: Coroutine[Any, Any, T], threads: Callable[[], ThreadTimes]) -> T:
+    """What `run` returns, if that comes within `limit_s`. `threads` gives the times of the threads it may have.
+
+    Raises `OutOfTime`: another mutant may have taken the processor from this one, unless one of its threads has
+    computed for `CERTAIN` times the limit; for that, one that computes all the time gets the time it needs.
+    """
+    before = await in_thread(threads)
+    begun, task = time.monotonic(), asyncio.ensure_future(run)
+    wait_s = limit_s
+    try:
+        while not (await asyncio.wait([task], timeout=wait_s))[0]:
+            now = await in_thread(threads)
+            longest_s = max((seconds - before.get(thread, 0.0) for thread, seconds in now.items()), default=0.0)
+            elapsed_s = time.monotonic() - begun
+            computed = longest_s >= CERTAIN * limit_s
+            if computed or longest_s < BUSY * elapsed_s or elapsed_s > CERTAIN * limit_s / BUSY:
+                raise OutOfTime(computed=computed)
+            wait_s = max(LOOK_S, CERTAIN * limit_s - longest_s)
+        return task.result()
+    finally:
+        await cancel_all([task])
 
 
 def activation(mutant: int | None) -> Mapping[str, str]:

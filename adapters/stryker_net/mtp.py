@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import ToolError
+from msp_bridge.processes import ProcessTree
 
-from .hosts import Case, Link, Outcome, activation, printed
+from .hosts import Case, Link, Outcome, OutOfTime, ThreadTimes, activation, printed, within
 
 FAILED = frozenset({"failed", "error", "timed-out", "cancelled"})
 ENDED = FAILED | {"passed", "skipped"}
@@ -120,28 +121,41 @@ class TestPrograms:
     async def _run(
         self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, timeout_s: float
     ) -> tuple[Outcome, Sequence[Case]]:
-        begun, cases, failures, fault = time.monotonic(), dict[str, Case](), list[tuple[str, str]](), None
+        begun, trees = time.monotonic(), list[ProcessTree]()
+
+        def thread_times() -> ThreadTimes:
+            return trees[-1].thread_times() if trees else {}
+
         try:
-            async with asyncio.timeout(timeout_s):
-                for source, chosen in groups:
-                    host = await self._host(source, chosen, mutant)
-                    cases |= host.cases
-                    failures += host.failures
-                    fault = fault or host.fault
-                    if mutant is not None and (failures or fault):
-                        break
-        except TimeoutError:
-            return Outcome(time.monotonic() - begun, timed_out=True), ()
-        fault = None if failures else fault
+            hosts = await within(timeout_s, self._each(groups, mutant, trees), thread_times)
+        except OutOfTime as late:
+            return Outcome(time.monotonic() - begun, timed_out=True, computed=late.computed), ()
+        cases = {id: case for host in hosts for id, case in host.cases.items()}
+        failures = [failure for host in hosts for failure in host.failures]
+        fault = None if failures else next((host.fault for host in hosts if host.fault), None)
         spent = sum(case.seconds for case in cases.values())
         outcome = Outcome(time.monotonic() - begun, frozenset(cases), spent, failures, fault=fault)
         return outcome, tuple(cases.values())
 
-    async def _host(self, source: str, cases: Sequence[Case] | None, mutant: int | None) -> HostProgram:
+    async def _each(
+        self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, trees: list[ProcessTree]
+    ) -> list[HostProgram]:
+        """One host after the other, with a mutant up to the first that fails. Appends to `trees` each one's tree."""
+        hosts: list[HostProgram] = []
+        for source, chosen in groups:
+            hosts.append(await self._host(source, chosen, mutant, trees))
+            if mutant is not None and (hosts[-1].failures or hosts[-1].fault):
+                break
+        return hosts
+
+    async def _host(
+        self, source: str, cases: Sequence[Case] | None, mutant: int | None, trees: list[ProcessTree]
+    ) -> HostProgram:
         def argv(port: int) -> list[str]:
             return ["dotnet", source, "--server", "--client-host", "127.0.0.1", "--client-port", str(port)]
 
         link = await Link.start(Path(source).name, argv, Path(source).parent, {**self._env, **activation(mutant)})
+        trees.append(link.tree)
         try:
             host = HostProgram(link, source, stops=mutant is not None)
             await host.run(cases)

@@ -2,7 +2,9 @@
 
 A mutant that ends in a time-out or with a crash is tested once more when the others of its request are done, with
 nothing beside it: another mutant may have taken the processor or the memory from it. Its tests are run without it just
-before, for the machine may be slower now than it was at the baseline: from that comes the second time-out.
+before, for the machine may be slower now than it was at the baseline: from that comes the second time-out. A mutant
+that has computed for all of the time, as most endless loops do, had the processor: its time-out is final
+(`hosts.within`).
 """
 
 from __future__ import annotations
@@ -114,7 +116,8 @@ class Testing:
             prepared.by_hosts = False
             raise ByTheTool(str(error)) from error
         result = _result(mutant, entry, cases, outcome)
-        return HostVerdict(mutant, result, open=outcome.timed_out or outcome.fault is not None)
+        late = outcome.timed_out and not outcome.computed
+        return HostVerdict(mutant, result, open=late or outcome.fault is not None)
 
     async def _by_tool(self, mutants: Sequence[Mutant]) -> list[Result]:
         """The results of the tool's own run for the files of `mutants`. A newer request waits for it."""

@@ -50,8 +50,11 @@ from .hosts import (
     HostsUnavailable,
     Link,
     Outcome,
+    OutOfTime,
+    ThreadTimes,
     activation,
     printed,
+    within,
 )
 
 VERSION = 7  # of the protocol that is offered; the console answers with the one that it will speak
@@ -115,6 +118,10 @@ class Console:
                             run.take(*await self._receive())
                 break
         return run
+
+    def thread_times(self) -> ThreadTimes:
+        """Of itself and of its test hosts."""
+        return self._link.tree.thread_times()
 
     async def end(self) -> None:
         """End it, with all that it has started."""
@@ -248,11 +255,10 @@ class VsTest:
         console = self._idle.pop() if self._idle else await self._start()
         begun, sound = time.monotonic(), False
         try:
-            async with asyncio.timeout(timeout_s):
-                run = await console.run(cases, sources, mutant)
+            run = await within(timeout_s, console.run(cases, sources, mutant), console.thread_times)
             sound = run.over
-        except TimeoutError:
-            return Outcome(time.monotonic() - begun, timed_out=True), ()
+        except OutOfTime as late:
+            return Outcome(time.monotonic() - begun, timed_out=True, computed=late.computed), ()
         except HostEnded as error:
             return Outcome(time.monotonic() - begun, fault=error.problem), ()
         finally:

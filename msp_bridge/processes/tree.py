@@ -12,6 +12,8 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
+import psutil
+
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
@@ -144,6 +146,15 @@ class ProcessTree:
     def returncode(self) -> int | None:
         """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
         return self._process.returncode
+
+    def thread_times(self) -> dict[tuple[int, int], float]:
+        """Seconds of CPU that each thread (process id, thread id) of the tree has had. Blocks for some ms."""
+        found: dict[tuple[int, int], float] = {}
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for process in psutil.Process(self.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):  # gone meanwhile
+                    found |= {(process.pid, each.id): each.user_time + each.system_time for each in process.threads()}
+        return found
 
     @property
     def outcome(self) -> str:

@@ -52,7 +52,7 @@ SERVER_END_S = 3.0  # for a server that may be busy with its jobs
 POLL_S = 0.01
 NO_LIMIT_S = 1e6
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
-END = b"\n"  # of a job and of its report, which are JSON without line breaks
+END = b"\n"  # of a report
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Job:
         """Do the work, send the report, and end the process."""
         code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
         try:
-            _write(self.writer, work(self))
+            Channel(-1, self.writer).send(work(self))
             code = 0
         except BaseException:  # nothing may reach the stack below, which belongs to the server
             traceback.print_exc()
@@ -244,7 +244,10 @@ class ForkServer:
         for descriptor in (self._wake, self._waker):
             os.close(descriptor)
         self._world.enter(scratch, parts)
-        message = _received(job)
+        message = next(Channel(job, -1).messages(), None)
+        if message is None:  # the server has no job for it
+            os._exit(0)
+        os.close(job)
         self._world.put(message.get("files", {}))
         self._job = Job(message, scratch, report)
 
@@ -318,33 +321,13 @@ class ForkServer:
 def _given(process: JobProcess, message: Message) -> bool:
     """Send a process its job; False when it is dead."""
     try:
-        _write(process.writer, message)
+        Channel(-1, process.writer).send(message)
     except BrokenPipeError:
         return False
     finally:
         os.close(process.writer)
         process.writer = -1
     return True
-
-
-def _received(reader: int) -> Message:
-    """In a forked process: its job. Ends the process if there is none for it."""
-    data = bytearray()
-    while not data.endswith(END):
-        part = os.read(reader, 1 << 16)
-        if not part:
-            os._exit(0)
-        data += part
-    os.close(reader)
-    message: Message = json.loads(data)
-    return message
-
-
-def _write(writer: int, message: Message) -> None:
-    """Raises BrokenPipeError."""
-    data = memoryview(json.dumps(message).encode() + END)
-    while data:
-        data = data[os.write(writer, data) :]
 
 
 def _erase(directory: Path) -> None:

@@ -1,0 +1,189 @@
+"""The fork server: a process for the next job is forked ahead, and is used only if it is as good as a new one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.python_engine.program import TARGET
+
+PRELUDE = f"""
+import os, signal, sys
+sys.path.insert(0, {str(TARGET.parent)!r})
+from target.fork_server import ForkServer, ServerProcess
+from target.process_namespace import NamespaceMaker
+
+STATE = ["first"]
+
+
+class World:
+    '''Of process namespaces alone.'''
+
+    def __init__(self):
+        self.maker = NamespaceMaker()
+
+    def fork(self, parts):
+        namespace = self.maker.take()
+        return namespace.fork(), namespace
+
+    def enter(self, scratch, parts):
+        self.entered = os.readlink("/proc/thread-self")
+
+    def put(self, files):
+        self.files = dict(files)
+
+    def after_job(self, pid):
+        pass
+
+
+try:
+    world = World()
+except OSError as error:
+    print("refused:", error)
+    sys.exit()
+
+
+def serve(channel):
+    def handle(message):
+        STATE.append(message["state"])
+        return {{"children": len(children(os.getpid()))}}
+
+    def work(job):
+        if job.message.get("ends"):
+            os._exit(9)
+        return {{"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}}
+
+    ForkServer(channel, world, handle).serve().run(work)
+
+
+def children(pid):
+    with open(f"/proc/{{pid}}/task/{{pid}}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+server = ServerProcess(serve, sys.argv[1] + "/log", [])
+
+
+def send(**message):
+    server.channel.send({{"do": "run", "limit": None, "parts": ["overlay"], "files": {{}}, **message}})
+
+
+def answer():
+    return next(server.channel.messages())
+
+
+def ran(**message):
+    send(**message)
+    answered = answer()
+    return answered["report"] if answered["report"] is not None else answered["exit"]
+
+
+def waiting():
+    '''The process that waits, as soon as nothing else is there.'''
+    while len(found := children(server.pid)) != 1:
+        pass
+    return found[0]
+
+
+def state(pid):
+    with open(f"/proc/{{pid}}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+"""
+
+
+def printed(code: str, directory: Path) -> list[str]:
+    """What a process of its own prints: a world needs one with a single thread."""
+    run = [sys.executable, "-c", PRELUDE + code + "\nserver.end()", str(directory)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ""})
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    if lines and lines[0].startswith("refused:"):
+        pytest.skip(f"this machine permits no process namespaces here: {lines[0]}")
+    return lines
+
+
+def test_the_next_job_is_run_by_the_process_that_waits(tmp_path):
+    code = """
+ran(id=1)
+first = waiting()
+send(id=2, files={"a.py": "YQ=="})
+print(answer()["report"]["files"])
+print(waiting() != first)
+"""
+    assert printed(code, tmp_path) == ["{'a.py': 'YQ=='}", "True"]
+
+
+def test_what_changes_the_server_is_seen_by_the_next_job(tmp_path):
+    code = """
+print(ran(id=1)["state"])
+waiting()
+server.channel.send({"do": "reload", "state": "second"})
+print(answer())
+print(ran(id=2)["state"])
+"""
+    assert printed(code, tmp_path) == ["first", "{'children': 0}", "second"]
+
+
+def test_changed_files_end_the_process_that_waits(tmp_path):
+    code = """
+ran(id=1)
+before = waiting()
+server.channel.send({"do": "renew"})
+server.channel.send({"do": "look", "state": "second"})
+print(answer())
+"""
+    assert printed(code, tmp_path) == ["{'children': 0}"]
+
+
+def test_a_job_with_other_parts_gets_a_process_of_its_own(tmp_path):
+    code = """
+ran(id=1)
+waiting()
+print(ran(id=2, parts=["overlay", "net"])["parts"])
+"""
+    assert printed(code, tmp_path) == ["['overlay', 'net']"]
+
+
+def test_a_process_that_waits_and_is_killed_costs_no_job(tmp_path):
+    code = """
+for number in range(1, 9):
+    print(ran(id=number)["state"])
+    os.kill(pid := waiting(), signal.SIGKILL)
+    while state(pid) != "Z":
+        pass
+"""
+    assert printed(code, tmp_path) == ["first"] * 8
+
+
+def test_a_job_that_ends_itself_is_answered_with_its_exit_code(tmp_path):
+    code = """
+print(ran(id=1, ends=True))
+print(ran(id=2, ends=True))
+print(ran(id=3)["state"])
+"""
+    assert printed(code, tmp_path) == ["9", "9", "first"]
+
+
+def test_nothing_is_forked_ahead_where_jobs_share_the_sandbox(tmp_path):
+    code = """
+ran(id=1, parts=["pid"])
+server.channel.send({"do": "look", "state": "second"})
+print(answer())
+"""
+    assert printed(code, tmp_path) == ["{'children': 0}"]
+
+
+def test_the_end_of_the_host_ends_the_process_that_waits(tmp_path):
+    code = """
+ran(id=1)
+pid = waiting()
+server.end()
+print(os.path.exists(f"/proc/{pid}"), flush=True)
+os._exit(0)
+"""
+    assert printed(code, tmp_path) == ["False"]
