@@ -117,9 +117,15 @@ class ForkServer:
     files have changed. The end of the channel ends everything.
     """
 
-    def __init__(self, channel: Channel, world: World, handle: Callable[[Message], Message] | None = None) -> None:
-        """`handle` answers messages that are no jobs, in this process."""
-        self._channel, self._world, self._handle = channel, world, handle
+    def __init__(
+        self,
+        channel: Channel,
+        world: World,
+        handle: Callable[[Message], Message] | None = None,
+        before_fork: Callable[[Message], None] | None = None,
+    ) -> None:
+        """In this process, `handle` answers messages that are no jobs, and `before_fork` gets each that is one."""
+        self._channel, self._world, self._handle, self._before_fork = channel, world, handle, before_fork
         self._running: dict[int, JobProcess] = {}  # by pid
         self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # what collecting the tests has started is needed by them
@@ -186,6 +192,8 @@ class ForkServer:
 
     def _start(self, message: Message) -> None:
         """Give a job to a process: to the one that waits, if it serves."""
+        if self._before_fork is not None:
+            self._before_fork(message)
         process, self._waiting = self._waiting, None
         if process is not None and not (process.serves(message["parts"]) and _given(process, message)):
             self._end(process)

@@ -27,7 +27,8 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
@@ -71,25 +72,52 @@ class Monitoring:
         self.again: Callable[[], None] = monitoring.restart_events
 
 
+@dataclass(frozen=True)
+class ProbedFile:
+    """The code of a file as it is, and with probes that have the sentinel in the place of what notes a hit."""
+
+    text: str
+    code: types.CodeType
+    probed: types.CodeType
+
+    @classmethod
+    def of(cls, filename: str, text: str) -> ProbedFile:
+        """Raises what compiling a source raises."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the sentinel is a string that is called
+            code = compile(text, filename, "exec", dont_inherit=True)
+            tree = _Instrument(filename).visit(ast.parse(text))
+            probed = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
+        return cls(text, code, probed)
+
+
+class ProbedFiles:
+    """Compiled once, by the process that is forked for each measurement: it takes longer than most tests."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, ProbedFile] = {}
+
+    def of(self, sources: Mapping[str, str]) -> list[ProbedFile]:
+        """Those of the texts `sources`, by the names of their files; none from Python 3.12, which needs no probes."""
+        if monitoring is not None:
+            return []
+        for filename, text in sources.items():
+            known = self._files.get(filename)
+            if known is None or known.text != text:
+                self._files[filename] = ProbedFile.of(filename, text)
+        return [self._files[filename] for filename in sources]
+
+
 class Probes:
     """`Lines` by calls that are compiled into the live functions of this process, which has no other use afterwards."""
 
-    def __init__(self, functions: LiveFunctions, sources: dict[str, str]) -> None:
-        """`sources` are the texts of the files by their names."""
+    def __init__(self, functions: LiveFunctions, files: Iterable[ProbedFile]) -> None:
         self.hits: set[Line] = set()
-        for filename, text in sources.items():
-            self._put(functions, filename, text)
+        for file in files:
+            replace_codes(functions, file.code, with_constant(file.probed, self.hits.add))
 
     def again(self) -> None:
         """Probes note every hit."""
-
-    def _put(self, functions: LiveFunctions, filename: str, text: str) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the sentinel is a string that is called
-            old = compile(text, filename, "exec", dont_inherit=True)
-            tree = _Instrument(filename).visit(ast.parse(text))
-            new = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
-        replace_codes(functions, old, with_constant(new, self.hits.add))
 
 
 def replace_codes(functions: LiveFunctions, old: types.CodeType, new: types.CodeType) -> None:
@@ -247,6 +275,6 @@ class Reach:
         return lines, started
 
 
-def lines_of(functions: LiveFunctions, sources: dict[str, str]) -> Lines:
-    """The best `Lines` that this interpreter has."""
-    return Monitoring(functions, sources) if monitoring is not None else Probes(functions, sources)
+def lines_of(functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> Lines:
+    """The best `Lines` that this interpreter has, for the texts `sources` by the names of their files."""
+    return Monitoring(functions, sources) if monitoring is not None else Probes(functions, probed.of(sources))

@@ -8,6 +8,7 @@ module, so each job does that with the mutated file in place.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -24,7 +25,7 @@ from .bytecode import read_beside_plugins
 from .channel import Channel, Message, TargetPlan
 from .fork_server import ForkServer, Job
 from .imports import ImportTrace, loaded_elsewhere
-from .line_coverage import Reach, lines_of
+from .line_coverage import ProbedFiles, Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
 from .pytest_session import PytestSession, TestFailure, arguments
 from .test_reload import reload_tests
@@ -66,6 +67,8 @@ class Live(PytestSession):
         self._start = time.perf_counter()
         self._functions = LiveFunctions(frozenset())
         self._loaded: set[str] = set()
+        self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
+        self._probed = ProbedFiles()
         self.reach = Reach()
 
     def pytest_runtestloop(self, session: Any) -> object:
@@ -79,7 +82,7 @@ class Live(PytestSession):
         self._channel.send({"do": "ready", **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
-        return ForkServer(self._channel, self._world, self._handle).serve().run(self._work)
+        return ForkServer(self._channel, self._world, self._handle, self._before_fork).serve().run(self._work)
 
     def _collected(self) -> Message:
         """What collecting the tests has shown."""
@@ -109,10 +112,23 @@ class Live(PytestSession):
             if segment.filename not in self._plan.filenames:
                 return {"do": "reloaded", "tests": hex(reload_tests(self.items, segment))}
             old, new = segment.compiled()
+            self._texts.pop(segment.filename, None)
             self._functions.replace(old, new)
         except Exception as error:  # the host then starts another server
             return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
+
+    def _before_fork(self, message: Message) -> None:
+        """What all measurements have in common is done once. What can't be done is said by the measurement itself."""
+        if message["work"] == "measure":
+            with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
+                self._probed.of(self._sources())
+                gc.freeze()
+
+    def _sources(self) -> dict[str, str]:
+        for filename in self._loaded - self._texts.keys():
+            self._texts[filename] = _text(filename)
+        return self._texts
 
     def _work(self, job: Job) -> Message:
         _silence(self._plan)
@@ -132,10 +148,9 @@ class Live(PytestSession):
 
         A test that takes more than `stuck` seconds ends the process; 0: none does.
         """
-        sources = {filename: _text(filename) for filename in self._loaded}
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
         signal.alarm(stuck)
-        self.reach.measure(lines_of(self._functions, sources))
+        self.reach.measure(lines_of(self._functions, self._sources(), self._probed))
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
         lines: dict[tuple[str, int], int] = {}
