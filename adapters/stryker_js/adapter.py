@@ -36,7 +36,6 @@ from .configuration import (
     patterns_of_packages,
     runner_of,
 )
-from .failures import missing_runner_remedy
 from .installation import Toolchain, install_command, package_manager, setup_commands
 from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
 
@@ -175,9 +174,7 @@ class StrykerJs:
         for option, remedy in listing.unknown.items():
             yield Finding(False, "configuration", unknown_option(option), remedy)
         if listing.missing_runner is not None:
-            problem = f"StrykerJS finds no plugin for the test runner {listing.missing_runner!r}"
-            remedy = missing_runner_remedy(listing.missing_runner, install)
-            yield Finding(False, "test runner", problem, remedy)
+            yield Finding.of_error("test runner", listing.missing_runner)
         ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
         if not mutants and listing.patterns:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from attrs import frozen
 
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 
 from .configuration import as_option
+from .installation import plugin_install
 
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
@@ -35,15 +37,12 @@ class BaselineFailure:
         return bool(self.error or self.failing)
 
 
-def failure(message: str, baseline: BaselineFailure, log: str, install: str) -> BridgeError:
-    """The error for StrykerJS's `message`; `log` is what it has logged in the run.
-
-    `install` is the command by which the project installs packages.
-    """
+def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> BridgeError:
+    """The error for StrykerJS's `message` about the project in `root`; `log` is what it has logged in the run."""
     logged = logged_errors(log)
     said = message.strip() or logged or "it gave no reason"
     if missing := MISSING.search(said):
-        return _missing_plugin(missing["kind"], missing["name"], log, install)
+        return missing_plugin(missing["kind"], missing["name"], log, root)
     if "ENOSPC" in said:
         remedy = "free some space where the bridge keeps its copies, or set MSP_BRIDGE_CACHE to another directory"
         return ToolError("StrykerJS has no room on the disk", remedy)
@@ -68,20 +67,17 @@ def logged_errors(log: str) -> str:
     return "; ".join(dict.fromkeys(found))
 
 
-def missing_runner_remedy(name: str, install: str) -> str:
-    """What to do where StrykerJS finds no plugin for the test runner; `install` is how its package is installed."""
-    package = f"@stryker-mutator/{name}-runner"
-    return f"{install} {package}, and {as_option('plugins', [package])}"
-
-
-def _missing_plugin(kind: str, name: str, log: str, install: str) -> ConfigurationError:
+def missing_plugin(kind: str, name: str, log: str, root: Path) -> ConfigurationError:
+    """The error where no plugin offers what is configured; of a test runner `kind` is "TestRunner", `name` "mocha"."""
     if unloadable := UNLOADABLE.search(COLOURS.sub("", log)):
         problem = f"{unloadable['plugin']} can't be loaded ({unloadable['why'].strip()})"
         return ConfigurationError(problem, "install versions of it and of what it needs that fit each other")
-    problem = f"StrykerJS finds no {kind} plugin for {name!r}"
-    if kind == "TestRunner":
-        return ConfigurationError(problem, f"{missing_runner_remedy(name, install)}, or correct `testRunner` there")
-    return ConfigurationError(problem, f"install it, or {CORRECT_CONFIGURATION}")
+    if kind != "TestRunner":
+        problem = f"StrykerJS finds no {kind} plugin for {name!r}"
+        return ConfigurationError(problem, f"install it, or {CORRECT_CONFIGURATION}")
+    package = f"@stryker-mutator/{name}-runner"
+    remedy = f"{plugin_install(root, package)}, and {as_option('plugins', [package])}, or correct `testRunner` there"
+    return ConfigurationError(f"StrykerJS finds no plugin for the test runner {name!r}", remedy)
 
 
 def _red_baseline(baseline: BaselineFailure, logged: str) -> BaselineError:

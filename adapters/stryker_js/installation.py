@@ -234,6 +234,11 @@ def install_command(root: Path, *packages: str) -> str:
     return " ".join([command, *packages])
 
 
+def plugin_install(root: Path, package: str) -> str:
+    """What the user runs in `root` to install a plugin of StrykerJS's own: each goes with one version of it alone."""
+    return install_command(root, f"{package}@{StrykerJsInstallation.find(root).version}")
+
+
 def _is_yarn_1(root: Path) -> bool:
     """Whether that wrote the lock file; later ones refuse its option."""
     try:

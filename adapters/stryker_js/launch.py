@@ -24,8 +24,8 @@ from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
 
 from . import plug_n_play
-from .failures import BaselineFailure, failure, logged_errors
-from .installation import Toolchain, install_command, upwards
+from .failures import BaselineFailure, failure, logged_errors, missing_plugin
+from .installation import Toolchain, upwards
 from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested, key_of
 from .sandbox import PathMap
 
@@ -164,9 +164,9 @@ class Observer:
     def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> StrykerJsListing:
         """What was found, with what was sent of the files."""
         matched = frozenset(self._matched)
-        return StrykerJsListing(
-            found, self._broken, self._patterns, matched, self._missing_runner, self._threshold, self._unknown
-        )
+        runner, news = self._missing_runner, self._paths.to_user(self._news)
+        missing = None if runner is None else missing_plugin("TestRunner", runner, news, self._paths.root)
+        return StrykerJsListing(found, self._broken, self._patterns, matched, missing, self._threshold, self._unknown)
 
     def understood(self, raw: Raw) -> Raw:
         """The result with the names of tests in place of their ids, and the user's paths in its reason."""
@@ -197,8 +197,8 @@ class Observer:
             if self._baseline.is_known or logged_errors(self._news):
                 break
             await asyncio.sleep(LOG_INTERVAL_S)
-        install = install_command(self._paths.root)
-        return failure(self._paths.to_user(message), self._baseline, self._paths.to_user(self._news), install)
+        news = self._paths.to_user(self._news)
+        return failure(self._paths.to_user(message), self._baseline, news, self._paths.root)
 
     @property
     def _log(self) -> str:

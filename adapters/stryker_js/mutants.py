@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import Location, Mutant, Position, Result, Status
+from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Result, Status
 
 Raw = Mapping[str, Any]
 Tested = tuple[Mutant, Raw]  # a mutant, and what StrykerJS reports of it
@@ -41,7 +41,7 @@ class StrykerJsListing:
     broken: Mapping[str, str]  # files that can't be instrumented, and why
     patterns: Sequence[str]  # `mutate` of the configuration
     matched: Collection[str]  # the files that match these
-    missing_runner: str | None = None  # the configured test runner, when no plugin offers it
+    missing_runner: ConfigurationError | None = None  # when no plugin offers the configured test runner
     threshold: float | None = None  # `thresholds.break` of the configuration
     unknown: Mapping[str, str] = field(factory=dict)  # options of the configuration that nothing knows, with remedies
 

@@ -282,7 +282,22 @@ async def test_the_doctor_misses_the_plugin_of_the_test_runner(modules: Path, tm
         (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
     assert (finding.good, finding.text) == (False, "StrykerJS finds no plugin for the test runner 'mocha'")
     package = "@stryker-mutator/mocha-runner"
-    assert finding.remedy == f'pnpm add -D {package}, and write "plugins": ["{package}"] in StrykerJS\'s configuration'
+    version = json.loads((modules / "@stryker-mutator/core/package.json").read_text())["version"]
+    write = f'write "plugins": ["{package}"] in StrykerJS\'s configuration'
+    assert finding.remedy == f"pnpm add -D {package}@{version}, and {write}, or correct `testRunner` there"
+
+
+@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+async def test_the_doctor_says_why_the_plugin_of_the_test_runner_can_not_be_loaded(
+    modules: Path, tmp_path: Path
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    configure(root, plugins=["./runner.mjs"])
+    (root / "runner.mjs").write_text("throw new Error('it needs mocha 11');\n")
+    async with adapter_on(root) as adapter:
+        (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
+    assert not finding.good
+    assert "runner.mjs can't be loaded (it needs mocha 11)" in finding.text
 
 
 def hoisted(to: Path) -> Path:
