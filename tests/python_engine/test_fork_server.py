@@ -178,6 +178,21 @@ print(answer())
     assert printed(code, tmp_path) == ["{'children': 0}"]
 
 
+def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):
+    code = """
+from target import fork_server
+server.end()
+fork_server.WAITING_S = 0.5
+server = ServerProcess(serve, sys.argv[1] + "/log", [])
+print(ran(id=1)["state"])
+waiting()
+while children(server.pid):
+    pass
+print(ran(id=2)["state"])
+"""
+    assert printed(code, tmp_path) == ["first", "first"]
+
+
 def test_the_end_of_the_host_ends_the_process_that_waits(tmp_path):
     code = """
 ran(id=1)

@@ -152,10 +152,12 @@ class ForkServer:
 
     def _step(self) -> bool:
         """Wait for something to happen and handle it; False when the channel has ended."""
-        now = time.monotonic()
-        wait = min((job.deadline for job in self._running.values() if not job.kill_reason), default=now + NO_LIMIT_S)
+        moments = [job.deadline for job in self._running.values() if not job.kill_reason]
+        if self._waiting is not None:
+            moments.append(self._waiting.forked + WAITING_S)
+        wait_s = max(0.0, min(moments) - time.monotonic()) if moments else None
         readers = {job.reader: job for job in self._running.values() if job.reader >= 0}
-        ready, _, _ = select.select([self._channel.reader, self._wake, *readers], [], [], max(0.0, wait - now))
+        ready, _, _ = select.select([self._channel.reader, self._wake, *readers], [], [], wait_s)
         for reader in readers.keys() & set(ready):
             self._read(readers[reader])
         if self._wake in ready:
@@ -175,6 +177,8 @@ class ForkServer:
             if not job.kill_reason and time.monotonic() >= job.deadline:
                 self._kill(job, "timeout")
         self._reap()
+        if self._waiting is not None and not self._waiting.serves(self._waiting.parts):
+            self._discard()
         return True
 
     def _receive(self, message: Message) -> None:
