@@ -24,6 +24,7 @@ BENCHMARKS = {
     "engine": "The Python engine, as an editor meets it",
     "whole": "A whole run",
     "incremental": "A whole run that reuses verdicts",
+    "cluster": "A Dask cluster beside the local pool, and simulated workers",
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
     "stryker_net": "Stryker.NET, alone and through the bridge",

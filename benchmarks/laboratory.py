@@ -64,14 +64,14 @@ class Laboratory:
         self.home = home or user_cache_path("msp-bridge-benchmarks")
         self.home.mkdir(parents=True, exist_ok=True)
 
-    def bridge(self, project: RealProject) -> Path:
-        """The `msp-bridge` of an environment with mutmut, pytest and what `project` needs.
+    def bridge(self, project: RealProject, *more: str) -> Path:
+        """The `msp-bridge` of an environment with mutmut, pytest, what `project` needs, and `more` packages.
 
         It is the bridge as the work tree has it now, installed as a user has it, not editable.
         """
+        packages = ["mutmut", "cosmic-ray", "pytest", *project.requirements, *more]
         environment = self._environment(
-            f"bridge-{project.name}",
-            ["--constraint", REPOSITORY / "constraints.txt", "mutmut", "cosmic-ray", "pytest", *project.requirements],
+            "-".join(["bridge", project.name, *more]), ["--constraint", REPOSITORY / "constraints.txt", *packages]
         )
         stamp = environment / "bridge"
         current = _digest(REPOSITORY / name for name in ("pyproject.toml", "msp_bridge", "adapters"))
