@@ -19,7 +19,7 @@ from support.workbench import ROOT, Workbench, path_without_bridge, workbench
 
 IMAGES = ROOT / "docs" / "images"
 VENV = Path(sys.prefix)
-SIZE = {"width": 1100, "height": 640}  # of the window, in pixels
+WIDTH, HEIGHT = 1100, 640  # of the window, in pixels
 IGNORED = shutil.ignore_patterns(".*", "mutants", "node_modules", "__pycache__")
 # All elements that match a selector, also in the shadow trees of others.
 ALL = """(function all(root, selector) {
@@ -53,10 +53,12 @@ async def html_report(directory: Path) -> None:
     subprocess.run(argv, env=environment(directory), check=True, stdout=subprocess.DEVNULL)
     async with tab(directory) as browser:
         await browser.no_network()
-        await resize(browser)
+        await resize(browser, 820)
         await browser.go(f"{page.as_uri()}#mutant/cart.py")
         await browser.until("Survived ( 6 )")
-        await browser.click(f"{ALL}(document, 'span.mutant').find(each => each.title === 'operator: and to or')")
+        dot = f"{ALL}(document, 'svg.mutant-dot').find(each => each.textContent.includes('operator: and to or'))"
+        await browser.value(f"{dot}?.scrollIntoView({{block: 'center'}}) || true")
+        await browser.click(dot)
         await browser.until("Covered by 2 tests")
         await taken(browser, "html-report.png")
 
@@ -66,6 +68,7 @@ async def vscode(directory: Path) -> None:
     root = shop(directory)
     async with workbench(directory, root, root / "src/shop/cart.py", environment(directory)) as window:
         await tested(window)
+        await window.expand("mutmut")
         await window.expand("src/shop/cart.py")
         await next_problem(window)
         await taken(window.page, "vscode-lsp.png")
@@ -86,12 +89,13 @@ async def vscode_with_a_repository(directory: Path) -> None:
 
 async def tested(window: Workbench) -> None:
     """All mutants, in the Testing view."""
-    await resize(window.page)
     await window.trust()
+    await resize(window.page)
     await window.show_testing()
     await window.page.element(window.row("mutmut", "Not yet run"))
     await window.command("Test: Run All Tests")
     await window.page.element(window.row("mutmut", "Failed"))
+    await window.command("View: Hide Panel")
 
 
 async def next_problem(window: Workbench) -> None:
@@ -101,12 +105,13 @@ async def next_problem(window: Workbench) -> None:
     await window.page.until("Survived: ")
 
 
-async def resize(page: Tab) -> None:
-    await page.call("Emulation.setDeviceMetricsOverride", **SIZE, deviceScaleFactor=1, mobile=False)
+async def resize(page: Tab, height: int = HEIGHT) -> None:
+    await page.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=height, deviceScaleFactor=1, mobile=False)
 
 
 async def taken(page: Tab, name: str) -> None:
-    """When two looks show the same, or after ten."""
+    """When two looks show the same, or after ten. Made smaller by pngquant, where it is installed."""
+    await page.call("Input.dispatchMouseEvent", type="mouseMoved", x=WIDTH - 1, y=1)  # away from what it explains
     before, now = b"", await page.picture()
     for _ in range(10):
         if before == now:
@@ -114,6 +119,8 @@ async def taken(page: Tab, name: str) -> None:
         await asyncio.sleep(1)
         before, now = now, await page.picture()
     (IMAGES / name).write_bytes(now)
+    if pngquant := shutil.which("pngquant"):
+        subprocess.run([pngquant, "--force", "--ext", ".png", str(IMAGES / name)], check=True)
 
 
 def environment(directory: Path) -> dict[str, str]:
