@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from support.clusters import Cluster
 from msp_bridge.adapter import Adapter, Project
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.testing import check_adapter
+from msp_bridge.testing.conformance import check_discovery, check_results
 
 
 @frozen
@@ -61,10 +63,17 @@ async def test_the_adapter_keeps_its_promises_on_a_cluster(
 
 
 @net_projects.REAL
-async def test_the_real_stryker_net_keeps_its_promises_on_a_cluster(tmp_path: Path) -> None:
+@pytest.mark.timeout(1800)
+async def test_the_real_stryker_net_gives_each_mutant_one_result_on_a_cluster(tmp_path: Path) -> None:
     sources, tests = {"Pair": net_projects.PAIR}, {"xunit": net_projects.PAIR_TESTS}
-    trial = Trial(StrykerNet, lambda to: net_projects.laid_out(to / "project", sources, tests), sample=2, workers=1)
-    await check(trial, tmp_path)
+    root = net_projects.laid_out(tmp_path / "project", sources, tests)
+    project = Project(root=root, cache=tmp_path / "cache", jobs=1)
+    async with Cluster.running(tmp_path / "cluster", 1, path="") as cluster:
+        adapter = behind_cluster(StrykerNet, cluster.address, local=0).detect(project)
+        assert adapter is not None
+        async with contextlib.aclosing(adapter):
+            mutants = await check_discovery(adapter, project)
+            await check_results(adapter, [mutants[0], mutants[-1]])
 
 
 async def check(trial: Trial, tmp_path: Path) -> None:
