@@ -19,7 +19,7 @@ help:
 	@echo "make test   install everything that the tests need, then run them"
 	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
-	@echo "make pictures  take those of docs/images anew that show a browser (needs chromium and a font with emoji)"
+	@echo "make pictures  take the pictures of VS Code in docs/images anew (needs chromium)"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
 	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"

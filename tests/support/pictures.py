@@ -1,7 +1,4 @@
-"""Takes the pictures of the HTML report and of VS Code for docs/images, of what they show today: `make pictures`.
-
-The HTML report has emoji: without a font for them (Debian: fonts-noto-color-emoji) the picture shows boxes.
-"""
+"""Takes the pictures of VS Code for docs/images, of what it shows today: `make pictures`."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support.chromium import Tab, tab
+from support.chromium import Tab
 from support.stryker_js_trees import CORE9, TESTS
 from support.workbench import ROOT, Workbench, path_without_bridge, workbench
 
@@ -21,11 +18,6 @@ IMAGES = ROOT / "docs" / "images"
 VENV = Path(sys.prefix)
 WIDTH, HEIGHT = 1100, 640  # of the window, in pixels
 IGNORED = shutil.ignore_patterns(".*", "mutants", "node_modules", "__pycache__")
-# All elements that match a selector, also in the shadow trees of others.
-ALL = """(function all(root, selector) {
-  return [...root.querySelectorAll(selector),
-    ...[...root.querySelectorAll('*')].flatMap(each => each.shadowRoot ? all(each.shadowRoot, selector) : [])];
-})"""
 
 
 def shop(directory: Path) -> Path:
@@ -44,23 +36,6 @@ def repository(directory: Path) -> Path:
     (root / "web" / "node_modules").symlink_to(CORE9)
     (root / ".venv").symlink_to(VENV)
     return root
-
-
-async def html_report(directory: Path) -> None:
-    """A file of the report, with a mutant that no test notices as a diff."""
-    root, page = shop(directory), directory / "report.html"
-    argv = [sys.executable, "-m", "msp_bridge", "run", "--root", str(root), "--html", str(page)]
-    subprocess.run(argv, env=environment(directory), check=True, stdout=subprocess.DEVNULL)
-    async with tab(directory) as browser:
-        await browser.no_network()
-        await resize(browser, 820)
-        await browser.go(f"{page.as_uri()}#mutant/cart.py")
-        await browser.until("Survived ( 6 )")
-        dot = f"{ALL}(document, 'svg.mutant-dot').find(each => each.textContent.includes('operator: and to or'))"
-        await browser.value(f"{dot}?.scrollIntoView({{block: 'center'}}) || true")
-        await browser.click(dot)
-        await browser.until("Covered by 2 tests")
-        await taken(browser, "html-report.png")
 
 
 async def vscode(directory: Path) -> None:
@@ -105,8 +80,8 @@ async def next_problem(window: Workbench) -> None:
     await window.page.until("Survived: ")
 
 
-async def resize(page: Tab, height: int = HEIGHT) -> None:
-    await page.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=height, deviceScaleFactor=1, mobile=False)
+async def resize(page: Tab) -> None:
+    await page.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
 
 
 async def taken(page: Tab, name: str) -> None:
@@ -129,7 +104,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 async def main() -> None:
     """Each in a directory of its own, one after another."""
-    for picture in (html_report, vscode, vscode_with_a_repository):
+    for picture in (vscode, vscode_with_a_repository):
         with tempfile.TemporaryDirectory() as directory:
             await picture(Path(directory))
 
