@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,6 @@ from msp_bridge.adapter import Project, Status
 from msp_bridge.testing import check_adapter
 
 REAL = shutil.which("cargo") is not None and shutil.which("cargo-mutants") is not None
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory for temporary files, to see whether any are left."""
-    directory = tmp_path / "temporary"
-    directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    return directory
 
 
 async def test_the_adapter_keeps_its_promises_with_a_stand_in(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "shop-net"
+SHOP, SHOP_TESTS = "src/Shop/Cart.cs", "tests/Shop.Tests/CartTests.cs"  # of the example
 REAL = pytest.mark.skipif(
     not (shutil.which("dotnet") and shutil.which("dotnet-stryker")),
     reason="the real Stryker.NET is not here: `dotnet` and `dotnet-stryker` on PATH",
@@ -128,4 +129,4 @@ def laid_out(
 def example(to: Path) -> Path:
     """The example of the repository, copied below `to`."""
     built = shutil.ignore_patterns("bin", "obj", "StrykerOutput")
-    return Path(shutil.copytree(ROOT / "examples" / "shop-net", to / "project", ignore=built))
+    return Path(shutil.copytree(EXAMPLE, to / "project", ignore=built))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 from attrs import frozen
 from msp_bridge.adapters.stryker_net import StrykerNet
 
@@ -114,3 +117,23 @@ async def results_of(adapter: StrykerNet, mutants: Sequence[Mutant], into: list[
 def statuses(results: Sequence[Result], mutator: str = "Arithmetic mutation") -> dict[str, str]:
     """The replacement of each mutant to its status."""
     return {result.mutant.replacement: result.status.value for result in results if result.mutant.mutator == mutator}
+
+
+def of(mutants: list[Mutant], replacement: str) -> Mutant:
+    return next(mutant for mutant in mutants if mutant.replacement == replacement)
+
+
+def outcomes(results: list[Result]) -> set[tuple[str, str, str]]:
+    return {(Path(r.mutant.path).name, r.mutant.replacement, r.status.value) for r in results}
+
+
+async def kill(running: RunningProcesses, command: str) -> None:
+    """Kill the process whose command line begins with the pattern `command`, as soon as there is one."""
+    async with asyncio.timeout(300):
+        while True:
+            for process in running.look():
+                with contextlib.suppress(psutil.Error):
+                    if re.match(command, " ".join(process.cmdline()), re.IGNORECASE):
+                        process.kill()
+                        return
+            await asyncio.sleep(0.02)

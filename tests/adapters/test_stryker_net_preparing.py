@@ -1,0 +1,105 @@
+"""The real Stryker.NET prepares: conformance, edits, red tests, and kills meanwhile. Beside `test_stryker_net_real`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.stryker_net import StrykerNet
+from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, example, laid_out
+from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
+
+from msp_bridge.adapter import BaselineError, Project, ToolError
+from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
+
+pytestmark = [REAL, pytest.mark.timeout(1800)]
+THE_TOOL = r"\S*dotnet[- ]\S*stryker"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example, for all tests: each finds what the one before it has prepared and built."""
+    return example(tmp_path_factory.mktemp("net"))
+
+
+async def test_the_adapter_keeps_its_promises(shop: Path) -> None:
+    project = Project(root=shop, cache=shop.parent / "cache", jobs=2)
+    await check_adapter(StrykerNet, project, sample=3)
+
+
+async def test_edits_of_code_and_tests_and_red_tests_are_seen(
+    shop: Path, temporary: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with adapter_on(shop, jobs=2) as adapter:
+        survivor = of(await discovered(adapter), "price + price * percent / 100")
+        weak = of(await discovered(adapter), "sum > FreeShippingFrom")
+        results = await results_of(adapter, [survivor, weak])
+        assert {(result.mutant, result.status.value) for result in results} == {
+            (survivor, "Killed"),
+            (weak, "Survived"),
+        }
+    text = (shop / SHOP_TESTS).read_text()
+    red = "[Fact] public void Red() => Assert.Equal(1, Cart.Total(1, 1));"
+    green = "[Fact] public void Exact() => Assert.Equal(50, Cart.Total(50, 1));"
+    (shop / SHOP_TESTS).write_text(text.rstrip().removesuffix("}") + f"{red} {green} }}\n")
+    (shop / SHOP).write_text("// a line above\n" + (shop / SHOP).read_text())
+    async with adapter_on(shop, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        with caplog.at_level(logging.WARNING):
+            [result] = await results_of(adapter, [of(mutants, "sum > FreeShippingFrom")])
+    assert result.mutant.location.start.line == weak.location.start.line + 1
+    assert (result.status.value, result.killed_by) == ("Killed", ("Shop.Tests.CartTests.Exact",))
+    assert [record.failing_test[0] for record in caplog.records if hasattr(record, "failing_test")] == [
+        "Shop.Tests.CartTests.Red"
+    ]
+    assert list(temporary.iterdir()) == []
+
+
+async def test_tests_that_keep_the_tool_from_testing_are_named(shop: Path) -> None:
+    (shop / "stryker-config.json").write_text('{"stryker-config": {"break-on-initial-test-failure": true}}')
+    red = '[Fact] public void Red() => Assert.Equal("a longer line than the console of the tool has columns", "b");'
+    (shop / SHOP_TESTS).write_text((EXAMPLE / SHOP_TESTS).read_text().rstrip().removesuffix("}") + f"{red} }}\n")
+    async with adapter_on(shop) as adapter:
+        with pytest.raises(BaselineError) as failure:
+            await discovered(adapter)
+    assert failure.value.failing == ("Shop.Tests.CartTests.Red",)
+    assert "Strings differ" in failure.value.first_failure
+
+
+async def test_code_that_does_not_compile_is_one_clear_sentence(shop: Path) -> None:
+    (shop / SHOP).write_text((EXAMPLE / SHOP).read_text().replace("price * quantity;", "price * ;"))
+    async with adapter_on(shop) as adapter:
+        with pytest.raises(ToolError) as failure:
+            await discovered(adapter)
+    assert "src/Shop/Cart.cs(10,27): error CS1525" in failure.value.problem
+    assert failure.value.problem.count("CS1525") == 1
+    assert failure.value.remedy == "fix what `dotnet build` shows"
+
+
+async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothing(
+    tmp_path: Path, temporary: Path
+) -> None:
+    root = laid_out(tmp_path / "project", {"Pair": PAIR}, {"xunit": PAIR_TESTS})
+    async with adapter_on(root) as adapter:
+        preparing = asyncio.create_task(discovered(adapter))
+        await kill(RunningProcesses(), THE_TOOL)
+        with pytest.raises(ToolError, match="killed"):
+            await preparing
+    before, running = TreeState.of(root), RunningProcesses()
+    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.DEVNULL)
+    try:
+        await asyncio.sleep(random.Random(1).uniform(2, 12))
+        running.look()
+    finally:
+        bridge.kill()
+        bridge.wait()
+    assert await running.settled(0) == []
+    assert before.differences(TreeState.of(root)) == list(temporary.iterdir()) == []
+    async with adapter_on(root, settings={"engine": "tool"}) as adapter:  # in the same copy
+        results = await results_of(adapter, await discovered(adapter))
+    assert outcomes(results) >= {("Pair.cs", "a + b", "Killed"), ("Pair.cs", "a / b", "Survived")}
