@@ -150,7 +150,7 @@ class ProcessTree:
     def thread_times(self) -> dict[tuple[int, int], float]:
         """Seconds of CPU that each thread (process id, thread id) of the tree has had. Blocks for some ms."""
         found: dict[tuple[int, int], float] = {}
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):
             for process in psutil.Process(self.pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error):  # gone meanwhile
                     found |= {(process.pid, each.id): each.user_time + each.system_time for each in process.threads()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -33,6 +34,33 @@ def below(pid: int) -> set[int]:
     return {process.pid for process in found if process.status() != psutil.STATUS_ZOMBIE}
 
 
+def namespace(pid: int) -> str:
+    """The PID namespace of a process; empty where there are none, or when it is gone."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    return ""
+
+
+def lasting(host: int) -> set[int]:
+    """The host's descendants that are not in a world of a mutant's."""
+    return {pid for pid in below(host) if namespace(pid) in ("", namespace(host))}
+
+
+def worlds(host: int) -> int:
+    """How many mutants have one: those that are tested, and those for which a process was forked ahead."""
+    return len({namespace(pid) for pid in below(host)} - {"", namespace(host)})
+
+
+async def waiting_worlds(host: int) -> int:
+    """Those of the processes that are forked ahead, when no mutant is tested: after the last one's has ended."""
+    looks = [worlds(host)]
+    async with asyncio.timeout(60):
+        while len(looks) < 10 or len(set(looks[-10:])) > 1:
+            await asyncio.sleep(0.05)
+            looks.append(worlds(host))
+    return looks[-1]
+
+
 def with_word(word: str) -> list[int]:
     """Processes that have `word` in their command line."""
     return [process.pid for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
@@ -55,12 +83,13 @@ async def test_one_mutant_again_is_served_by_the_same_host(tmp_path):
         mutants = of(await trial.discover(), "add")
         first = await trial.test(mutants)
         host = await trial.host()
-        processes = below(host)
+        processes, waiting = lasting(host), await waiting_worlds(host)
         for _ in range(3):
             again = await trial.test(mutants)
             assert [result.status for result in again.values()] == [result.status for result in first.values()]
         assert await trial.host() == host
-        assert below(host) == processes
+        assert lasting(host) == processes
+        assert await waiting_worlds(host) == waiting
 
 
 async def test_nothing_is_measured_again_by_the_next_server(tmp_path):
@@ -166,7 +195,7 @@ async def test_closing_the_results_half_way_leaves_no_worker_and_keeps_the_host(
     async with Trial.of(HANGING, tmp_path) as trial:
         mutants = await trial.discover()
         host = await trial.host()
-        idle = below(host)
+        idle, ahead = lasting(host), await waiting_worlds(host)
         results = []
         async with aclosing(trial.adapter.test([*of(mutants, "h"), *of(mutants, "f", "g")])) as stream:
             async for result in stream:
@@ -174,10 +203,11 @@ async def test_closing_the_results_half_way_leaves_no_worker_and_keeps_the_host(
                 if len(results) == len(of(mutants, "h")):
                     break
             waiting = asyncio.create_task(anext(stream))
-            await until(lambda: len(below(host) - idle) >= 2)
+            await until(lambda: max(worlds(host) - ahead, len(lasting(host) - idle)) >= 2)
             waiting.cancel()
             await asyncio.wait([waiting])
-        assert below(host) == idle
+        assert lasting(host) == idle
+        assert await waiting_worlds(host) == ahead
         assert {result.status for result in results} == {Status.KILLED}
         again = await trial.test(of(mutants, "h"))
         assert [result.status for result in again.values()] == [result.status for result in results]
@@ -203,15 +233,16 @@ async def test_a_newer_request_and_a_discovery_are_served_while_an_older_one_run
     async with Trial.of(HANGING, tmp_path) as trial:
         mutants = await trial.discover()
         host = await trial.host()
-        idle = below(host)
+        idle, ahead = lasting(host), await waiting_worlds(host)
         older = asyncio.create_task(trial.test(of(mutants, "f")[:1]))
-        await until(lambda: len(below(host) - idle) >= 1)
+        await until(lambda: max(worlds(host) - ahead, len(lasting(host) - idle)) >= 1)
         assert {result.status for result in (await trial.test(of(mutants, "h"))).values()} == {Status.KILLED}
         assert await trial.discover() == mutants
         assert not older.done()
         older.cancel()
         await asyncio.wait([older])
-        assert below(host) == idle
+        assert lasting(host) == idle
+        assert await waiting_worlds(host) == ahead
 
 
 async def test_nothing_is_started_for_results_that_nobody_awaits(tmp_path, monkeypatch):

@@ -97,6 +97,7 @@ def environment(directory: Path, program: str) -> dict[str, str]:
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "CI": "",
         "NO_PROXY": "127.0.0.1",
+        "YARN_CACHE_FOLDER": str(directory / "yarn"),  # Yarn 1 has another place for root
     }
     return {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ} | own
 

@@ -57,9 +57,12 @@ def contents(root: Path) -> Contents:
 
 def processes() -> list[psutil.Process]:
     """Our descendants that are alive."""
-    return [
-        process for process in psutil.Process().children(recursive=True) if process.status() != psutil.STATUS_ZOMBIE
-    ]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def cosmic_ray(root: Path, *arguments: str) -> None:

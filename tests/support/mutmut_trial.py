@@ -20,6 +20,11 @@ from msp_bridge.adapter import Mutant, Project, Result, Scope
 PROJECTS = Path(__file__).parent.parent / "projects"
 
 
+def started_by(processes: set[int], one: psutil.Process) -> bool:
+    """Whether it is one of `processes`, or below one."""
+    return not processes.isdisjoint([one.pid, *(parent.pid for parent in one.parents())])
+
+
 @define(eq=False)
 class Trial:
     """The adapter on a project that nobody but the trial itself may write to."""
@@ -49,7 +54,7 @@ class Trial:
         finally:
             await trial.adapter.aclose()
         assert trial.tree() == trial._tree
-        assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+        assert not [child for child in psutil.Process().children(recursive=True) if not started_by(before, child)]
 
     def tree(self) -> dict[str, tuple[bytes, int]]:
         """Every file with its bytes and the time of its last change."""
