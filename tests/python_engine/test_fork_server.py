@@ -55,6 +55,8 @@ def serve(channel):
     def work(job):
         if job.message.get("ends"):
             os._exit(9)
+        if job.message.get("hangs"):
+            signal.pause()
         return {{"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}}
 
     ForkServer(channel, world, handle).serve().run(work)
@@ -176,6 +178,17 @@ server.channel.send({"do": "look", "state": "second"})
 print(answer())
 """
     assert printed(code, tmp_path) == ["{'children': 0}"]
+
+
+def test_a_stop_leaves_no_process(tmp_path):
+    code = """
+ran(id=1)
+waiting()
+send(id=2, hangs=True)
+server.channel.send({"do": "stop", "ids": [2]})
+print(answer()["kill_reason"], children(server.pid))
+"""
+    assert printed(code, tmp_path) == ["stopped []"]
 
 
 def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):

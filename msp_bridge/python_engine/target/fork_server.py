@@ -8,12 +8,13 @@ for messages of the host, for reports of its jobs on their pipes, for SIGCHLD, a
 
     forked --its world is entered--> waiting --job--> running --report--> answered --exit--> ended
                                         |                '--killed, crashed: exit, without a report--> ended, answered
-                                        '--too old, other parts, files have changed--> discarded
+                                        '--too old, other parts, files have changed, a cancel--> discarded
 
 To fork a process and to enter its world takes longer than most tests. So after a job has begun, a process for the next
 one is forked *ahead*, if it has a world of its own (without one, it would share the sandbox with the job that runs),
 and waits. It is the same as one that is forked when the job comes, as long as neither the server nor the directories
-below its world change: a reload and `renew` discard it, and so does its age.
+below its world change: a reload and `renew` discard it, and so does its age. So does a cancel, after which no process
+of tests is to be left.
 
 A job has ended when its process was reaped; then its process group is killed, on Linux also every process that it left
 behind (the server is a "child subreaper": orphans become its children, whatever they did to their session), and its
@@ -185,9 +186,7 @@ class ForkServer:
         if message["do"] == "run":
             self._start(message)
         elif message["do"] == "stop":
-            for job in self._running.values():
-                if job.id in message["ids"]:
-                    self._kill(job, "stopped")
+            self._stop(message["ids"])
         elif message["do"] == "renew":
             self._discard()
         elif self._handle is not None:
@@ -211,10 +210,20 @@ class ForkServer:
         process.deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
         self._running[process.pid] = process
 
+    def _stop(self, ids: Collection[int]) -> None:
+        """Kill jobs. Once they are answered nothing is left: no world that still ends, nor a process that waits."""
+        self._discard()
+        for job in list(self._running.values()):
+            if job.id in ids:
+                self._kill(job, "stopped")
+            if job.answered:
+                descendants.reap([job.pid])
+                self._finish(job, 0)
+
     def _fork_ahead(self) -> None:
-        """A process for the next job, if the last one that has begun is apart from others."""
+        """A process for the next job, if the last one that has begun is apart from others, and was not killed."""
         last = next(reversed(self._running.values()), None)
-        if self._waiting is None and last is not None and last.is_apart:
+        if self._waiting is None and last is not None and last.is_apart and not last.kill_reason:
             with contextlib.suppress(OSError):  # a full disk, or too many processes: the next job says so
                 self._waiting = self._fork(last.parts)
 
