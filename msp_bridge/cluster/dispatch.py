@@ -279,13 +279,13 @@ class Dispatch:
                         left.pop(result.mutant, None)
             if progress.failure is not None:
                 raise Refused(progress.failure.error(address))
-            self._settle(left, [mutants[number] for number in progress.unmatched])
+            self._without_result(left, [mutants[number] for number in progress.unmatched])
         finally:
             if not ended:
                 await self._end(address, chunk.id)
             future.release()
 
-    def _settle(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
+    def _without_result(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
         """What a chunk that has ended gave no result for: the caller's to deal with."""
         for mutant in unmatched:
             self.unmatched.append(mutant)
