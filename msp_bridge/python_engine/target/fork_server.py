@@ -123,10 +123,10 @@ class ForkServer:
         channel: Channel,
         world: World,
         handle: Callable[[Message], Message] | None = None,
-        before_fork: Callable[[Message], None] | None = None,
+        before_job: Callable[[Message], None] | None = None,
     ) -> None:
-        """In this process, `handle` answers messages that are no jobs, and `before_fork` gets each that is one."""
-        self._channel, self._world, self._handle, self._before_fork = channel, world, handle, before_fork
+        """In this process, `handle` answers messages that are no jobs, and `before_job` gets each that is one."""
+        self._channel, self._world, self._handle, self._before_job = channel, world, handle, before_job
         self._running: dict[int, JobProcess] = {}  # by pid
         self._waiting: JobProcess | None = None  # forked ahead
         self._before = descendants.children()  # what collecting the tests has started is needed by them
@@ -195,8 +195,8 @@ class ForkServer:
 
     def _start(self, message: Message) -> None:
         """Give a job to a process: to the one that waits, if it serves."""
-        if self._before_fork is not None:
-            self._before_fork(message)
+        if self._before_job is not None:
+            self._before_job(message)
         process, self._waiting = self._waiting, None
         if process is not None and not (process.serves(message["parts"]) and _given(process, message)):
             self._end(process)
@@ -214,7 +214,7 @@ class ForkServer:
         """Kill jobs. Once they are answered nothing is left: no world that still ends, nor a process that waits."""
         self._discard()
         for job in list(self._running.values()):
-            if job.id in ids:
+            if job.answered or job.id in ids:
                 self._kill(job, "stopped")
             if job.answered:
                 descendants.reap([job.pid])

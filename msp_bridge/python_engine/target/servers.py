@@ -82,7 +82,7 @@ class Live(PytestSession):
         self._channel.send({"do": "ready", **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
-        return ForkServer(self._channel, self._world, self._handle, self._before_fork).serve().run(self._work)
+        return ForkServer(self._channel, self._world, self._handle, self._before_job).serve().run(self._work)
 
     def _collected(self) -> Message:
         """What collecting the tests has shown."""
@@ -118,7 +118,7 @@ class Live(PytestSession):
             return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
-    def _before_fork(self, message: Message) -> None:
+    def _before_job(self, message: Message) -> None:
         """What all measurements have in common is done once. What can't be done is said by the measurement itself."""
         if message["work"] == "measure":
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
