@@ -14,7 +14,8 @@ from msp_bridge.python_engine.program import TARGET
 PRELUDE = f"""
 import os, signal, sys
 sys.path.insert(0, {str(TARGET.parent)!r})
-from target.fork_server import ForkServer, ServerProcess
+from target.fork_server import ForkServer
+from target.fork_servers import ServerProcess
 from target.process_namespace import NamespaceMaker
 
 STATE = ["first"]
@@ -193,9 +194,9 @@ print(answer()["kill_reason"], children(server.pid))
 
 def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):
     code = """
-from target import fork_server
+from target import job_process
 server.end()
-fork_server.WAITING_S = 0.5
+job_process.WAITING_S = 0.5
 server = ServerProcess(serve, sys.argv[1] + "/log", [])
 print(ran(id=1)["state"])
 waiting()

@@ -30,84 +30,21 @@ server runs no code of the project after the fork point, so it can't be hung by 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
-import shutil
 import signal
-import socket
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from . import descendants
 from .channel import Channel, Message
-from .process_namespace import ProcessNamespace
+from .job_process import Job, JobProcess
 from .world import World
 
-SERVER_END_S = 3.0  # for a server that may be busy with its jobs
-POLL_S = 0.01
 NO_LIMIT_S = 1e6
-WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
-END = b"\n"  # of a report
-
-
-@dataclass
-class JobProcess:
-    """A forked process: it waits for its job, or runs it."""
-
-    pid: int
-    parts: list[str]  # of its world
-    namespace: ProcessNamespace | None
-    scratch: Path
-    writer: int  # of the pipe on which it gets its job; -1 when it has got it
-    reader: int  # of the pipe of its report; -1 at its end
-    forked: float = field(default_factory=time.monotonic)
-    received: bytearray = field(default_factory=bytearray)
-    id: int = 0
-    deadline: float = 0.0  # time.monotonic()
-    kill_reason: str = ""  # "timeout" or "stopped" when we killed it
-    answered: bool = False
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether it can leave nothing to others, nor be disturbed by them."""
-        return self.namespace is not None and "overlay" in self.parts
-
-    def serves(self, parts: Collection[str]) -> bool:
-        """Whether it can have a job with these parts, as one that is forked now could."""
-        return self.parts == parts and time.monotonic() - self.forked < WAITING_S
-
-    def close(self) -> None:
-        """Close what this process holds of it."""
-        for descriptor in (self.writer, self.reader):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.writer = self.reader = -1
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a forked process finds itself with: what to do, a private directory, and the pipe for its report."""
-
-    message: Message
-    scratch: Path
-    writer: int
-
-    def run(self, work: Callable[[Job], Message]) -> NoReturn:
-        """Do the work, send the report, and end the process."""
-        code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
-        try:
-            Channel(-1, self.writer).send(work(self))
-            code = 0
-        except BaseException:  # nothing may reach the stack below, which belongs to the server
-            traceback.print_exc()
-        finally:
-            os._exit(code)
 
 
 class ForkServer:
@@ -155,7 +92,7 @@ class ForkServer:
         """Wait for something to happen and handle it; False when the channel has ended."""
         moments = [job.deadline for job in self._running.values() if not job.kill_reason]
         if self._waiting is not None:
-            moments.append(self._waiting.forked + WAITING_S)
+            moments.append(self._waiting.expires)
         wait_s = max(0.0, min(moments) - time.monotonic()) if moments else None
         readers = {job.reader: job for job in self._running.values() if job.reader >= 0}
         ready, _, _ = select.select([self._channel.reader, self._wake, *readers], [], [], wait_s)
@@ -198,14 +135,14 @@ class ForkServer:
         if self._before_job is not None:
             self._before_job(message)
         process, self._waiting = self._waiting, None
-        if process is not None and not (process.serves(message["parts"]) and _given(process, message)):
+        if process is not None and not (process.serves(message["parts"]) and process.give(message)):
             self._end(process)
             process = None
         if process is None:
             process = self._fork(message["parts"])
             if process is None:
                 return
-            _given(process, message)  # if it has died, its exit code says why
+            process.give(message)  # if it has died, its exit code says why
         process.id = message["id"]
         process.deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
         self._running[process.pid] = process
@@ -273,12 +210,8 @@ class ForkServer:
         self._job = Job(message, scratch, report)
 
     def _read(self, job: JobProcess) -> None:
-        data = os.read(job.reader, 1 << 16)
-        job.received += data
-        if not data:
-            os.close(job.reader)
-            job.reader = -1
-        elif data.endswith(END) and job.is_apart and not job.kill_reason:
+        job.read()
+        if job.has_reported and job.is_apart and not job.kill_reason and not job.answered:
             self._answer(job, 0)
 
     def _kill(self, job: JobProcess, reason: str) -> None:
@@ -325,7 +258,7 @@ class ForkServer:
         waiting = set() if self._waiting is None else {self._waiting.pid}
         descendants.end_strays(self._before | self._running.keys() | waiting)
         self._world.after_job(process.pid)
-        _erase(process.scratch)
+        process.erase()
 
     def _answer(self, job: JobProcess, code: int) -> None:
         job.answered = True
@@ -333,81 +266,7 @@ class ForkServer:
             "id": job.id,
             "exit": code,
             "kill_reason": job.kill_reason,
-            "report": _parsed(job.received),
+            "report": job.report,
         }
         with contextlib.suppress(OSError):  # the channel has ended
             self._channel.send(answer)
-
-
-def _given(process: JobProcess, message: Message) -> bool:
-    """Send a process its job; False when it is dead."""
-    try:
-        Channel(-1, process.writer).send(message)
-    except BrokenPipeError:
-        return False
-    finally:
-        os.close(process.writer)
-        process.writer = -1
-    return True
-
-
-def _erase(directory: Path) -> None:
-    """Delete it, also what tests or an overlay have closed to us; the rest goes with the host's directory."""
-
-    def allow(function: Callable[..., Any], path: str, _error: object) -> None:
-        with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
-            os.chmod(path, 0o700)
-            function(path)
-
-    shutil.rmtree(directory, onerror=allow)
-
-
-def _parsed(data: bytearray) -> Message | None:
-    """The report, when all of it came."""
-    try:
-        report: Message = json.loads(bytes(data))
-    except ValueError:
-        return None
-    return report
-
-
-class ServerProcess:
-    """The host's side: a forked process that runs a `ForkServer`."""
-
-    def __init__(self, serve: Callable[[Channel], None], log: str, private: Iterable[int]) -> None:
-        """`private` are descriptors of this process that the forked one has to close. Raises OSError: a full disk."""
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        ours, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                ours.close()
-                for descriptor in private:
-                    os.close(descriptor)
-                descendants.die_with_parent()
-                descendants.adopt_orphans()
-                os.setpgid(0, 0)
-                os.dup2(output, 1)
-                os.dup2(output, 2)
-                os.close(output)
-                serve(Channel(theirs.fileno(), theirs.fileno()))
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(0)
-        theirs.close()
-        os.close(output)
-        self._socket = ours
-        self.channel = Channel(ours.fileno(), ours.fileno())
-
-    def end(self) -> None:
-        """End it with all its jobs and what they started."""
-        self._socket.close()  # it then ends its jobs and itself
-        deadline = time.monotonic() + SERVER_END_S
-        while time.monotonic() < deadline:
-            if os.waitpid(self.pid, os.WNOHANG)[0]:
-                return
-            time.sleep(POLL_S)
-        descendants.end_group(self.pid)
-        descendants.reap([self.pid])

@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from . import descendants, imports
 from .channel import Channel, Message, TargetPlan
 from .endings import Unprepared, last_error, why_not_collected
-from .fork_server import ForkServer, Job, ServerProcess
+from .fork_server import ForkServer
 from .imports import ImportTrace
+from .job_process import Job
 from .world import World
 
+SERVER_END_S = 3.0  # for a server that may be busy with its jobs
+POLL_S = 0.01
 BLOCK = 4096  # bytes: less may find room in what a file has already
 FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
+
+
+class ServerProcess:
+    """The host's side: a forked process that runs a `ForkServer`."""
+
+    def __init__(self, serve: Callable[[Channel], None], log: str, private: Iterable[int]) -> None:
+        """`private` are descriptors of this process that the forked one has to close. Raises OSError: a full disk."""
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+        ours, theirs = socket.socketpair()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                ours.close()
+                for descriptor in private:
+                    os.close(descriptor)
+                descendants.die_with_parent()
+                descendants.adopt_orphans()
+                os.setpgid(0, 0)
+                os.dup2(output, 1)
+                os.dup2(output, 2)
+                os.close(output)
+                serve(Channel(theirs.fileno(), theirs.fileno()))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        theirs.close()
+        os.close(output)
+        self._socket = ours
+        self.channel = Channel(ours.fileno(), ours.fileno())
+
+    def end(self) -> None:
+        """End it with all its jobs and what they started."""
+        self._socket.close()  # it then ends its jobs and itself
+        deadline = time.monotonic() + SERVER_END_S
+        while time.monotonic() < deadline:
+            if os.waitpid(self.pid, os.WNOHANG)[0]:
+                return
+            time.sleep(POLL_S)
+        descendants.end_group(self.pid)
+        descendants.reap([self.pid])
 
 
 class ForkServers:

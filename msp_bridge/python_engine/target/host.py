@@ -21,8 +21,7 @@ from . import descendants
 from .baseline import Baseline
 from .channel import READY, Channel, Message, TargetPlan
 from .endings import Unprepared, gist
-from .fork_server import ServerProcess
-from .fork_servers import ForkServers
+from .fork_servers import ForkServers, ServerProcess
 from .live_code import Segment, SourceFile
 from .measurement import Measurement
 from .reload import reloaded, reloaded_tests

@@ -17,8 +17,7 @@ from . import channel
 from .baseline import Baseline, bits
 from .channel import Message, TargetPlan
 from .endings import Unprepared, gist, why_not_collected
-from .fork_server import ServerProcess
-from .fork_servers import ForkServers
+from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
 from .world import LIMITS, World
 

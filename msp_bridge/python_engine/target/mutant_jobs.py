@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .baseline import Baseline
 from .channel import Message, TargetPlan
 from .controls import Controls
-from .fork_server import ServerProcess
+from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 

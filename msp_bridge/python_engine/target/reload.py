@@ -15,7 +15,7 @@ import types
 from collections.abc import Collection, Iterator
 
 from .baseline import Baseline, FileFacts
-from .fork_server import ServerProcess
+from .fork_servers import ServerProcess
 from .live_code import CodeChange, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
 from .measurement import remeasured
 

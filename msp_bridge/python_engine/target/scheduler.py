@@ -34,7 +34,7 @@ from .baseline import Baseline
 from .channel import Message, TargetPlan
 from .controls import Controls, IsolatedRuns
 from .endings import verdict_of
-from .fork_server import ServerProcess
+from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage

@@ -23,8 +23,9 @@ import pytest
 
 from .bytecode import read_beside_plugins
 from .channel import Channel, Message, TargetPlan
-from .fork_server import ForkServer, Job
+from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
+from .job_process import Job
 from .line_coverage import ProbedFiles, Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
 from .pytest_session import PytestSession, TestFailure, arguments

@@ -1,0 +1,123 @@
+"""The process of a job, as the fork server sees it and as it sees itself. `fork_server` has the theory of operation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .channel import CHUNK, Channel, Message
+from .process_namespace import ProcessNamespace
+
+WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
+END = b"\n"  # of a report
+
+
+@dataclass
+class JobProcess:
+    """A forked process: it waits for its job, or runs it."""
+
+    pid: int
+    parts: list[str]  # of its world
+    namespace: ProcessNamespace | None
+    scratch: Path
+    writer: int  # of the pipe on which it gets its job; -1 when it has got it
+    reader: int  # of the pipe of its report; -1 at its end
+    forked: float = field(default_factory=time.monotonic)
+    received: bytearray = field(default_factory=bytearray)
+    id: int = 0
+    deadline: float = 0.0  # time.monotonic()
+    kill_reason: str = ""  # "timeout" or "stopped" when we killed it
+    answered: bool = False
+
+    @property
+    def expires(self) -> float:
+        """When it can have a job no more (time.monotonic())."""
+        return self.forked + WAITING_S
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it can leave nothing to others, nor be disturbed by them."""
+        return self.namespace is not None and "overlay" in self.parts
+
+    def serves(self, parts: Collection[str]) -> bool:
+        """Whether it can have a job with these parts, as one that is forked now could."""
+        return self.parts == parts and time.monotonic() < self.expires
+
+    def give(self, message: Message) -> bool:
+        """Send it its job; False when it is dead."""
+        try:
+            Channel(-1, self.writer).send(message)
+        except BrokenPipeError:
+            return False
+        finally:
+            os.close(self.writer)
+            self.writer = -1
+        return True
+
+    def read(self) -> None:
+        """Take what it has reported, waiting for some bytes."""
+        data = os.read(self.reader, CHUNK)
+        self.received += data
+        if not data:
+            os.close(self.reader)
+            self.reader = -1
+
+    @property
+    def has_reported(self) -> bool:
+        """Whether all of the report is here, though the process may not have ended."""
+        return self.received.endswith(END)
+
+    @property
+    def report(self) -> Message | None:
+        """None when not all of it came."""
+        try:
+            report: Message = json.loads(bytes(self.received))
+        except ValueError:
+            return None
+        return report
+
+    def erase(self) -> None:
+        """Delete its directory, also what tests or an overlay have closed to us; the rest goes with the host's."""
+
+        def allow(function: Callable[..., Any], path: str, _error: object) -> None:
+            with contextlib.suppress(OSError):
+                os.chmod(os.path.dirname(path), 0o700)
+                os.chmod(path, 0o700)
+                function(path)
+
+        shutil.rmtree(self.scratch, onerror=allow)
+
+    def close(self) -> None:
+        """Close what this process holds of it."""
+        for descriptor in (self.writer, self.reader):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.writer = self.reader = -1
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a forked process finds itself with: what to do, a private directory, and the pipe for its report."""
+
+    message: Message
+    scratch: Path
+    writer: int
+
+    def run(self, work: Callable[[Job], Message]) -> NoReturn:
+        """Do the work, send the report, and end the process."""
+        code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
+        try:
+            Channel(-1, self.writer).send(work(self))
+            code = 0
+        except BaseException:  # nothing may reach the stack below, which belongs to the server
+            traceback.print_exc()
+        finally:
+            os._exit(code)
