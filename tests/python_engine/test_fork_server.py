@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from support import programs
 
 from msp_bridge.python_engine.program import TARGET
 
@@ -101,13 +98,7 @@ def state(pid):
 
 def printed(code: str, directory: Path) -> list[str]:
     """What a process of its own prints: a world needs one with a single thread."""
-    run = [sys.executable, "-c", PRELUDE + code + "\nserver.end()", str(directory)]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ""})
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    if lines and lines[0].startswith("refused:"):
-        pytest.skip(f"this machine permits no process namespaces here: {lines[0]}")
-    return lines
+    return programs.printed(PRELUDE + code + "\nserver.end()", str(directory))
 
 
 def test_the_next_job_is_run_by_the_process_that_waits(tmp_path):

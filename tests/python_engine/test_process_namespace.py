@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
-import pytest
+from support import programs
 
 from msp_bridge.python_engine.program import TARGET
 
@@ -39,13 +35,7 @@ def ended(pid):
 
 def printed(code: str) -> list[str]:
     """What a process of its own prints: it must have a single thread, and may get another parent."""
-    run = [sys.executable, "-c", PRELUDE + code]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": ""})
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    if lines and lines[0].startswith("refused:"):
-        pytest.skip(f"this machine permits no process namespaces here: {lines[0]}")
-    return lines
+    return programs.printed(PRELUDE + code)
 
 
 def test_a_job_is_a_child_whose_end_is_seen_as_it_was() -> None:
