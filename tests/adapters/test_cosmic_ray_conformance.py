@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, results_of
+from support.killed_bridges import killed_bridge
 
 from msp_bridge.adapter import Project, Status
-from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
+from msp_bridge.testing import check_adapter
 
 BRIDGE = """
 import asyncio, sys
@@ -43,20 +43,10 @@ async def test_the_adapter_keeps_its_promises(tree: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(tmp_path: Path, seed: int, tree: str) -> None:
     root = copied(tree, tmp_path)
-    before, running = TreeState.of(root), RunningProcesses()
-    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.PIPE)
-    try:
-        assert bridge.stdout is not None
-        if seed:
-            while (line := await asyncio.to_thread(bridge.stdout.readline)) != b"Killed\n":
-                assert line, "the bridge ended"
+    async with killed_bridge(BRIDGE, root) as bridge:
+        while seed and await bridge.line() != "Killed":
+            pass
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-        running.look()
-    finally:
-        bridge.kill()
-        bridge.communicate()
-    assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == []
     saved = contents(root)
     async with adapter_on(root) as adapter:  # which finds the sandbox that the other one left in disorder
         found = await discovered(adapter)

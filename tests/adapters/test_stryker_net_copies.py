@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from support.killed_bridges import killed_bridge
 from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
 
 from msp_bridge.adapter import Mutant
-from msp_bridge.testing import RunningProcesses, TreeState
+from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
 VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}
@@ -78,19 +77,10 @@ async def test_a_discovery_that_is_cancelled_leaves_nothing(dotnet: Scripted, ro
 async def test_a_killed_bridge_leaves_the_tree_as_it_was_and_no_process(
     dotnet: Scripted, root: Path, seed: int
 ) -> None:
-    before, running = TreeState.of(root), RunningProcesses()
-    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.PIPE)
-    try:
-        assert bridge.stdout is not None
+    async with killed_bridge(BRIDGE, root) as bridge:
         if seed:
-            assert await asyncio.to_thread(bridge.stdout.readline)
+            await bridge.line()
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-        running.look()
-    finally:
-        bridge.kill()
-        bridge.communicate()
-    assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == []
     async with adapter_on(root) as adapter:  # in the copy that the other one has left in disorder
         assert statuses(await results_of(adapter, chosen(await discovered(adapter)))) == VERDICTS
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
+from support.killed_bridges import killed_bridge
 from support.net_projects import EXAMPLE, PAIR, PAIR_TESTS, REAL, SHOP, SHOP_TESTS, example, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
 
 from msp_bridge.adapter import BaselineError, Project, ToolError
-from msp_bridge.testing import RunningProcesses, TreeState, check_adapter
+from msp_bridge.testing import RunningProcesses, check_adapter
 
 pytestmark = [REAL, pytest.mark.timeout(1800)]
 THE_TOOL = r"\S*dotnet[- ]\S*stryker"
@@ -90,16 +89,9 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
         await kill(RunningProcesses(), THE_TOOL)
         with pytest.raises(ToolError, match="killed"):
             await preparing
-    before, running = TreeState.of(root), RunningProcesses()
-    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, root], stdout=subprocess.DEVNULL)
-    try:
+    async with killed_bridge(BRIDGE, root):
         await asyncio.sleep(random.Random(1).uniform(2, 12))
-        running.look()
-    finally:
-        bridge.kill()
-        bridge.wait()
-    assert await running.settled(0) == []
-    assert before.differences(TreeState.of(root)) == list(temporary.iterdir()) == []
+    assert list(temporary.iterdir()) == []
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:  # in the same copy
         results = await results_of(adapter, await discovered(adapter))
     assert outcomes(results) >= {("Pair.cs", "a + b", "Killed"), ("Pair.cs", "a / b", "Survived")}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from msp_bridge.adapters.stryker_net import tool
 from msp_bridge.adapters.stryker_net.hosts import Case, Outcome
 from msp_bridge.adapters.stryker_net.vstest import VsTest
+from support.killed_bridges import killed_bridge
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
 
@@ -124,16 +123,8 @@ async def test_a_bridge_killed_while_it_tests_leaves_only_what_it_prepared(
     solution: Path, monkeypatch: pytest.MonkeyPatch, temporary: Path
 ) -> None:
     no_runs(monkeypatch)
-    running = RunningProcesses()
-    bridge = subprocess.Popen([sys.executable, "-c", BRIDGE, solution], stdout=subprocess.PIPE)
-    try:
-        assert bridge.stdout is not None
-        assert await asyncio.to_thread(bridge.stdout.readline)  # the first result
-        running.look()
-    finally:
-        bridge.kill()
-        bridge.communicate()
-    assert await running.settled(0) == []
+    async with killed_bridge(BRIDGE, solution) as bridge:
+        await bridge.line()  # the first result
     assert list(temporary.iterdir()) == []
     async with adapter_on(solution) as adapter:
         [result] = await results_of(adapter, [of(await discovered(adapter), "a - b")])

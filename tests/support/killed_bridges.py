@@ -1,0 +1,41 @@
+"""A bridge that is killed, of which nothing may be left."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from msp_bridge.testing import RunningProcesses, TreeState
+
+
+class BridgeProgram:
+    """The process of a program that tests the mutants of a project and prints each status."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    async def line(self) -> str:
+        """The next one that it prints."""
+        assert self._process.stdout is not None
+        line = await asyncio.to_thread(self._process.stdout.readline)
+        assert line, "the bridge ended"
+        return line.decode().strip()
+
+
+@contextlib.asynccontextmanager
+async def killed_bridge(program: str, root: Path) -> AsyncIterator[BridgeProgram]:
+    """Run `program` on the project at `root`, and kill it when the block ends: no process and no change is left."""
+    before, running = TreeState.of(root), RunningProcesses()
+    process = subprocess.Popen([sys.executable, "-c", program, root], stdout=subprocess.PIPE)
+    try:
+        yield BridgeProgram(process)
+        running.look()
+    finally:
+        process.kill()
+        process.communicate()
+    assert await running.settled(0) == []
+    assert before.differences(TreeState.of(root)) == []
