@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import gc
+import graphlib
 import subprocess
 import sys
 import tomllib
@@ -12,16 +13,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from msp_bridge.cli import COMMANDS
 
 HERE = Path(__file__).parents[1]
 NO_TESTS_OF_OURS = {"corpus", "projects", "node_modules"}  # what tests are made of
 FILES = sorted(
-    file
-    for top in ("msp_bridge", "adapters")
-    for file in (HERE / top).rglob("*.py")
-    if "target" not in file.parts  # what runs inside the target's interpreter is the tool's side
+    file for top in ("msp_bridge", "adapters") for file in (HERE / top).rglob("*.py") if "target" not in file.parts
 )
+TARGETS = {  # programs that run in a project's own interpreter: what they import beside the standard library
+    "msp_bridge/python_engine/target": {"pytest", "_pytest"},
+    "adapters/cosmic_ray/target": {"cosmic_ray", "msp_bridge_python_engine", "parso"},
+    "adapters/mutmut/target": {"libcst", "msp_bridge_python_engine", "mutmut"},
+}
 API = {
     "adapter",
     "concurrency",
@@ -181,6 +186,50 @@ def test_a_module_imports_only_what_its_package_may() -> None:
 def test_every_package_has_its_rule() -> None:
     packages = {name_of(file).split(".")[0] for file in FILES} - {"", "__main__"}
     assert packages == MAY.keys()
+
+
+def siblings(file: Path) -> set[str]:
+    """The modules beside it that a program of a project's interpreter imports."""
+    found: set[str] = set()
+    for node in ast.walk(parsed(file)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            found |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
+    return found
+
+
+def foreign(file: Path) -> set[str]:
+    """The top-level packages that a program of a project's interpreter imports beside the standard library's."""
+    absolute = {
+        name.split(".")[0]
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    return absolute - sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("folder", TARGETS)
+def test_a_program_of_a_projects_interpreter_needs_nothing_of_the_bridges(folder: str) -> None:
+    files = sorted((HERE / folder).rglob("*.py"))
+    assert {name for file in files for name in foreign(file)} == TARGETS[folder]
+
+
+@pytest.mark.parametrize("folder", TARGETS)
+def test_the_programs_of_a_projects_interpreter_have_layers(folder: str) -> None:
+    """`graphlib` raises CycleError where two import one another."""
+    imported = {file.stem: siblings(file) for file in (HERE / folder).glob("*.py")}
+    assert {name for names in imported.values() for name in names} <= imported.keys()
+    assert set(graphlib.TopologicalSorter(imported).static_order()) == imported.keys()
+
+
+def test_every_program_of_a_projects_interpreter_has_its_rule() -> None:
+    found = {
+        folder
+        for top in ("msp_bridge", "adapters")
+        for folder in (HERE / top).rglob("target")
+        if [*folder.glob("*.py")]
+    }
+    assert {folder.relative_to(HERE).as_posix() for folder in found} == TARGETS.keys()
 
 
 def test_nobody_imports_the_command_line_but_itself() -> None:

@@ -25,6 +25,7 @@ async def check_adapter(
     encoding: str = "utf-8",
     started: Callable[[], int] | None = None,
     listings: Callable[[], int] | None = None,
+    workers: int = 1,
 ) -> None:
     """Check all that `Adapter` promises, on a project whose tool is set up and which has two mutants or more.
 
@@ -32,6 +33,7 @@ async def check_adapter(
     over the project, are tested in each check. `encoding` is that of the project's sources.
     Where they can be counted, `started` says how many mutants have been started so far (it shows back-pressure), and
     `listings` how often the tool has listed its mutants (it shows that `test` doesn't discover again).
+    `workers` share the tests of one request; each starts a tool, and keeps it, when it gets its first mutants.
     """
     running = RunningProcesses()
     tree = TreeState.of(project.root)
@@ -43,8 +45,7 @@ async def check_adapter(
         await check_scope(adapter, mutants)
         await check_results(adapter, chosen)
         await check_snapshot(adapter, mutants, chosen, listings)
-        idle = len(running.look())
-        await check_closing(adapter, chosen, running, idle)
+        await check_closing(adapter, chosen, running, workers)
         if started is not None:
             await check_back_pressure(adapter, project, chosen, started)
         await check_concurrent_requests(adapter, chosen)
@@ -113,22 +114,42 @@ async def check_surroundings(adapter: Adapter, project: Project) -> None:
     assert all(tree.is_absolute() for tree in first.trees), "surroundings() names a tree that is not absolute"
 
 
-async def check_closing(adapter: Adapter, chosen: Sequence[Mutant], running: RunningProcesses, idle: int) -> None:
-    """Closing a generator half-way ends its processes; the next request is served as if nothing had been."""
+async def check_closing(
+    adapter: Adapter, chosen: Sequence[Mutant], running: RunningProcesses, workers: int = 1
+) -> None:
+    """Closing a generator half-way ends its processes; the next request is served as if nothing had been.
+
+    What runs while the adapter is idle may stay: it is counted first. Each worker but the first may have got its first
+    mutants only then, and keeps the tool that it has started for them.
+    """
+    idle = len(running.look())
+    for ended, how in (
+        (_closed_half_way, "closing test()"),
+        (_cancelled_at_its_start, "cancelling test() at its start"),
+    ):
+        for others in reversed(range(workers)):
+            await ended(adapter, chosen)
+            left = await running.settled(idle)
+            if len(left) <= idle:
+                break
+            assert others, f"{how} left processes behind: {left} ({idle} were there when it was idle)"
+            idle = len(left)
+    async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
+        await anext(mutants)
+    _check_each_once(await _tested(adapter, chosen[-1:]), chosen[-1:])
+
+
+async def _closed_half_way(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
     async with contextlib.aclosing(adapter.test(chosen)) as results:
         await anext(results)
-    left = await running.settled(idle)
-    assert len(left) <= idle, f"closing test() left processes behind: {left} ({idle} were there when it was idle)"
+
+
+async def _cancelled_at_its_start(adapter: Adapter, chosen: Sequence[Mutant]) -> None:
     testing = asyncio.create_task(_tested(adapter, chosen))
     await asyncio.sleep(0)
     testing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await testing
-    left = await running.settled(idle)
-    assert len(left) <= idle, f"cancelling test() at its start left processes behind: {left}"
-    async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
-        await anext(mutants)
-    _check_each_once(await _tested(adapter, chosen[-1:]), chosen[-1:])
 
 
 async def check_back_pressure(

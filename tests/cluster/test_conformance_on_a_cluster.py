@@ -82,4 +82,5 @@ async def check(trial: Trial, tmp_path: Path) -> None:
     settings = trial.settings(root)
     project = Project(root=root, cache=tmp_path / "cache", python=python, settings=settings, jobs=1)
     async with Cluster.running(tmp_path / "cluster", trial.workers, path="", **trial.worker) as cluster:
-        await check_adapter(behind_cluster(trial.adapter, cluster.address, local=0), project, sample=trial.sample)
+        adapter = behind_cluster(trial.adapter, cluster.address, local=0)
+        await check_adapter(adapter, project, sample=trial.sample, workers=trial.workers)

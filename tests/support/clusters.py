@@ -102,6 +102,10 @@ class Cluster:
             return psutil.Process(self.workers[name].pid).children(recursive=True)
         return []
 
+    def alive(self) -> list[str]:
+        """The names of the workers that have not ended."""
+        return [name for name, process in self.workers.items() if process.poll() is None]
+
     def kill(self, name: str) -> None:
         """SIGKILL, as when a machine vanishes."""
         self.workers[name].kill()
