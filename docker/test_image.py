@@ -6,9 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
 import uuid
@@ -17,21 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine import Engine, Unavailable
+from conftest import ROOT, UNKNOWN_USER
+from engine import Engine
 from support.msp_client import LONG, Client, ReaderWriter
 from support.new_user import walk
 
-ROOT = Path(__file__).parents[1]
 HEALTH = "/opt/msp-bridge/bin/msp-bridge-health"
-UNKNOWN_USER = 4711  # a user without an entry in the image's /etc/passwd
-
-
-@pytest.fixture(scope="session")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    try:
-        return Engine.find(tmp_path_factory.mktemp("engine"))
-    except Unavailable as reason:
-        pytest.exit(str(reason), returncode=1)
 
 
 @pytest.fixture(scope="session")
@@ -47,17 +36,6 @@ def with_tools(engine: Engine, image: str) -> str:
         ROOT / "docker",
         f"FROM {image}\nUSER root\nRUN pip install --no-cache-dir --root-user-action ignore mutmut pytest\nUSER 1000\n",
     )
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """A real project, which belongs to another user when we may give it away, else to us."""
-    root = tmp_path / "shop"
-    shutil.copytree(ROOT / "examples/shop", root, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    if os.getuid() == 0:
-        for path in [root, *root.rglob("*")]:
-            os.chown(path, UNKNOWN_USER, UNKNOWN_USER)
-    return root
 
 
 def as_owner(project: Path, mode: str = "rw") -> list[str]:
