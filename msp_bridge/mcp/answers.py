@@ -222,6 +222,8 @@ def _why(mutant: Mutant, result: Result | None) -> str:
     if result is None:
         return f'It was not tested yet: test_mutants with ids=["{mutant.id}"].'
     tests = "" if result.covered_by is None else f"{counted(len(result.covered_by), 'test')} ran this code, and "
+    if not tests and result.static:
+        tests = "it runs at import, and the tests "
     match result.status:
         case Status.SURVIVED:
             return (

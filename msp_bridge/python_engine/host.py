@@ -196,11 +196,12 @@ class Host:
     def _result(self, mutant: Mutant, answer: Answer) -> Result:
         self._warn_of_unsteady(answer.get("unsteady", ()))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
+        covered = tuple(self._tests[test] for test in answer["covered"])
         return Result(
             mutant,
             Status(answer["status"]),
             duration=None if seconds is None else round(seconds * 1000, 3),
-            covered_by=tuple(self._tests[test] for test in answer["covered"]),
+            covered_by=covered or (None if answer["static"] else ()),  # what runs at import does so for no test alone
             killed_by=(killer,) if killer else None,
             static=answer["static"],
             status_reason=answer.get("reason"),

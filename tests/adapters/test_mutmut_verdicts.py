@@ -49,7 +49,7 @@ async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
     async with Trial.of("py_truth", tmp_path) as trial:
         results = await trial.test()
         squares = results["truth.at_import.x_squares__mutmut_1"]  # runs at import only
-        assert (squares.status, squares.static) == (Status.KILLED, True)
+        assert (squares.status, squares.static, squares.covered_by) == (Status.KILLED, True, None)
         consistent = [result for handle, result in results.items() if "x_secret" in handle]
         assert {result.status for result in consistent} == {
             Status.SURVIVED

@@ -105,6 +105,14 @@ def test_findings_say_what_was_changed_and_by_whom_it_was_seen() -> None:
     assert "-a + b\n+a - b\n" in hover["contents"]["value"]
 
 
+def test_a_finding_at_import_names_no_number_of_tests() -> None:
+    mutant = Mutant("a.py", "number", Location(Position(1, 5), Position(1, 6)), "2")
+    findings = FileFindings()
+    findings.take([Result(mutant, Status.SURVIVED, static=True)], SourceText("X = 1\n"), Changed(()))
+    (diagnostic,) = findings.diagnostics(Units(), None, "mutmut")
+    assert diagnostic["message"] == 'Survived: "1" -> "2"; it runs at import'
+
+
 def test_functions_are_found_in_what_can_be_parsed() -> None:
     text = "class A:\n    @x\n    def f(self):\n        pass\n"
     assert symbols("a.py", SourceText(text)) == [

@@ -36,7 +36,7 @@ class MutantFinding:
         if self.result.status is Status.NO_COVERAGE:
             return f"{text}; no test runs through it"
         if self.result.covered_by is None:
-            return text
+            return f"{text}; it runs at import" if self.result.static else text
         count = len(self.result.covered_by)
         return f"{text}; {count} test{'' if count == 1 else 's'} ran through it"
 
