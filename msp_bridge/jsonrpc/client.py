@@ -16,6 +16,7 @@ REMEDY = "try again, or run `msp-bridge doctor`"
 SHOWN_CHARS = 500  # characters of what a tool has printed, in an error
 STACK_FRAME = "    at "  # begins each line of a stack of Node's and .NET's
 EXIT_TIMEOUT_S = 20.0  # between the end of a tool's input or output and its exit, until its descendants are gone too
+KILLED = -9  # by SIGKILL: what the tool wrote before says nothing of its end
 
 
 class ErrorResponse(Exception):
@@ -132,7 +133,8 @@ class JsonRpcClient:
                 await self._tree.exited()
         except TimeoutError:
             return ToolError(f"{self._tool} {otherwise}", REMEDY)
-        how = ": ".join(filter(None, [self._tree.outcome, _excerpt(self._tree.errors)]))
+        said = "" if self._tree.returncode == KILLED else _excerpt(self._tree.errors)
+        how = ": ".join(filter(None, [self._tree.outcome, said]))
         return ToolError(f"{self._tool} ended unexpectedly ({how})", REMEDY)
 
     async def cancel(self, timeout_s: float) -> bool:

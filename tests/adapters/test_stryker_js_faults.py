@@ -218,7 +218,7 @@ async def test_a_server_that_crashes_is_an_error_and_the_next_request_gets_anoth
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
-            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL"):
+            with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
                 await results_of(adapter, mutants)
         tested = "send({ method: 'reportMutationTestProgress', params: { files: { 'lib/price.js': { mutants: [{ ...mutant, status: 'Killed' }] } } } });"
         (core / "bin/stryker.js").write_text(SERVER.replace("ON_TEST", f"{tested} return {{ files: {{}} }}"))

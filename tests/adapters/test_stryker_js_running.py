@@ -223,9 +223,9 @@ async def test_stryker_that_is_killed_in_a_run_is_started_again_once(
             main.kill()
             tested += [result.mutant async for result in results]
         assert sorted(mutant.id for mutant in tested) == sorted(mutant.id for mutant in mutants)
-        assert "StrykerJS ended unexpectedly (killed by SIGKILL" in caplog.text
+        assert "StrykerJS ended unexpectedly (killed by SIGKILL)" in caplog.text
         assert f"; it is started again for {len(mutants) - 1} mutants that had no result" in caplog.text
-        with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL"):
+        with pytest.raises(ToolError, match=r"StrykerJS ended unexpectedly \(killed by SIGKILL\)"):
             await killing_each_stryker(adapter.test(mutants))
 
 
