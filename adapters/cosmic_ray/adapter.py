@@ -80,6 +80,7 @@ class CosmicRay:
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
         configuration = self._configuration()
+        self._engine.prepare_ahead(self._engine_plan)
         paths = [path for path in configuration.modules(self._project.root) if scope.covers(path)]
         phase = Phase(DISCOVERING, len(paths))
         for number, path in enumerate(paths):
@@ -179,16 +180,24 @@ class CosmicRay:
                 await self._discovery.aclose()
 
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        plan = await self._engine_plan()
+        if plan is None:
+            command, modules = await self._command()
+            return self._runner.test(mutants, command, modules)
+        return self._engine.test(mutants, plan)
+
+    async def _engine_plan(self) -> TestPlan | None:
+        """How the engine runs the tests; None where the test command runs as it is."""
+        command, modules = await self._command()
+        arguments = command.pytest_arguments
+        return None if arguments is None else _plan(command, arguments, modules)
+
+    async def _command(self) -> tuple[TestCommand, Sequence[str]]:
         from .command import TestCommand
 
         configuration, root = self._configuration(), self._project.root
-        modules = configuration.modules(root)
         greeting = await self._discovery.greeting()
-        command = TestCommand.of(configuration, root, self._discovery.python, greeting)
-        arguments = command.pytest_arguments
-        if arguments is None:
-            return self._runner.test(mutants, command, modules)
-        return self._engine.test(mutants, _plan(command, arguments, modules))
+        return TestCommand.of(configuration, root, self._discovery.python, greeting), configuration.modules(root)
 
     def _is_current(self, source: PythonSource) -> bool:
         """Whether the file still is as it was discovered."""

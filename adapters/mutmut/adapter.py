@@ -76,6 +76,7 @@ class Mutmut:
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """See `Adapter.discover`."""
         discovery = await self._discover()
+        self._engine.prepare_ahead(discovery.plan)
         async with aclosing(discovery.mutants(scope)) as mutants:
             async for mutant in mutants:
                 yield mutant

@@ -1,23 +1,102 @@
-"""The engine: mutants in, results out, over hosts that are kept up to date with the user's files."""
+"""The engine: mutants in, results out, over hosts that are kept up to date with the user's files.
+
+Theory of operation: a preparation ahead
+----------------------------------------
+After an edit, an editor lists the mutants of the file, and asks for their verdicts later. The host is brought up to
+date in between, so that the first verdict waits for less: above all where the edit needs a restart. No verdict is
+given meanwhile: what the old host would say is about files that are no more.
+
+- It begins only after a request for verdicts: who only lists mutants has no test run.
+- A request that runs follows the files itself; none is prepared ahead beside it.
+- A request that comes at once needs none: it ends one that has not begun. Otherwise it waits for it, and its cancel
+  ends both.
+- One that runs all tests is given up when it is wanted again and files have changed: it would be waited for in vain.
+  A reload is not given up: it takes less time than the restart that would follow.
+- What fails in it is raised by the request that meets it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Sequence
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
 
 from msp_bridge.adapter import BridgeError, Finding, Project
-from msp_bridge.concurrency import SharedLock, run_shielded
+from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
-from msp_bridge.python_engine.slot import HostPool, HostSlot
+from msp_bridge.python_engine.slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
 from msp_bridge.toolkit.scheduling import NewestFirstLock
 
+log = logging.getLogger(__name__)
+
 HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone
+PAUSE_S = 0.1  # an editor that wants verdicts at once has asked for them by then
 MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
+
+
+class PreparationAhead:
+    """At most one at a time; see above."""
+
+    def __init__(self, slot: HostSlot) -> None:
+        self._slot = slot
+        self._task: asyncio.Task[None] | None = None
+        self._has_begun = self._again = False
+
+    def want(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+        """Begin soon, or look once more at the files when the one that runs has ended."""
+        self._again = True
+        if self._task is None or self._task.done():
+            self._has_begun = False
+            self._task = asyncio.create_task(self._run(plan), name="preparation ahead")
+
+    async def join(self) -> None:
+        """Wait for the one that has begun. A cancel ends it."""
+        task = self._task
+        if task is None or task.done():
+            return
+        self._again = True
+        try:
+            if self._has_begun:
+                await asyncio.wait([task])
+        finally:
+            await cancel_all([task])
+
+    async def aclose(self) -> None:
+        """End the one that runs."""
+        if self._task is not None:
+            await cancel_all([self._task])
+
+    async def _run(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+        await asyncio.sleep(PAUSE_S)
+        self._has_begun = True
+        while self._again:
+            self._again = False
+            preparing = asyncio.create_task(self._prepare(plan), name="preparation")
+            try:
+                while not preparing.done():
+                    if self._again and await self._slot.prepares_in_vain():
+                        await cancel_all([preparing])
+                    else:
+                        await asyncio.wait([preparing], timeout=LOOK_AGAIN_S)
+            finally:
+                await cancel_all([preparing])
+            if not preparing.cancelled():
+                preparing.result()
+
+    async def _prepare(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+        try:
+            current = await plan()
+            if current is not None:
+                self._slot.begin_request()
+                await self._slot.prepared(current)
+        except BridgeError as error:
+            log.debug("not prepared ahead: %s", error)
 
 
 class PythonEngine:
@@ -40,16 +119,31 @@ class PythonEngine:
         self._plan: TestPlan | None = None  # of the last request
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._host_lock = SharedLock()  # alone: what was tested when a host ended
+        self._running = 0  # requests
+        self._ahead = PreparationAhead(self._slot)
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
-        self._slot.begin_request()
-        self._plan = plan
-        work = partial(self._test, plan, next(self._requests))
-        async with aclosing(self._scheduler.run(mutants, work)) as results:
-            async for result in results:
-                if result is not None:
-                    yield result
+        self._running += 1
+        try:
+            await self._ahead.join()
+            self._slot.begin_request()
+            self._plan = plan
+            work = partial(self._test, plan, next(self._requests))
+            async with aclosing(self._scheduler.run(mutants, work)) as results:
+                async for result in results:
+                    if result is not None:
+                        yield result
+        finally:
+            self._running -= 1
+
+    def prepare_ahead(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+        """Begin to bring the host up to date with the files, for the request that is likely to come; see above.
+
+        `plan` finds out how the tests are run now; None: not by this engine.
+        """
+        if self._plan is not None and not self._running:
+            self._ahead.want(plan)
 
     async def prepare(self, plan: TestPlan) -> Host:
         """A host that has the files as they are, for `doctor`. Raises ToolError."""
@@ -87,6 +181,7 @@ class PythonEngine:
 
     async def _close(self) -> None:
         try:
+            await self._ahead.aclose()
             await self._slot.aclose()
         finally:
             await self._sandboxes.aclose()

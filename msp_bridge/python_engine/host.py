@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.phases import BASELINE, report_phase
+from msp_bridge.phases import BASELINE, COLLECTING, report_phase
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
@@ -47,6 +47,7 @@ class Host:
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
+    restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _pending: set[int] = field(factory=set, init=False)
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
@@ -102,7 +103,7 @@ class Host:
     async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str) -> None:
         """Collect the tests and run them without a mutant, where need be. Raises ToolError."""
         timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
-        self._process.on_notice = _report_tests_run
+        self._process.on_notice = self._notice
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
         try:
             async with asyncio.timeout(timeout_s):
@@ -112,6 +113,8 @@ class Host:
                 f"the tests have not ended within {timeout_s:.0f} s, without any mutant",
                 f"see which test hangs (`python -m pytest -v`) and fix it, or {plan.remedy}",
             ) from None
+        finally:
+            self.restarts = False
         if "errno" in answer:
             raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
@@ -167,6 +170,13 @@ class Host:
         """End it, its jobs, and what those have left; idempotent."""
         await self._process.close()
         await in_thread(self._scratch.cleanup)
+
+    def _notice(self, notice: Answer) -> None:
+        if "tests_run" in notice:
+            report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
+        else:
+            self.restarts = True
+            report_phase(COLLECTING)
 
     async def _stop(self, numbers: list[int], futures: list[asyncio.Future[Answer]]) -> None:
         """Returns when their jobs are gone. A host that somebody has stopped (SIGSTOP) does not answer: it is ended."""
@@ -241,10 +251,6 @@ class Host:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
-
-
-def _report_tests_run(notice: Answer) -> None:
-    report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
 
 
 def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:

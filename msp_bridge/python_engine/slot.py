@@ -29,7 +29,6 @@ from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
-from msp_bridge.phases import COLLECTING, report_phase
 from msp_bridge.python_engine.host import Host, Interrupted, TestPlan
 from msp_bridge.python_engine.program import python_environment
 from msp_bridge.toolkit import (
@@ -100,6 +99,14 @@ class HostSlot:
         self._looked, self._first_look = 0.0, True
         self._restarts.clear()
         self._unfollowed.clear()
+
+    async def prepares_in_vain(self) -> bool:
+        """Whether all tests are being run without a mutant, for files that have changed since."""
+        warm = self._warm
+        host = None if warm is None else warm.process.current
+        if warm is None or host is None or not host.restarts:
+            return False
+        return bool(await in_thread(warm.sandbox.changed))
 
     async def prepared(self, plan: TestPlan) -> Host:
         """A host that has the files as they are. Raises ToolError."""
@@ -173,7 +180,6 @@ class HostSlot:
             "isolation": wanted_isolation(os.environ),
         }
         env = python_environment(plan.python, self._project.cache)
-        report_phase(COLLECTING)
         return await Host.start(plan.python, options, sandbox=sandbox.path, env=env)
 
     async def aclose(self) -> None:

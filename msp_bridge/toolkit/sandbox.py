@@ -141,13 +141,14 @@ class Sandbox:
 
         Like `is_current` it writes nothing. It reads the files whose times alone have changed: their bytes decide.
         """
-        now, then = self._look(), self._seen
-        if now == then:  # the usual case
-            return frozenset()
-        touched = {path for path in {*now, *then}.difference(ignored) if now.get(path) != then.get(path)}
-        differing = frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
-        self._seen = then | {path: now[path] for path in touched - differing}  # their bytes needn't be read again
-        return differing
+        with self._turn:
+            now, then = self._look(), self._seen
+            if now == then:  # the usual case
+                return frozenset()
+            touched = {path for path in {*now, *then}.difference(ignored) if now.get(path) != then.get(path)}
+            differing = frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
+            self._seen = then | {path: now[path] for path in touched - differing}  # their bytes needn't be read again
+            return differing
 
     def _differs(self, path: str, now: Entry | None, then: Entry | None) -> bool:
         if now is None or then is None or now.kind is not then.kind or now.mode != then.mode:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
+import psutil
 import pytest
 from support.mutmut_trial import Trial
 
@@ -203,3 +207,99 @@ async def test_a_test_that_needs_another_is_not_run_before_it(tmp_path):
         assert [name for name, result in again.items() if result.status is Status.SURVIVED] == [
             "pkg.m.x_last__mutmut_2"
         ]
+
+
+HELD = """import time
+
+from pkg.m import LIMIT, first
+
+
+def test_first():
+    with open({notes!r}, "a") as file:
+        file.write(f"{{LIMIT}} ")
+    while LIMIT == 4:
+        time.sleep(0.01)
+    assert first(1) == 2
+"""
+
+
+@pytest.fixture
+def held(tmp_path, monkeypatch):
+    """Files of a project whose test never ends while LIMIT is 4, and where the test notes the LIMIT that it sees."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")  # else the notes would be dropped
+    notes = tmp_path / "notes"
+    return {**FILES, "tests/test_m.py": HELD.format(notes=str(notes)).encode()}, notes
+
+
+async def until(is_so):
+    async with asyncio.timeout(120):
+        while not is_so():
+            await asyncio.sleep(0.02)
+
+
+def is_tested_with(notes: Path, limit: int) -> bool:
+    return str(limit) in notes.read_text().split()
+
+
+def hosts() -> list[psutil.Process]:
+    below = psutil.Process().children(recursive=True)
+    return [process for process in below if "host" in process.cmdline()]
+
+
+def preparations() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("preparation")]
+
+
+async def test_a_restart_begins_when_mutants_are_listed_and_not_when_their_verdicts_are_wanted(tmp_path, caplog):
+    caplog.set_level("INFO")
+    async with Trial.of(FILES, tmp_path) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
+        mutants = await trial.discover()
+        await until(lambda: len(how(caplog)) == 2)
+        results = await trial.test(mutants)
+        assert how(caplog) == ["started", "started"], "the request found everything prepared"
+        assert {result.status for name, result in results.items() if "x_second" in name} == {Status.KILLED}
+
+
+async def test_who_only_lists_mutants_has_no_test_run(tmp_path):
+    async with Trial.of(FILES, tmp_path) as trial:
+        await trial.discover()
+        assert preparations() == []
+
+
+async def test_a_preparation_whose_files_have_changed_again_is_given_up(tmp_path, held):
+    files, notes = held
+    async with Trial.of(files, tmp_path) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
+        await trial.discover()
+        await until(lambda: is_tested_with(notes, 4))  # and never ends
+        trial.edit("pkg/m.py", "LIMIT = 4", "LIMIT = 5")
+        results = await trial.test()
+        assert is_tested_with(notes, 5)
+        assert {result.status for name, result in results.items() if "x_first" in name} == {Status.KILLED}
+
+
+async def test_the_cancel_of_a_request_that_waits_for_a_preparation_ends_it(tmp_path, held):
+    files, notes = held
+    async with Trial.of(files, tmp_path) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
+        mutants = await trial.discover()
+        await until(lambda: is_tested_with(notes, 4))
+        request = asyncio.create_task(trial.test(mutants))
+        await until(lambda: trial.adapter._engine._running)
+        request.cancel()
+        await asyncio.wait([request])
+        assert (request.cancelled(), hosts(), preparations()) == (True, [], [])
+
+
+async def test_the_end_of_the_bridge_ends_a_preparation(tmp_path, held):
+    files, notes = held
+    async with Trial.of(files, tmp_path) as trial:
+        await trial.test()
+        trial.edit("pkg/m.py", "LIMIT = 3", "LIMIT = 4")
+        await trial.discover()
+        await until(lambda: is_tested_with(notes, 4))
+    assert (hosts(), preparations()) == ([], [])

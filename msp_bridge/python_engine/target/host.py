@@ -43,7 +43,7 @@ def main(options: Message) -> None:
 class HostServer:
     """Requests: prepare, test, stop, check. Each is answered once, under its id, in whatever order.
 
-    While it prepares, it says how many tests have been run without mutants, in messages without an id.
+    While it prepares, it says in messages without an id that it starts anew, and how many tests have been run.
     """
 
     def __init__(self, channel: Channel, options: Message, world: World) -> None:
@@ -165,6 +165,7 @@ class HostServer:
             baseline = self._reload(message["changed"], old, self._scheduler.baseline, before, plan)
         how = "reloaded" if baseline is not None else "started"
         if baseline is None:
+            self._channel.send({"id": None, "restarts": True})
             self._end_servers()
             self._sources.clear()
             collected = self._servers.start(plan)
