@@ -103,5 +103,6 @@ async def test_the_python_engine_says_how_many_tests_have_run(tmp_path: Path, ca
     }
     async with Trial.of(files, tmp_path) as trial:
         await trial.test()
+    # On a busy machine the end of both may be seen, too.
     reported = list(dict.fromkeys(message for message in caplog.messages if not message.startswith(COPYING)))
-    assert reported == [COLLECTING, f"{BASELINE}: 0 of 2", f"{BASELINE}: 1 of 2"]
+    assert reported[:3] == [COLLECTING, f"{BASELINE}: 0 of 2", f"{BASELINE}: 1 of 2"]
