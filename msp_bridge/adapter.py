@@ -32,6 +32,7 @@ __all__ = [
     "ConfigurationError",
     "Edit",
     "Finding",
+    "HasTestCommand",
     "HasThreshold",
     "IgnoresMutants",
     "Location",
@@ -190,6 +191,19 @@ class ChecksTests(Protocol):
         """What `msp-bridge doctor --run` shows of the tests: they are run again, without a mutant, and under load.
 
         It is called after mutants were tested.
+        """
+        ...
+
+
+@runtime_checkable
+class HasTestCommand(Protocol):
+    """What an adapter may have besides: the command that runs the project's own tests, for `run --verify`."""
+
+    async def test_command(self) -> tuple[str, ...] | None:
+        """Program and arguments that run the tests in the project's root, and end with 0 when they pass.
+
+        They are the tests that the tool runs: what its configuration selects, and no others. None where there is no
+        such command. Called after `discover`. Raises BridgeError.
         """
         ...
 

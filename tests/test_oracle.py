@@ -11,8 +11,8 @@ from attrs import evolve
 from msp_bridge.adapter import BaselineError, Mutant, Result, Status
 from msp_bridge.python_engine.target import isolation
 from msp_bridge.source import SourceText
+from msp_bridge.testing import Difference, Oracle, pytest_command
 from msp_bridge.testing.left_behind import TreeState
-from msp_bridge.testing.oracle import Difference, Oracle, pytest_command
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef unused():\n    return 'ä😀' + 1\n"
 TESTS = """

@@ -116,6 +116,10 @@ class CargoMutants:
             tool = [line.decode("utf-8", "replace") async for line in lines]
         return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
 
+    async def test_command(self) -> tuple[str, ...] | None:
+        """See `HasTestCommand`."""
+        return ("cargo", "test", "--quiet")
+
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """cargo, cargo-mutants, and how many mutants it lists."""
         try:

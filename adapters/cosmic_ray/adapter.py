@@ -22,7 +22,7 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.phases import DISCOVERING, Phase
-from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, python_surroundings
+from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, pytest_command, python_surroundings
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
@@ -122,6 +122,12 @@ class CosmicRay:
         """See `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
         return await python_surroundings(self._project, self._discovery.python)
 
+    async def test_command(self) -> tuple[str, ...] | None:
+        """See `HasTestCommand`."""
+        command, _ = await self._command()
+        arguments = command.pytest_arguments
+        return command.words if arguments is None else pytest_command(command.python, *arguments)
+
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""
         greeting = None
@@ -147,9 +153,7 @@ class CosmicRay:
             yield Finding(True, "distributor", _on_distributor(configuration))
         if greeting is None or not modules:
             return
-        from .command import TestCommand
-
-        command = TestCommand.of(configuration, self._project.root, self._discovery.python, greeting)
+        command, _ = await self._command()
         arguments = command.pytest_arguments
         if arguments is None:
             shown = " ".join(command.words)

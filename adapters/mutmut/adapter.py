@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
-from msp_bridge.python_engine import PythonEngine, python_surroundings
+from msp_bridge.python_engine import PythonEngine, pytest_command, python_surroundings
 from msp_bridge.text import counted
 from msp_bridge.toolkit.install import python_install
 
@@ -98,6 +98,11 @@ class Mutmut:
         """See `ReportsSurroundings`. mutmut itself is one of the installed packages."""
         python = self._project.python
         return None if python is None else await python_surroundings(self._project, python)
+
+    async def test_command(self) -> tuple[str, ...] | None:
+        """See `HasTestCommand`."""
+        plan = await (await self._discover()).plan()
+        return pytest_command(plan.python, *plan.arguments)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """See `Adapter.diagnose`."""

@@ -79,6 +79,10 @@ class StrykerJs:
         """See `HasThreshold.threshold`."""
         return self._discovery.threshold
 
+    async def test_command(self) -> tuple[str, ...] | None:
+        """See `HasTestCommand`: what packages have, whatever runs their tests."""
+        return ("npm", "test")
+
     def claims(self, path: str) -> bool:
         """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says."""
         return path.endswith(MUTABLE) and "node_modules" not in path.split("/")

@@ -56,6 +56,10 @@ class StrykerNet:
         *directories, name = path.split("/")
         return name.endswith(SOURCES) and OUTPUT_DIRS.isdisjoint(directories)
 
+    async def test_command(self) -> tuple[str, ...] | None:
+        """See `HasTestCommand`."""
+        return ("dotnet", "test")
+
     def threshold(self) -> float | None:
         """See `HasThreshold.threshold`; None where several runs of the tool have one each."""
         bases = bases_of(self._project)

@@ -11,20 +11,14 @@ from attrs import evolve
 from rich.console import Console
 from rich.text import Text
 
+from msp_bridge.adapter import HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.reports.terminal import is_terminal
-from msp_bridge.testing.oracle import Difference, Oracle, Verification, pytest_command
+from msp_bridge.testing.oracle import Difference, Oracle, Verification
 from msp_bridge.text import counted
 from msp_bridge.workspace.adapters import MountedAdapter
-from msp_bridge.workspace.projects import ProjectMap
 from msp_bridge.workspace.workspace import Workspace
-
-COMMANDS = {  # of tools whose projects have one way to run all tests
-    "cargo-mutants": ("cargo", "test", "--quiet"),
-    "stryker-js": ("npm", "test"),
-    "stryker-net": ("dotnet", "test"),
-}
 
 
 async def verify_results(
@@ -74,7 +68,7 @@ async def _verify(
     if is_terminal(console):
         wait.start()
     try:
-        oracle = await Oracle.of(projects.root / tool.folder, _command(projects, tool, command))
+        oracle = await Oracle.of(projects.root / tool.folder, await _command(tool, command))
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:
         console.print(f"{tool.label}: {done} {words}")
@@ -83,14 +77,12 @@ async def _verify(
         wait.stop()
 
 
-def _command(projects: ProjectMap, tool: MountedAdapter, command: str | None) -> tuple[str, ...]:
+async def _command(tool: MountedAdapter, command: str | None) -> tuple[str, ...]:
     if command is not None:
         return tuple(shlex.split(command))
-    if tool.adapter.name in COMMANDS:
-        return COMMANDS[tool.adapter.name]
-    python = projects.python_of(tool)
-    if tool.adapter.name in ("mutmut", "cosmic-ray") and python is not None:
-        return pytest_command(python)
+    known = await tool.adapter.test_command() if isinstance(tool.adapter, HasTestCommand) else None
+    if known is not None:
+        return known
     raise ConfigurationError(
         f"{tool.label} has no test command that --verify knows", 'name it: --verify-command "make test"'
     )

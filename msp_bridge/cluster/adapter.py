@@ -24,6 +24,7 @@ from msp_bridge.adapter import (
     ChecksTests,
     Edit,
     Finding,
+    HasTestCommand,
     HasThreshold,
     IgnoresMutants,
     Mutant,
@@ -108,6 +109,8 @@ class _OnCluster:
         inner = self.inner
         if isinstance(inner, ChecksTests):
             self.check_tests = inner.check_tests
+        if isinstance(inner, HasTestCommand):
+            self.test_command = inner.test_command
         if isinstance(inner, HasThreshold):
             self.threshold = inner.threshold
         if isinstance(inner, ReportsSurroundings):

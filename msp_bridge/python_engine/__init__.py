@@ -6,6 +6,7 @@ from msp_bridge.python_engine.engine import PythonEngine
 from msp_bridge.python_engine.host import TestPlan
 from msp_bridge.python_engine.program import (
     ask_for_mutants,
+    pytest_command,
     python_environment,
     python_surroundings,
     start_program,
@@ -19,6 +20,7 @@ __all__ = [
     "TestPlan",
     "ask_for_mutants",
     "likely_sources",
+    "pytest_command",
     "python_environment",
     "python_surroundings",
     "start_program",

@@ -17,6 +17,11 @@ KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a t
 TARGET = Path(__file__).with_name("target")
 
 
+def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
+    """The project's own interpreter, up to the first failure. `arguments`: further ones, as where the tests are."""
+    return (os.fspath(python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments)
+
+
 async def start_program(
     python: Path,
     module: str,

@@ -255,11 +255,6 @@ async def verify(
     return await oracle.compare(results, count, seed, jobs)
 
 
-def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
-    """The project's own interpreter, up to the first failure. `arguments`: further ones, as where the tests are."""
-    return (os.fspath(python), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *arguments)
-
-
 def _agree(result: Result, verdict: Verdict) -> bool:
     return result.status.detected == verdict.status.detected
 

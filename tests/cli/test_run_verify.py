@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import bridge, make_project, script
+from support.command_line import bridge, command, environment, make_project, script
 
 FINDS_MINUS = "sh -c '! grep -q -e - a.py b.py'"  # kills what the scripted adapter says is killed, and nothing else
 
@@ -39,6 +41,44 @@ def test_a_tool_without_a_known_test_command_needs_one(project: Path) -> None:
     done = bridge(project, "run", "--verify", "1")
     assert done.returncode == 2
     assert "--verify-command" in done.stderr
+
+
+MUTMUT = """
+[tool.mutmut]
+source_paths = ["m.py"]
+also_copy = ["checks.py"]
+pytest_add_cli_args_test_selection = ["checks.py"]
+"""
+COSMIC_RAY = """
+[cosmic-ray]
+module-path = "m.py"
+timeout = 60
+test-command = "python -m pytest checks.py"
+"""
+
+
+@pytest.mark.parametrize(
+    ("configuration", "content"),
+    [("pyproject.toml", MUTMUT), ("cosmic-ray.toml", COSMIC_RAY)],
+    ids=["mutmut", "cosmic-ray"],
+)
+def test_the_tests_are_those_that_the_tools_configuration_selects(
+    tmp_path: Path, configuration: str, content: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    files = {
+        configuration: content,
+        "m.py": "def add(a, b):\n    return a + b\n",
+        "checks.py": "from m import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",  # no name that pytest looks for
+        "test_other.py": "def test_other():\n    assert False, 'it is no test of this configuration'\n",
+    }
+    for name, text in files.items():
+        (project / name).write_text(text)
+    argv = command("run", "--verify", "3")
+    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"verified [1-3] mutants? in fresh processes: 0 differ", done.stdout), done.stdout
 
 
 def test_tests_that_fail_without_a_mutant_verify_nothing(project: Path) -> None:
