@@ -97,6 +97,8 @@ class PreparationAhead:
                 await self._slot.prepared(current)
         except BridgeError as error:
             log.debug("not prepared ahead: %s", error)
+        except Exception:  # a fault of ours: nobody awaits this task for its result
+            log.exception("a fault in a preparation ahead")
 
 
 class PythonEngine:
