@@ -28,6 +28,9 @@ class Kind(enum.Enum):
     OTHER = "o"  # a socket, a pipe, a device
 
 
+KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.LINK}
+
+
 @frozen
 class Entry:
     """One path of a tree. The stamp changes whenever the file is written, replaced or given other permissions."""
@@ -39,10 +42,9 @@ class Entry:
     @classmethod
     def of(cls, status: os.stat_result, target: str = "") -> Entry:
         """From `lstat`, or `stat` where a link is followed."""
-        kinds = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIRECTORY, stat.S_IFLNK: Kind.LINK}
-        kind = kinds.get(stat.S_IFMT(status.st_mode), Kind.OTHER)
-        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode)
-        return cls(kind, stamp, target)
+        mode = status.st_mode
+        stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, mode)
+        return cls(KINDS.get(stat.S_IFMT(mode), Kind.OTHER), stamp, target)
 
     @property
     def mode(self) -> int:
