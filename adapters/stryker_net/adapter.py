@@ -96,7 +96,7 @@ class StrykerNet:
         if await in_thread(floats, self._project.root):
             return None
         from .sandbox import ENVIRONMENT
-        from .vstest import sdk_version
+        from .sdk import sdk_version
 
         root, tool = str(self._project.root), StrykerNetPlan.make(self._project).installation
         stamp = "" if tool.stamp.startswith(root) else tool.stamp  # a manifest in the project counts by its content
@@ -107,8 +107,8 @@ class StrykerNet:
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """The tool, where it will run, the SDK, and what tests the mutants. Builds nothing."""
         from .sandbox import ENVIRONMENT
+        from .sdk import sdk_version
         from .tool import HAS_PAGE
-        from .vstest import sdk_version
 
         try:
             plan = StrykerNetPlan.make(self._project)

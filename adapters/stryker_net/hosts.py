@@ -1,13 +1,19 @@
-"""Hosts: what a test host is asked and what it answers, whichever protocol it speaks, and the connection to it."""
+"""Hosts: what a test host is asked and what it answers, whichever protocol it speaks, and the connection to it.
+
+A test host is a process that runs tests of one assembly. Each run has its own: whatever a mutant does to it, the next
+one finds a fresh one. `vstest` and `mtp` speak the protocols.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from attrs import field, frozen
 
@@ -57,32 +63,6 @@ class Outcome:
     fault: str | None = None  # why the run ended early: the host has crashed
 
 
-class Hosts(Protocol):
-    """Test hosts, one process for each run: whatever a mutant does to it, the next one finds a fresh one.
-
-    Cancelling: a run that is cancelled has ended every process of its host when the cancel is raised.
-    """
-
-    async def baseline(self, sources: Sequence[Path], timeout_s: float) -> tuple[Outcome, Sequence[Case]]:
-        """Run all tests of the assemblies `sources` without a mutant. Raises `ToolError`."""
-        ...
-
-    async def run(self, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
-        """Run `cases` with the mutant of the id `mutant` active, until the first one fails. Raises `ToolError`.
-
-        Without a mutant all of them are run, failing ones too.
-        """
-        ...
-
-    def trim(self, limit: int) -> None:
-        """Forget all idle processes but `limit` of them."""
-        ...
-
-    async def aclose(self) -> None:
-        """End every process."""
-        ...
-
-
 class OutOfTime(Exception):
     """A run has not ended in time. `computed` as in `Outcome`."""
 
@@ -123,7 +103,7 @@ class HostsUnavailable(ToolError):
 
 
 class HostEnded(HostsUnavailable):
-    """A program that tests mutants ended by itself, or was ended by a test or from outside."""
+    """A test host ended before it was asked anything: by a mutant, or from outside."""
 
 
 @frozen(eq=False)
@@ -178,9 +158,111 @@ class Link:
         await wait_shielded(self._draining)
 
 
+class Host(ABC):
+    """One test host, for one run. It has connected; whoever has started it ends it."""
+
+    name: ClassVar[str]  # in messages
+
+    def __init__(self, link: Link, source: str, *, stops: bool) -> None:
+        self._link, self._source, self._stops = link, source, stops
+        self.cases: dict[str, Case] = {}  # that have ended
+        self.failures: list[tuple[str, str]] = []
+        self.fault: str | None = None
+
+    @staticmethod
+    @abstractmethod
+    def command(source: str, port: int) -> list[str]:
+        """Starts the host of the assembly `source`, which connects to `port`."""
+
+    @abstractmethod
+    async def run(self, cases: Sequence[Case] | None) -> None:
+        """Run `cases`, None for all tests; to the first failure, if it `stops` there. Raises `ToolError`."""
+
+    async def _ended(self) -> None:
+        """The connection has ended before the run: so does the process."""
+        await self._link.tree.exited()
+        self.fault = f"{self._link.tree.outcome}: {printed(self._link.tree)}"
+
+
+class Hosts:
+    """Test hosts of one kind.
+
+    Cancelling: a run that is cancelled has ended every process of its host when the cancel is raised.
+    """
+
+    def __init__(self, kind: type[Host], env: Mapping[str, str]) -> None:
+        self._kind, self._env = kind, env
+
+    async def baseline(self, sources: Sequence[Path], timeout_s: float) -> tuple[Outcome, Sequence[Case]]:
+        """Run all tests of the assemblies `sources` without a mutant. Raises `ToolError`."""
+        return await self._run([(str(source), None) for source in sources], None, timeout_s)
+
+    async def run(self, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+        """Run `cases` with the mutant of the id `mutant` active, until the first one fails. Raises `ToolError`.
+
+        Without a mutant all of them are run, failing ones too.
+        """
+        by_source = sorted(cases, key=lambda case: case.source)
+        groups = [(source, list(group)) for source, group in groupby(by_source, key=lambda case: case.source)]
+        outcome, _ = await self._run(groups, mutant, timeout_s)
+        return outcome
+
+    async def _run(
+        self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, timeout_s: float
+    ) -> tuple[Outcome, Sequence[Case]]:
+        begun, trees = time.monotonic(), list[ProcessTree]()
+
+        def thread_times() -> ThreadTimes:
+            return trees[-1].thread_times() if trees else {}
+
+        try:
+            hosts = await within(timeout_s, self._each(groups, mutant, trees), thread_times)
+        except OutOfTime as late:
+            return Outcome(time.monotonic() - begun, timed_out=True, computed=late.computed), ()
+        except HostEnded as error:
+            return Outcome(time.monotonic() - begun, fault=error.problem), ()
+        cases = {id: case for host in hosts for id, case in host.cases.items()}
+        failures = [failure for host in hosts for failure in host.failures]
+        fault = None if failures else next((host.fault for host in hosts if host.fault), None)
+        spent = sum(case.seconds for case in cases.values())
+        outcome = Outcome(time.monotonic() - begun, frozenset(cases), spent, failures, fault=fault)
+        return outcome, tuple(cases.values())
+
+    async def _each(
+        self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, trees: list[ProcessTree]
+    ) -> list[Host]:
+        """One host after the other, with a mutant up to the first that fails. Appends to `trees` each one's tree."""
+        hosts: list[Host] = []
+        for source, chosen in groups:
+            hosts.append(await self._host(source, chosen, mutant, trees))
+            if mutant is not None and (hosts[-1].failures or hosts[-1].fault):
+                break
+        return hosts
+
+    async def _host(
+        self, source: str, cases: Sequence[Case] | None, mutant: int | None, trees: list[ProcessTree]
+    ) -> Host:
+        def argv(port: int) -> list[str]:
+            return self._kind.command(source, port)
+
+        name = f"{self._kind.name} of {Path(source).name}"
+        link = await Link.start(name, argv, Path(source).parent, {**self._env, **activation(mutant)})
+        trees.append(link.tree)
+        try:
+            host = self._kind(link, source, stops=mutant is not None)
+            await host.run(cases)
+            return host
+        finally:
+            await link.end()
+
+
 def printed(tree: ProcessTree) -> str:
-    """What the program has printed to stderr, in one line: a crash says first what it is."""
-    return " ".join(tree.errors.split())[:SHOWN_CHARS] or "it printed nothing"
+    """What the program has printed to stderr, in one line. A crash says at one of the two ends what it is."""
+    first, last = tree.first_errors, tree.errors
+    text = " ".join((last if last.startswith(first) else f"{first} … {last}").split())
+    if len(text) > SHOWN_CHARS:
+        text = f"{text[: SHOWN_CHARS // 2]} … {text[-SHOWN_CHARS // 2 :]}"
+    return text or "it printed nothing"
 
 
 async def _drain(name: str, tree: ProcessTree) -> None:

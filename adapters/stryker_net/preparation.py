@@ -49,21 +49,22 @@ from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.pool import Process
 
 from . import tool
-from .hosts import Hosts
-from .mtp import TestPrograms
+from .hosts import Hosts, HostsUnavailable
+from .mtp import HostProgram
 from .plan import Base, StrykerNetPlan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, measure, parse_kept
 from .report import Report, ReportEntry
 from .sandbox import StrykerNetTestBed
+from .sdk import ORIGINAL, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line
 from .tool import HAS_PAGE, LIST_ALL, glob_of
-from .vstest import VsTest
+from .vstest import TestHost
 
 log = logging.getLogger(__name__)
 
 
 class Preparation:
-    """The copy, its state, and the processes that wait in it."""
+    """The copy and its state."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -72,9 +73,8 @@ class Preparation:
         )
         self._lease = contextlib.AsyncExitStack()
         self._bed: StrykerNetTestBed | None = None
-        self._vstest: VsTest | None = None
         self._prepared: Prepared | None = None
-        self._turn = asyncio.Lock()
+        self._turn, self._measuring_turn = asyncio.Lock(), asyncio.Lock()
         self._measuring: set[asyncio.Task[None]] = set()
         self.lock = SharedLock()
 
@@ -93,8 +93,7 @@ class Preparation:
                 loaded = await self._load(plan, bed, kept) if kept else None
                 self._prepared = loaded or await self._prepare(plan, bed)
         if self._prepared.by_hosts:
-            for part in self._prepared.parts:
-                self._measure_ahead(self._prepared, part)
+            self._measure_ahead(self._prepared)
         return self._prepared
 
     @contextlib.asynccontextmanager
@@ -118,11 +117,16 @@ class Preparation:
             await self.current()
 
     async def baseline(self, prepared: Prepared, part: PreparedBase) -> StrykerNetBaseline:
-        """Measured once. Whoever calls it holds the lock. Raises `ToolError`."""
-        async with part.turn:
+        """Measured once, one part after the other. Whoever calls it holds the lock. Raises `ToolError`."""
+        async with self._measuring_turn:
             if part.baseline is None:
                 report_phase(BASELINE)
-                part.baseline = await measure(part)
+                try:
+                    part.baseline = await measure(part)
+                except HostsUnavailable:
+                    if self._bed is None or not await in_thread(self._bed.restore, ORIGINAL):
+                        raise
+                    part.baseline = await measure(part)
                 await in_thread(self._keep, prepared)
             return part.baseline
 
@@ -141,18 +145,11 @@ class Preparation:
         await cancel_all(self._measuring)
         async with self._turn:
             self._prepared = None
-            if self._vstest is not None:
-                await self._vstest.aclose()
             if self._bed is not None:
                 await in_thread(self._bed.clear)
             await self._lease.aclose()
             self._bed = None
             await self._pool.aclose()
-
-    def end_idle(self) -> None:
-        """Keep no more processes than there are jobs."""
-        if self._vstest is not None:
-            self._vstest.trim(max(1, self._project.jobs))
 
     async def _claim(self) -> StrykerNetTestBed:
         if self._bed is None:
@@ -161,22 +158,21 @@ class Preparation:
 
     async def _prepare(self, plan: StrykerNetPlan, bed: StrykerNetTestBed) -> Prepared:
         page = plan.uses_hosts and HAS_PAGE
-        ahead: set[asyncio.Task[None]] = set()
+        await in_thread(bed.make_ready)
+        looking = asyncio.create_task(sdk_directory(bed.path, bed.environment), name="directory of the .NET SDK")
         try:
-            await in_thread(bed.make_ready)
-            if page and not all(map(plan.uses_platform, plan.bases)):
-                ahead.add(asyncio.create_task(self._vstest_in(bed).warm(), name="start of vstest.console"))
             contents = []
             report_phase(GENERATING)
             for base in plan.bases:
                 plan.check(base)
                 patterns = [] if page else [LIST_ALL]
                 contents.append(await self._run(plan, bed, base, patterns, page=page))
-            for task in ahead:
-                with contextlib.suppress(ToolError):  # it is tried again when it is needed
-                    await task
+            with contextlib.suppress(ToolError):  # then the tests run in the host that they have
+                sdk = await looking
+                for assembly in await in_thread(bed.test_assemblies) if page and sdk else ():
+                    await in_thread(take_precompiled, sdk, assembly)
         finally:
-            await cancel_all(ahead)
+            await cancel_all([looking])
         prepared = await in_thread(self._of, plan, bed, contents, [None] * len(contents), page)
         await in_thread(self._keep, prepared)
         return prepared
@@ -253,29 +249,31 @@ class Preparation:
         return Prepared(plan, parts, digests, page, by_hosts=bool(assemblies))
 
     def _hosts(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base) -> Hosts:
-        return TestPrograms(bed.environment) if plan.uses_platform(base) else self._vstest_in(bed)
-
-    def _vstest_in(self, bed: StrykerNetTestBed) -> VsTest:
-        if self._vstest is None:
-            self._vstest = VsTest(bed.path, bed.environment)
-        return self._vstest
+        return Hosts(HostProgram if plan.uses_platform(base) else TestHost, bed.environment)
 
     def _keep(self, prepared: Prepared) -> None:
         if self._bed is not None:
             self._bed.keep(prepared.plan.key, prepared.kept)
 
-    def _measure_ahead(self, prepared: Prepared, part: PreparedBase) -> None:
-        """Begin with the baseline before it is needed: the first result comes that much sooner."""
-        if part.baseline is None and any(entry.pending for entry in part.entries):
-            task = asyncio.create_task(self._measure(prepared, part), name="baseline of Stryker.NET")
+    def _measure_ahead(self, prepared: Prepared) -> None:
+        """Begin with the baselines before they are needed: the first result comes that much sooner.
+
+        They have one test host at a time, and are cancelled when the project is prepared anew.
+        """
+        due = [
+            part for part in prepared.parts if part.baseline is None and any(entry.pending for entry in part.entries)
+        ]
+        if due and not self._measuring:
+            task = asyncio.create_task(self._measure(prepared, due), name="baselines of Stryker.NET")
             self._measuring.add(task)
             task.add_done_callback(self._measuring.discard)
 
-    async def _measure(self, prepared: Prepared, part: PreparedBase) -> None:
-        async with self.lock.shared():
-            if self._prepared is prepared:
-                with contextlib.suppress(ToolError):  # raised again to whoever needs it
-                    await self.baseline(prepared, part)
+    async def _measure(self, prepared: Prepared, parts: Sequence[PreparedBase]) -> None:
+        for part in parts:
+            async with self.lock.shared():
+                if self._prepared is prepared:
+                    with contextlib.suppress(ToolError):  # raised again to whoever needs it
+                        await self.baseline(prepared, part)
 
 
 def _of_base(assemblies: Sequence[Path], bed: StrykerNetTestBed, base: Base) -> Sequence[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -46,7 +45,6 @@ class PreparedBase:
     hosts: Hosts
     extra_s: float
     baseline: StrykerNetBaseline | None = None
-    turn: asyncio.Lock = field(factory=asyncio.Lock)
 
 
 @define(eq=False)

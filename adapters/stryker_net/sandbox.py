@@ -21,6 +21,7 @@ from msp_bridge.toolkit import Sandbox
 
 from .hosts import CONTROL_VARIABLE
 from .plan import BUILT, MANIFESTS, OUTPUT, projects_in
+from .sdk import ORIGINAL
 from .setup import GLOBAL_TOOLS
 from .tool import OPENERS
 
@@ -141,12 +142,9 @@ class StrykerNetTestBed:
             fresh.replace(self.home / "prepared.json")
 
     def make_ready(self) -> None:
-        """Put back every assembly that is mutated, and write what a run finds around the project."""
-        for directory, _, files in os.walk(self.home):
-            for file in files:
-                if file.endswith(BACKUP):
-                    backup = os.path.join(directory, file)
-                    os.replace(backup, backup.removesuffix(BACKUP))
+        """Put back every assembly that was replaced, and write what a run finds around the project."""
+        self.restore(BACKUP)
+        self.restore(ORIGINAL)
         for name in ABOVE:
             target = self.home / name
             if name in self._above:
@@ -167,6 +165,18 @@ class StrykerNetTestBed:
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True, exist_ok=True)
         return output
+
+    def restore(self, suffix: str) -> bool:
+        """Put back each file that has this `suffix` now. Whether there was one."""
+        found = [
+            os.path.join(directory, file)
+            for directory, _, files in os.walk(self.home)
+            for file in files
+            if file.endswith(suffix)
+        ]
+        for file in found:
+            os.replace(file, file.removesuffix(suffix))
+        return bool(found)
 
     def test_assemblies(self) -> list[Path]:
         """Those of .NET test projects beside a mutated assembly whose mutants can be chosen from outside; sorted."""
@@ -196,7 +206,7 @@ class StrykerNetTestBed:
         digest = blake2b(digest_size=16)
         for name, content in sorted(self._above.items()):
             digest.update(f"{name}\0".encode() + content)
-        return f"2 {digest.hexdigest()} {self.sandbox.source} {self.path} {key}"
+        return f"3 {digest.hexdigest()} {self.sandbox.source} {self.path} {key}"
 
     def _has_artifacts(self) -> bool:
         try:

@@ -73,16 +73,13 @@ class Testing:
 
     async def _by_hosts(self, mutants: Iterable[Mutant]) -> AsyncGenerator[Result, None]:
         again: list[Mutant] = []
-        try:
-            for items, work in ((mutants, self._first), (again, self._again)):
-                async with contextlib.aclosing(self._scheduler.run(items, work)) as verdicts:
-                    async for verdict in verdicts:
-                        if verdict.open:
-                            again.append(verdict.mutant)
-                        elif verdict.result is not None:
-                            yield verdict.result
-        finally:
-            self._preparation.end_idle()
+        for items, work in ((mutants, self._first), (again, self._again)):
+            async with contextlib.aclosing(self._scheduler.run(items, work)) as verdicts:
+                async for verdict in verdicts:
+                    if verdict.open:
+                        again.append(verdict.mutant)
+                    elif verdict.result is not None:
+                        yield verdict.result
 
     async def _first(self, mutant: Mutant) -> HostVerdict:
         async with self._preparation.shared() as prepared:

@@ -22,7 +22,8 @@ from msp_bridge.processes.supervised import PipeReader, PipeWriter, PosixProcess
 log = logging.getLogger(__name__)
 
 GRACE = 1.0  # s between SIGTERM and SIGKILL: a cancel is to be answered within 2 s, whatever the tool does
-TAIL = 16 * 1024  # bytes of a tool's stderr that are remembered for error messages
+TAIL = 16 * 1024  # bytes at the end of a tool's stderr that are remembered for error messages
+HEAD = 1024  # bytes at its beginning
 MAX_NOISE = 1024 * 1024  # bytes that a tool may print before the line that begins its output
 EXIT_TIMEOUT_S = 2.0  # for the end of a tool that has closed its input
 STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is left
@@ -52,7 +53,7 @@ class ProcessTree:
     ) -> None:
         self._process, self._run_id, self._grace = process, run_id, grace
         self._stdout, self._stderr, self._stdin = stdout, stderr, stdin
-        self._tail = bytearray()
+        self._head, self._tail = bytearray(), bytearray()
         self._listening = asyncio.create_task(self._listen(), name="stderr of a tool")
         self._ending: asyncio.Task[None] | None = None
 
@@ -172,6 +173,11 @@ class ProcessTree:
         """The tail of the tool's stderr."""
         return bytes(self._tail).decode("utf-8", "replace")
 
+    @property
+    def first_errors(self) -> str:
+        """The first lines of the tool's stderr: what comes before a stack trace of a million lines."""
+        return bytes(self._head).decode("utf-8", "replace")
+
     async def lines(self, after: bytes | None = None) -> AsyncGenerator[bytes, None]:
         """The tool's stdout, line by line, without line ends, until it closes. Raises ToolError for a giant line.
 
@@ -238,8 +244,9 @@ class ProcessTree:
         await self._listening
 
     async def _listen(self) -> None:
-        """Keeps the tail of stderr, and never lets the tool wait for room in that pipe."""
+        """Keeps both ends of stderr, and never lets the tool wait for room in that pipe."""
         while data := await self._stderr.read():
+            self._head += data[: HEAD - len(self._head)]
             self._tail += data
             del self._tail[:-TAIL]
             log.debug("stderr: %s", data.decode("utf-8", "replace").rstrip())

@@ -97,7 +97,7 @@ async def test_assemblies_that_a_killed_bridge_has_left_mutated_are_put_back(dot
 
 @pytest.mark.parametrize("damage", ["garbage", "another assembly", "none at all"])
 async def test_what_is_kept_is_no_good_when_the_copy_was_touched(dotnet: Scripted, root: Path, damage: str) -> None:
-    dotnet.say(console="empty")  # its assemblies have a switch
+    dotnet.say(host="empty")  # its assemblies have a switch
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
     home = root.parent / "cache/prepared-0"

@@ -1,4 +1,4 @@
-"""Answers of test hosts as the real vstest.console and a real test program of xunit v3 gave them, without either."""
+"""Answers of test hosts as a real test host of VSTest and a real test program of xunit v3 gave them, without either."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_net.hosts import Case, HostsUnavailable, Link, activation
-from msp_bridge.adapters.stryker_net.mtp import TestPrograms
+from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, HostsUnavailable, Link, activation
+from msp_bridge.adapters.stryker_net.mtp import HostProgram
+from msp_bridge.adapters.stryker_net.sdk import OBJECT_MODEL, ORIGINAL, SHARED, TEST_HOST, take_precompiled
 from msp_bridge.adapters.stryker_net.vstest import VsTestRun
+from support.net_trees import host_files
 
 DLL = "/copy/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll"
 PROGRAM = """
@@ -42,7 +44,7 @@ for node in nodes:
         changes = [{"node": {**node, "execution-state": "in-progress"}}, {"node": node}]
         send({"method": "testing/testUpdates/tests", "params": {"changes": changes}})
 if "dies" in sys.argv[0]:
-    print("Stack overflow.", file=sys.stderr)
+    print("Stack overflow.", "\\n   at Shop.Cart.Depth" * 10_000, file=sys.stderr)
     sys.exit(134)
 send({"id": asked["id"], "result": {}})
 stream.read()
@@ -97,18 +99,46 @@ def test_the_mutant_is_chosen_by_two_variables() -> None:
     assert activation(None) == {}
 
 
+@pytest.mark.parametrize(
+    ("version", "target", "shared", "replaced"),
+    [
+        (7, "8.0", 3, {*TEST_HOST, *OBJECT_MODEL, *SHARED}),
+        (5, "8.0", 3, {*TEST_HOST, *OBJECT_MODEL, *SHARED}),
+        (4, "8.0", 3, {*TEST_HOST, *SHARED}),  # an adapter of a test framework wants a later object model
+        (7, "8.0", 4, {*TEST_HOST, *OBJECT_MODEL}),  # tests may use that themselves
+        (3, "8.0", 3, set()),  # older
+        (7, "10.0", 3, set()),  # for a later runtime
+    ],
+)
+def test_only_a_test_host_that_is_no_older_is_taken_from_the_sdk(
+    tmp_path: Path, version: int, target: str, shared: int, replaced: set[str]
+) -> None:
+    own = host_files(tmp_path / "own", 4, "8.0", model=5)
+    sdk = host_files(tmp_path / "sdk", version, target, shared=shared)
+    (own / "Shop.Tests.runtimeconfig.json").write_text('{"runtimeOptions": {"tfm": "net9.0"}}')
+    linked = tmp_path / "package"
+    linked.hardlink_to(own / TEST_HOST[0])
+    before = {name: (own / name).read_bytes() for name in (*TEST_HOST, *OBJECT_MODEL, *SHARED)}
+    for _ in range(2):  # other tests may lie in the same directory
+        assert take_precompiled(sdk, own / "Shop.Tests.dll") == bool(replaced)
+    assert {name for name in before if Path(f"{own / name}{ORIGINAL}").exists()} == replaced
+    assert all((own / name).read_bytes() == (sdk / name).read_bytes() for name in replaced)
+    assert all(Path(f"{own / name}{ORIGINAL}").read_bytes() == before[name] for name in replaced)
+    assert linked.read_bytes() == before[TEST_HOST[0]]
+
+
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestPrograms:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hosts:
     """Test programs that are Python's: `dotnet FILE` runs it."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     (tmp_path / "dotnet").write_text('#!/bin/sh\nexec python3 "$@"\n')
     (tmp_path / "dotnet").chmod(0o755)
     for name in ("works.dll", "dies.dll"):
         (tmp_path / name).write_text(PROGRAM)
-    return TestPrograms({})
+    return Hosts(HostProgram, {})
 
 
-async def test_a_test_program_is_asked_for_all_its_tests(programs: TestPrograms, tmp_path: Path) -> None:
+async def test_a_test_program_is_asked_for_all_its_tests(programs: Hosts, tmp_path: Path) -> None:
     outcome, cases = await programs.baseline([tmp_path / "works.dll"], 60)
     assert outcome.failures == [("Tests.b", "no"), ("Tests.c", "no")]
     assert [(case.id, case.name, case.seconds, case.failed) for case in cases] == [
@@ -118,7 +148,7 @@ async def test_a_test_program_is_asked_for_all_its_tests(programs: TestPrograms,
     ]
 
 
-async def test_a_test_program_is_ended_at_the_first_failure(programs: TestPrograms, tmp_path: Path) -> None:
+async def test_a_test_program_is_ended_at_the_first_failure(programs: Hosts, tmp_path: Path) -> None:
     _, cases = await programs.baseline([tmp_path / "works.dll"], 60)
     outcome = await programs.run(3, cases[:2], 60)
     assert (outcome.failures, outcome.completed) == ([("Tests.b", "no")], frozenset("ab"))
@@ -126,10 +156,11 @@ async def test_a_test_program_is_ended_at_the_first_failure(programs: TestProgra
     assert (outcome.failures, outcome.fault, outcome.completed) == ([], None, frozenset("a"))
 
 
-async def test_a_test_program_that_dies_says_so(programs: TestPrograms, tmp_path: Path) -> None:
+async def test_a_test_program_that_dies_says_so(programs: Hosts, tmp_path: Path) -> None:
     case = Case("a", "Tests.a", str(tmp_path / "dies.dll"), '{"uid": "a"}')
     outcome = await programs.run(3, [case], 60)
-    assert outcome.fault == "the test program has ended with code 134: Stack overflow."
+    assert str(outcome.fault).startswith("exit code 134: Stack overflow. at Shop.Cart.Depth at")
+    assert len(str(outcome.fault)) < 1000
 
 
 async def test_a_program_that_does_not_connect_is_an_error(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 async def test_the_adapter_keeps_its_promises(shop: Path) -> None:
     project = Project(root=shop, cache=shop.parent / "cache", jobs=2)
-    await check_adapter(StrykerNet, project, sample=3)
+    await check_adapter(StrykerNet, project, sample=2)
 
 
 async def test_edits_of_code_and_tests_and_red_tests_are_seen(

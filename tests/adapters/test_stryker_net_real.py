@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import tool
-from msp_bridge.adapters.stryker_net.hosts import Case, Outcome
-from msp_bridge.adapters.stryker_net.vstest import VsTest
+from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, Outcome
+from msp_bridge.adapters.stryker_net.sdk import ORIGINAL
 from support.killed_bridges import killed_bridge
 from support.net_projects import REAL, SUMS, XUNIT, everything, laid_out
 from support.net_trees import BRIDGE, adapter_on, discovered, kill, of, outcomes, results_of
@@ -21,7 +21,7 @@ from msp_bridge.source import SourceText
 from msp_bridge.testing import RunningProcesses
 
 pytestmark = [REAL, pytest.mark.timeout(1800)]
-CONSOLE, TEST_HOST = r"\S*dotnet \S*vstest\.console", r"\S*dotnet exec .*testhost"
+TEST_HOST = r"\S*dotnet exec .*testhost"
 QUICK = ("5 - 5", "a - b", "total < Limit")  # of Sums.cs; they don't hang
 EXPECTED = {
     ("Sums.cs", "5 - 5", "Killed"),
@@ -70,6 +70,7 @@ async def test_each_framework_gives_the_verdicts_of_a_mutated_file(
         results = await results_of(adapter, chosen)
     assert len(results) == len(chosen) == len({result.mutant for result in results})
     assert outcomes(results) >= EXPECTED
+    assert len(list((solution.parent / "cache").rglob(f"testhost.dll{ORIGINAL}"))) == 3  # that of the SDK ran the tests
     assert {Path(mutant.path).name for mutant in mutants} == {"Sums.cs", "Endless.cs", "Odd.cs"}  # and not LeftOut.cs
     assert not {'""', "a / 2"} & {mutant.replacement for mutant in mutants}  # by ignore-mutations, by a comment
     by_replacement = {result.mutant.replacement: result for result in results}
@@ -106,15 +107,12 @@ async def test_a_cancelled_request_leaves_no_process(solution: Path, monkeypatch
     assert result.status.value == "Killed"
 
 
-@pytest.mark.parametrize("command", [CONSOLE, TEST_HOST])
-async def test_a_process_that_is_killed_while_it_tests_changes_no_verdict(
-    solution: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+async def test_a_test_host_that_is_killed_changes_no_verdict(solution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_runs(monkeypatch)
     async with adapter_on(solution) as adapter:
         endless = of(await discovered(adapter, "src/Calc/Endless.cs"), ";")
         testing = asyncio.create_task(results_of(adapter, [endless]))
-        await kill(RunningProcesses(), command)
+        await kill(RunningProcesses(), TEST_HOST)
         [result] = await testing
     assert result.status.value == "Timeout"
 
@@ -150,13 +148,13 @@ async def test_no_mutant_is_started_while_the_next_result_is_not_awaited(
     solution: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_runs(monkeypatch)
-    run, started = VsTest.run, []
+    run, started = Hosts.run, []
 
-    async def counted(hosts: VsTest, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
+    async def counted(hosts: Hosts, mutant: int | None, cases: Sequence[Case], timeout_s: float) -> Outcome:
         started.append(mutant)
         return await run(hosts, mutant, cases, timeout_s)
 
-    monkeypatch.setattr(VsTest, "run", counted)
+    monkeypatch.setattr(Hosts, "run", counted)
     async with adapter_on(solution) as adapter:
         mutants = [of(await discovered(adapter), replacement) for replacement in QUICK]
         async with contextlib.aclosing(adapter.test(mutants)) as results:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.stryker_net import preparation, vstest
-from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import (
+    Scripted,
+    adapter_on,
+    copied,
+    discovered,
+    host_files,
+    results_of,
+    scripted_dotnet,
+    started,
+    statuses,
+)
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
+from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
 ARITHMETIC = {
@@ -86,32 +98,57 @@ async def test_noise_and_a_score_below_the_threshold_are_no_failure(dotnet: Scri
         assert statuses(await results_of(adapter, await discovered(adapter))) == ARITHMETIC
 
 
-CONSOLES = {
-    "silent": "vstest.console gives no answer",
-    "garbage": "vstest.console sent what is no message",
-    "old": "vstest.console offers version 1",
-    "dies": "vstest.console has ended",
+HOSTS = {
+    "silent": "the test host gives no answer",
+    "garbage": "the test host sent what is no message",
+    "old": "the test host offers version 1",
+    "dies": "can't be run without a mutant (exit code 3",
     "empty": "the tests that Stryker.NET names are not found",
 }
 
 
-@pytest.mark.parametrize(("console", "problem"), CONSOLES.items())
+@pytest.mark.parametrize(("host", "problem"), HOSTS.items())
 async def test_test_hosts_that_fail_give_way_to_the_tool(
     dotnet: Scripted,
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
-    console: str,
+    host: str,
     problem: str,
 ) -> None:
-    if console == "silent":
+    if host == "silent":
         monkeypatch.setattr(vstest, "AGREE_S", 0.5)
-    dotnet.say(console=console)
+    dotnet.say(host=host)
     async with adapter_on(root) as adapter:
         results = await results_of(adapter, chosen(await discovered(adapter)))
     assert statuses(results) == TESTED
     assert problem in caplog.text
     assert "Stryker.NET itself tests the mutants" in caplog.text
+
+
+async def test_tests_that_fail_in_the_host_of_the_sdk_are_run_in_their_own(
+    dotnet: Scripted, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own, sdk = host_files(tmp_path / "own", 1, "9.0"), tmp_path / "sdk"
+    host_files(sdk / "9.0.100-scripted", 2, "8.0")
+    dotnet.say(host="foreign", own=str(own), sdk=str(sdk))
+    async with adapter_on(root) as adapter:
+        assert statuses(await results_of(adapter, chosen(await discovered(adapter)))) == TESTED
+    assert "the tests that Stryker.NET names are not found" in caplog.text  # as the own host, which is empty, says
+    assert "exit code 4" not in caplog.text
+
+
+async def test_discovery_begins_with_the_baseline_and_does_not_wait_for_it(dotnet: Scripted, root: Path) -> None:
+    dotnet.say(host="silent")
+    file = root / SUMS
+    text, status = file.read_text(), file.stat()
+    async with adapter_on(root) as adapter:
+        for edited in (text, f"{text}// an edit\n", text):
+            file.write_text(edited)
+            running = RunningProcesses()
+            assert await discovered(adapter)  # which ends the host of the discovery before it: that never answers
+            await started(running, r"\S*python\S* \S*dotnet exec .*testhost")
+        os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 FAILURES = {

@@ -329,12 +329,13 @@ async def test_a_signal_is_a_negative_exit_code(tmp_path: Path) -> None:
         assert await tree.exited() == -signal.SIGABRT
 
 
-async def test_the_tail_of_stderr_is_remembered(tmp_path: Path) -> None:
-    code = "import sys; sys.stderr.write('x' * 10**6 + 'the end \\u00e9\\n')"
+async def test_both_ends_of_stderr_are_remembered(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('it begins' + 'x' * 10**6 + 'the end \\u00e9\\n')"
     async with ProcessTree.running(python(code), cwd=tmp_path, env={"PYTHONIOENCODING": "utf-8"}) as tree:
         await tree.exited()
         assert tree.errors.endswith("the end \u00e9\n")
-        assert len(tree.errors) < 20_000
+        assert tree.first_errors.startswith("it begins")
+        assert len(tree.errors) + len(tree.first_errors) < 20_000
 
 
 async def test_the_environment_is_ours_with_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

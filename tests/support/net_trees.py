@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import struct
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 from attrs import frozen
 from msp_bridge.adapters.stryker_net import StrykerNet
+from msp_bridge.adapters.stryker_net.sdk import FIXED_FILE_INFO, OBJECT_MODEL, SHARED, TEST_HOST
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
 from msp_bridge.testing import RunningProcesses, TreeState
@@ -26,6 +28,7 @@ import asyncio, sys
 from pathlib import Path
 from msp_bridge.adapter import Project, Scope
 from msp_bridge.adapters.stryker_net import StrykerNet
+from msp_bridge.adapters.stryker_net.sdk import FIXED_FILE_INFO, OBJECT_MODEL, SHARED, TEST_HOST
 
 async def main() -> None:
     root = Path(sys.argv[1])
@@ -86,6 +89,20 @@ def copied(name: str, to: Path) -> Path:
     return root
 
 
+def host_files(directory: Path, version: int, target: str, model: int | None = None, shared: int = 3) -> Path:
+    """A directory with the files of a test host, of the version 18.`version`: what is read of them, and nothing else."""
+    directory.mkdir(parents=True, exist_ok=True)
+    versions = {
+        **dict.fromkeys(TEST_HOST, version),
+        **dict.fromkeys(OBJECT_MODEL, version if model is None else model),
+        **dict.fromkeys(SHARED, shared),
+    }
+    for name, minor in versions.items():
+        content = b"MZ" + FIXED_FILE_INFO + struct.pack("<4H", minor, 18, 0, 0) + b".NETCoreApp,Version=v"
+        (directory / name).write_bytes(content + target.encode())
+    return directory
+
+
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerNet]:
     """The adapter that detects the tree, whose bytes must be the same afterwards, with no process left."""
@@ -127,13 +144,19 @@ def outcomes(results: list[Result]) -> set[tuple[str, str, str]]:
     return {(Path(r.mutant.path).name, r.mutant.replacement, r.status.value) for r in results}
 
 
-async def kill(running: RunningProcesses, command: str) -> None:
-    """Kill the process whose command line begins with the pattern `command`, as soon as there is one."""
+async def started(running: RunningProcesses, command: str) -> psutil.Process:
+    """The process whose command line begins with the pattern `command`, as soon as there is one."""
     async with asyncio.timeout(300):
         while True:
             for process in running.look():
                 with contextlib.suppress(psutil.Error):
                     if re.match(command, " ".join(process.cmdline()), re.IGNORECASE):
-                        process.kill()
-                        return
+                        return process
             await asyncio.sleep(0.02)
+
+
+async def kill(running: RunningProcesses, command: str) -> None:
+    """Kill that process."""
+    process = await started(running, command)
+    with contextlib.suppress(psutil.Error):
+        process.kill()
