@@ -48,6 +48,7 @@ ENVIRONMENT = {
     "DisableGitVersionTask": "true",  # GitVersion.MsBuild
     "NO_COLOR": "1",
     "VSTEST_CONNECTION_TIMEOUT": "300",  # s; on a busy machine its 90 end a run
+    "DOTNET_INFO_WAIT_TIME": "300000",  # ms; of Buildalyzer, whose 10 s end a run there with "no build environment"
 }
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # each run leaves 32 MB there: an unzipped VSTest
 
