@@ -90,6 +90,20 @@ async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplo
         assert {result.covered_by for result in of_second} == {("tests/test_m.py::test_second",)}
 
 
+async def test_an_edit_is_reloaded_in_a_project_in_which_a_test_fails(tmp_path, caplog):
+    """Its failing tests are run without isolation, too; what that job has found is no state to return to."""
+    caplog.set_level("INFO")
+    failing = TESTS + b"\n\ndef test_failing():\n    assert first(1) == 7\n"
+    async with Trial.of({**FILES, "tests/test_m.py": failing}, tmp_path) as trial:
+        await trial.test()
+        host = await trial.host()
+        trial.edit("pkg/m.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
+        results = await trial.test()
+        assert await trial.host() == host
+        assert how(caplog) == ["started", "reloaded"]
+        assert {result.status for name, result in results.items() if "x_first" in name} == {Status.KILLED}
+
+
 NOTING = """from pkg.m import first, second
 
 

@@ -77,7 +77,7 @@ class World:
 
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
-        if "overlay" not in parts and self._journal is None:
+        if "overlay" not in parts and (self._journal is None or self._isolated is not None):
             self._journal = Journal(self.place, self._root)
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 
@@ -113,6 +113,8 @@ class World:
             self._isolated.forget(job)
         if self._journal is not None:
             self._journal.undo()
+            if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
+                self._journal = None
 
 
 @contextlib.contextmanager
