@@ -76,13 +76,11 @@ async def within(limit_s: float, run: Coroutine[Any, Any, T], threads: Callable[
     Raises `OutOfTime`: another mutant may have taken the processor from this one, unless one of its threads has
     computed for `CERTAIN` times the limit; for that, one that computes all the time gets the time it needs.
     """
-    before = await in_thread(threads)
     begun, task = time.monotonic(), asyncio.ensure_future(run)
     wait_s = limit_s
     try:
         while not (await asyncio.wait([task], timeout=wait_s))[0]:
-            now = await in_thread(threads)
-            longest_s = max((seconds - before.get(thread, 0.0) for thread, seconds in now.items()), default=0.0)
+            longest_s = max((await in_thread(threads)).values(), default=0.0)
             elapsed_s = time.monotonic() - begun
             computed = longest_s >= CERTAIN * limit_s
             if computed or longest_s < BUSY * elapsed_s or elapsed_s > CERTAIN * limit_s / BUSY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import time
 from collections.abc import Callable
@@ -17,9 +18,9 @@ LIMIT_S = 0.2
 
 
 def computing(share: float) -> Callable[[], ThreadTimes]:
-    """A thread that gets a share of a processor, beside one of an earlier run that has had much of it."""
+    """A thread that gets a share of a processor, beside one that only waits."""
     begun = time.monotonic()
-    return lambda: {(1, 1): 1000.0, (2, 2): share * (time.monotonic() - begun)}
+    return lambda: {(1, 1): 0.0, (2, 2): share * (time.monotonic() - begun)}
 
 
 async def ended(share: float) -> bool:
@@ -45,6 +46,16 @@ async def test_what_ends_in_time_is_returned_and_its_errors_are_raised() -> None
     assert await within(60, asyncio.sleep(0, "done"), computing(1.0)) == "done"
     with pytest.raises(ValueError, match="the console has ended"):
         await within(60, failing(), computing(1.0))
+
+
+async def test_what_is_cancelled_at_once_has_ended() -> None:
+    run = asyncio.sleep(60)
+    waiting = asyncio.create_task(within(60, run, computing(0.0)))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert inspect.getcoroutinestate(run) == inspect.CORO_CLOSED
 
 
 async def test_what_ends_while_it_gets_the_rest_of_its_time_is_returned() -> None:
