@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -102,16 +103,13 @@ class StrykerJs:
             return
         paths = frozenset(mutant.path for mutant in mutants)
         async with self._sessions.lease(await self._toolchain(), paths) as session:
-            digests = {path: reading.digest(session.sandbox.path / path) for path in paths}
-            due: dict[Mutant, Mutant] = {}
-            for mutant in mutants:
-                if not isinstance(mutant.handle, StrykerJsHandle) or mutant.handle.digest != digests[mutant.path]:
-                    continue
+            due = []
+            for mutant in _as_discovered(session, mutants):
                 if mutant.handle.ignored is not None:
                     yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
                 else:
-                    due[mutant] = mutant
-            async with aclosing(self._tested(session, due)) as results:
+                    due.append(mutant)
+            async with aclosing(session.isolation.run(partial(self._tested, session, due))) as results:
                 async for result in results:
                     yield result
 
@@ -122,8 +120,12 @@ class StrykerJs:
         effect = f"every {mutant.mutator} mutant that begins in the line below the comment"
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
-    async def _tested(self, session: StrykerJsSession, due: dict[Mutant, Mutant]) -> AsyncGenerator[Result, None]:
-        """The results of those that are due, which are removed. StrykerJS that crashes is started again, once."""
+    async def _tested(
+        self, session: StrykerJsSession, mutants: Sequence[Mutant], isolated: bool
+    ) -> AsyncGenerator[Result, None]:
+        """Their results. StrykerJS that crashes is started again, once, for those that have none."""
+        await session.isolate(isolated)
+        due = {mutant: mutant for mutant in _as_discovered(session, mutants)}
         for attempt in (1, 2):
             if not due:
                 return
@@ -179,6 +181,7 @@ class StrykerJs:
             yield Finding(False, "configuration", unknown_option(option), remedy)
         if listing.missing_runner is not None:
             yield Finding.of_error("test runner", listing.missing_runner)
+        yield Finding(True, "isolation", self._sessions.isolation.description)
         ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
         if not mutants and listing.patterns:
@@ -213,3 +216,13 @@ class StrykerJs:
         faster = None if runner is None else f'write stryker.config.json: {{"testRunner": "{runner}"}}, which is faster'
         text = "none: by default, StrykerJS starts `npm test` for each mutant"
         return Finding(True, "configuration", text, faster)
+
+
+def _as_discovered(session: StrykerJsSession, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Those whose files are, in the sandbox, as they were when the mutants were discovered."""
+    digests = {path: reading.digest(session.sandbox.path / path) for path in {mutant.path for mutant in mutants}}
+    return [
+        mutant
+        for mutant in mutants
+        if isinstance(mutant.handle, StrykerJsHandle) and mutant.handle.digest == digests[mutant.path]
+    ]

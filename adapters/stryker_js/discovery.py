@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve
@@ -62,15 +64,9 @@ class StrykerJsDiscovery:
 
     async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)
-        process = await session.process()
-        try:
-            return await process.discover(wanted)
-        except ToolError as error:
-            if not process.crashed:
-                raise
-            log.warning("%s; it is started again", error.problem)
-            await session.end_process()
-            return await (await session.process()).discover(wanted)
+        async with aclosing(session.isolation.run(partial(_listed, session, wanted))) as listings:
+            [listing] = [listing async for listing in listings]
+        return listing
 
     def _files(self, scope: Scope) -> frozenset[str] | None:
         """The files in scope if it names nothing but files, else None."""
@@ -84,6 +80,23 @@ class StrykerJsDiscovery:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
+
+
+async def _listed(
+    session: StrykerJsSession, paths: Sequence[str] | None, isolated: bool
+) -> AsyncGenerator[StrykerJsListing, None]:
+    """One: what StrykerJS says. If it crashes, it is started again, once."""
+    await session.isolate(isolated)
+    process = await session.process()
+    try:
+        listing = await process.discover(paths)
+    except ToolError as error:
+        if not process.crashed:
+            raise
+        log.warning("%s; it is started again", error.problem)
+        await session.end_process()
+        listing = await (await session.process()).discover(paths)
+    yield listing
 
 
 def _by_file(listing: StrykerJsListing, sandbox: Path) -> Collection[Mutant]:

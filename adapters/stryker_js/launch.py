@@ -10,32 +10,34 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
 from msp_bridge.adapter import BridgeError, Mutant, Status, ToolError
+from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import suggestion
 from msp_bridge.jsonrpc.client import MessageReader
 from msp_bridge.jsonrpc.framing import frame
 from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
+from msp_bridge.toolkit import Isolation, own_tmpdir, unwritable
 
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors, missing_plugin
 from .installation import Toolchain, upwards
 from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested, key_of
-from .sandbox import PathMap
+from .sandbox import PathMap, ProjectSandbox
 
 log = logging.getLogger(__name__)
 
 TOOL = "StrykerJS"  # in messages
 TARGET = Path(__file__).with_name("target")
-CONFIGURATION = TARGET / "configuration.mjs"
-PLUGIN = TARGET / "command_line_plugin.mjs"
-RUN = "msp-bridge-run.json"  # beside the copy
+CONFIGURATION, PLUGIN = "configuration.mjs", "command_line_plugin.mjs"  # there
+RUN, ISOLATION = "msp-bridge-run.json", "msp-bridge-isolation"  # beside the copy
 NEXT = frame(notification("msp-bridge/next", {}))  # one more mutant may start
 AGAIN = frame(notification("msp-bridge/again", {}))  # the open run goes on, with the mutants that are configured now
 OVER = frame(notification("msp-bridge/over", {}))  # the open run ends
@@ -62,11 +64,52 @@ class Launch:
 
     toolchain: Toolchain
     paths: PathMap
-    config: Path | None  # the project's own file: in the copy, if it is one of the project's
+    config: Path | None  # the project's own file, as StrykerJS sees it
     warm: float  # s that a run stays open for more mutants when it is done
+    parts: frozenset[str]  # of isolation
+    sandbox: ProjectSandbox = field(eq=False)
+    isolation: Isolation = field(eq=False)
 
-    async def start(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> ProcessTree:
-        """Start `stryker` with these arguments in the copy, with a stdin. Raises ToolError."""
+    @contextlib.asynccontextmanager
+    async def running(
+        self, command: str, *arguments: str | Path, env: Mapping[str, str] | None = None
+    ) -> AsyncIterator[ProcessTree]:
+        """`stryker` with these arguments in the copy, with a stdin; it ends with the block. Raises ToolError."""
+        argv: list[str | Path] = [
+            self.toolchain.node.program,
+            self.toolchain.installation.program,
+            command,
+            *arguments,
+        ]
+        copy = self.sandbox.path
+        async with contextlib.AsyncExitStack() as stack:
+            changes = {**self._environment(), **(env or {})}
+            if self.paths.isolated:
+                argv = [*await in_thread(self._isolated, argv)]
+            else:
+                changes |= await stack.enter_async_context(own_tmpdir())
+            running = ProcessTree.running(argv, cwd=copy, env=changes, stdin=True, shell_status=self.paths.isolated)
+            yield await stack.enter_async_context(running)
+
+    async def note(self) -> None:
+        """When StrykerJS has answered: which parts it has, for the log and for `doctor`."""
+        if self.paths.isolated:
+            await in_thread(self.isolation.note, self.sandbox.home / ISOLATION)
+
+    @property
+    def target(self) -> Path:
+        """Where StrykerJS finds our files. The bridge may be installed in the project, in what the copy leaves out."""
+        return self.sandbox.home / ISOLATION / TARGET.name if self.paths.isolated else TARGET
+
+    def _isolated(self, argv: Sequence[str | Path]) -> list[str]:
+        home, command = self.sandbox.home / ISOLATION, [str(word) for word in argv]
+        try:
+            shutil.copytree(TARGET, self.target, dirs_exist_ok=True)
+            return self.isolation.command(self.sandbox.path, command, [home.parent], home, self.sandbox.around())
+        except OSError as error:
+            raise unwritable(home, error) from error
+
+    def _environment(self) -> dict[str, str | None]:
         node, installation = self.toolchain.node, self.toolchain.installation
         settings = {
             "config": None if self.config is None else str(self.config),
@@ -78,12 +121,10 @@ class Launch:
             "MSP_BRIDGE_STRYKER": json.dumps(settings),
             "PATH": path,
             "FORCE_COLOR": None,
-            **(env or {}),
         }
-        if plug_n_play.is_used(self.paths.sandbox):
-            changes["NODE_OPTIONS"] = plug_n_play.node_options(self.paths.sandbox)
-        argv = [node.program, installation.program, *arguments]
-        return await ProcessTree.start(argv, cwd=self.paths.sandbox, env=changes, stdin=True)
+        if (maps := self.sandbox.maps) is not None:
+            changes["NODE_OPTIONS"] = plug_n_play.node_options(maps)
+        return changes
 
     def configure(self, run: StrykerJsRunConfig) -> None:
         """Write what the next run is about; target/configuration.mjs reads it when StrykerJS takes its options."""
@@ -92,7 +133,7 @@ class Launch:
             "files": None if run.files is None else list(run.files),
             "only": None if run.only is None else [key_of(mutant) for mutant in run.only.mutants],
             "options": dict(run.options),
-            "plugin": str(PLUGIN) if run.plugin else None,
+            "plugin": str(self.target / PLUGIN) if run.plugin else None,
             "warm": round(1000 * run.warm),
             "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
         }
@@ -103,7 +144,7 @@ class Launch:
 
     @property
     def _run_file(self) -> Path:
-        return self.paths.sandbox.parent / RUN
+        return self.sandbox.home / RUN
 
     @property
     def _programs(self) -> list[str]:

@@ -54,8 +54,8 @@ class ServeProcess:
     `make_ready`.
     """
 
-    def __init__(self, launch: Launch, tree: ProcessTree) -> None:
-        self._launch, self._tree = launch, tree
+    def __init__(self, launch: Launch, tree: ProcessTree, running: contextlib.AsyncExitStack) -> None:
+        self._launch, self._tree, self._running = launch, tree, running
         self._client = JsonRpcClient(tree, TOOL)
         self._observer = Observer(tree, self._client.reader, launch.paths)
         self._run: OpenRun | None = None  # which is open
@@ -64,10 +64,12 @@ class ServeProcess:
     @classmethod
     async def start(cls, launch: Launch) -> ServeProcess:
         """Start it, and have it read our configuration; raises ToolError."""
-        server = cls(launch, await launch.start("serve", "stdio"))
+        running = contextlib.AsyncExitStack()
+        server = cls(launch, await running.enter_async_context(launch.running("serve", "stdio")), running)
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
-                await server._request("configure", {"configFilePath": str(CONFIGURATION)})
+                await server._request("configure", {"configFilePath": str(launch.target / CONFIGURATION)})
+            await launch.note()
         except TimeoutError:
             await server.close()
             problem = f"StrykerJS didn't answer within {HANDSHAKE_TIMEOUT_S:g} s of its start"
@@ -90,6 +92,7 @@ class ServeProcess:
     async def close(self) -> None:
         """End every process; idempotent."""
         await self._tree.end()
+        await self._running.aclose()
 
     def has_open_run(self, paths: Collection[str] = ()) -> bool:
         """Whether a run is open that can test mutants of all these files."""
@@ -228,11 +231,11 @@ class RunProcess:
 
     @contextlib.asynccontextmanager
     async def _started(self, **env: str) -> AsyncGenerator[Observer, None]:
-        self._tree = tree = await self._launch.start("run", CONFIGURATION, "--logLevel", "warn", env=env)
-        try:
+        configuration = self._launch.target / CONFIGURATION
+        async with self._launch.running("run", configuration, "--logLevel", "warn", env=env) as tree:
+            self._tree = tree
             yield Observer(tree, MessageReader(tree, TOOL), self._launch.paths)
-        finally:
-            await tree.end()
+            await self._launch.note()
 
     def _path(self, raw: Raw) -> str:
         return os.path.relpath(raw["fileName"], self._launch.paths.sandbox).replace(os.sep, "/")

@@ -2,8 +2,12 @@
 
 StrykerJS tests in a sandbox below the directory that it runs in, but it, its plugins and the tests write beside that,
 too: reports, the file of incremental mode, `node_modules/.vite`; with `inPlace` it edits the sources. So it is run in a
-copy. `node_modules` there is a directory of links, so that what is made in it stays there. Of a workspace, the packages
-that the project depends on are copied, too (`members`): what they write beside themselves stays in their copies.
+copy. Of a workspace, the packages that the project depends on are copied, too (`members`): what they write beside
+themselves stays in their copies.
+
+A sandbox is laid out in one of two ways. *Isolated*: each copy stands at its project's own path while StrykerJS runs,
+and what is around it is what the user has there, under layers (`around`). Otherwise the copies are used where they lie:
+`node_modules` is a directory of links, so that what is made in it stays there, and links stand beside the copies.
 """
 
 from __future__ import annotations
@@ -20,11 +24,22 @@ from typing import Self
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
-from msp_bridge.toolkit import Sandbox, erase, unwritable, walk
+from msp_bridge.toolkit import Around, Sandbox, erase, unwritable, walk
 
 from . import plug_n_play
-from .node_modules import MODULES, Installed, link_beside, link_modules, look, make_directory, make_link, stamp
-from .workspace import directories_above, members_of, modules_below
+from .node_modules import (
+    MODULES,
+    Installed,
+    link_beside,
+    link_modules,
+    look,
+    make_copy,
+    make_directory,
+    make_link,
+    stamp,
+    stamps_of,
+)
+from .workspace import directories_above, files_above, members_of, modules_below
 
 MAX_SANDBOXES = 16  # how many runs, of all bridges, may go on in one project
 TEMPORARY = ".stryker-tmp"  # StrykerJS's own directory
@@ -34,12 +49,17 @@ TEMPORARY = ".stryker-tmp"  # StrykerJS's own directory
 class PathMap:
     """Which of the user's files is meant where StrykerJS and its tests name one in the sandbox.
 
-    All directories are absolute, without links.
+    All directories are absolute, without links. Isolated, the sandbox and the copies are seen at the user's own paths.
     """
 
     sandbox: Path
     root: Path
     members: tuple[tuple[Path, Path], ...] = ()  # of other packages of the workspace: the user's, the copy
+
+    @property
+    def isolated(self) -> bool:
+        """Whether StrykerJS sees the copies there."""
+        return self.sandbox == self.root
 
     def to_user(self, text: str) -> str:
         """`text` with the user's paths in place of those in the copies, and in StrykerJS's own sandboxes in it."""
@@ -60,6 +80,7 @@ class ProjectSandbox:
     source: Path  # links resolved
     _sandbox: Sandbox
     _above: tuple[Path, ...]  # directories through which packages are resolved, the nearest first
+    isolated: bool = False  # how the next `refresh` lays it out
     _members: dict[Path, Sandbox] = field(factory=dict)  # of the workspace; ours with the copy
     _installed: Installed = field(factory=dict)
     _made: object = None  # the copies, at the last refresh
@@ -86,9 +107,31 @@ class ProjectSandbox:
 
     @property
     def paths(self) -> PathMap:
-        """Which file of the copy is which of the project's."""
+        """Which file that StrykerJS names is which of the project's."""
         (source, copy), *members = self._moved.items()
+        if self.isolated:
+            return PathMap(source, source, tuple((member, member) for member, _ in members))
         return PathMap(copy, source, tuple(members))
+
+    @property
+    def home(self) -> Path:
+        """The directory that is ours, with all that is in it."""
+        return self._sandbox.path.parents[len(self._above)]
+
+    @property
+    def maps(self) -> Path | None:
+        """Where StrykerJS finds the maps of Plug'n'Play, if there are any."""
+        return plug_n_play.root_of((self.source, *self._above) if self.isolated else (self.path,))
+
+    def around(self) -> Around:
+        """What StrykerJS sees beside the copy of the project when it is isolated. Blocks.
+
+        Nothing can be written into packages, nor into the workspace or what is linked to outside of it.
+        """
+        members = dict(list(self._moved.items())[1:])
+        keep = [str(modules) for modules, _ in self._modules_inside() if not modules.is_symlink()]
+        outside = {os.path.realpath(place) for place in self._installed if os.path.isdir(place)}
+        return Around(keep, members, [*map(Path, sorted(outside)), *self._above[-1:]])
 
     @property
     def digest(self) -> str:
@@ -125,8 +168,11 @@ class ProjectSandbox:
             self._erase_unneeded()
             self._leave_out_nameless()
             self._installed = self._look_around()
-            self._link_around()
-            self._write_maps()
+            if self.isolated:
+                self._stand_in()
+            else:
+                self._link_around()
+                self._write_maps()
             self._made = self._identities
             self._sandbox.note_size(sum(member.size for member in (self._sandbox, *self._members.values())))
         except OSError as error:
@@ -171,10 +217,10 @@ class ProjectSandbox:
 
         There is one when the root of the workspace is another than the last time, or a tool has made it.
         """
-        below = copy.path.relative_to(self._slot)
+        below = copy.path.relative_to(self.home)
         try:
             for place in (*reversed(below.parents[:-1]), below):
-                make_directory(str(self._slot / place))
+                make_directory(str(self.home / place))
         except OSError as error:
             raise unwritable(copy.path, error) from error
 
@@ -203,6 +249,18 @@ class ProjectSandbox:
         for home in set(os.listdir(self._homes)) - needed:
             erase(str(self._homes / home))
 
+    def _stand_in(self) -> None:
+        """Make the copies what may stand at their projects' own paths."""
+        for modules, place in self._modules_inside():
+            if modules.is_symlink():
+                make_link(str(place), os.readlink(modules))
+            else:
+                make_directory(str(place))  # the real one is mounted there
+        for source, copy in self._moved.items():
+            for name in plug_n_play.OURS:
+                make_copy(str(source / name), str(copy / name))
+        self._mapped = None
+
     def _link_around(self) -> None:
         moved = self._moved
         for directory, left, place in zip(self._above, (self.source, *self._above), self._beside, strict=False):
@@ -218,13 +276,14 @@ class ProjectSandbox:
     def _look_around(self) -> Installed:
         top = self._above[-1] if self._above else self.source
         modules = (modules for modules, _ in self._places_of_modules())
+        around: Installed = {f"{top}/*": stamps_of(files_above(self.source, self._above))}
         root = plug_n_play.root_of((self.source, *self._above))
         if root is None:
-            return look(modules, (), top)
+            return {**around, **look(modules, (), top)}
         maps = tuple(stamp(root / name) for name in plug_n_play.OURS)
         if self._linked is None or self._linked[0] != maps:
             self._linked = maps, plug_n_play.linked_from(root)
-        return {str(root): maps, **look(modules, self._linked[1], top)}
+        return {**around, str(root): maps, **look(modules, self._linked[1], top)}
 
     def _write_maps(self) -> None:
         root = plug_n_play.root_of((self.source, *self._above))
@@ -250,10 +309,14 @@ class ProjectSandbox:
 
     def _places_of_modules(self) -> Iterator[tuple[Path, Path]]:
         """Every `node_modules` around and in what is copied, and where it is to be."""
-        for source, copy in self._moved.items():
-            yield from ((source / relative, copy / relative) for relative in modules_below(source))
+        yield from self._modules_inside()
         for above in dict.fromkeys((*self._above, *self._above_members())):
             yield above / MODULES, self._top / above.relative_to(self._above[-1]) / MODULES
+
+    def _modules_inside(self) -> Iterator[tuple[Path, Path]]:
+        """Those in what is copied."""
+        for source, copy in self._moved.items():
+            yield from ((source / relative, copy / relative) for relative in modules_below(source))
 
     def _above_members(self) -> Iterator[Path]:
         for member in self._members:
@@ -279,11 +342,6 @@ class ProjectSandbox:
     def _top(self) -> Path:
         """What stands for the root of the workspace."""
         return self._beside[-1]
-
-    @property
-    def _slot(self) -> Path:
-        """The directory that is ours, with all that is in it."""
-        return self._sandbox.path.parents[len(self._above)]
 
     @property
     def _homes(self) -> Path:

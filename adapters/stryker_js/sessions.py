@@ -15,7 +15,8 @@ What a request does, in this order:
 1. It leases the sandbox whose open run can test its files, else the one that was used last, else a new one.
 2. When there is an open run, it looks whether project and packages are as they were (a look that writes nothing, for
    tests may still be running there). If not, the open run ends.
-3. Without an open run, it deletes what runs have left, and makes the sandbox equal to the project.
+3. Without an open run, it deletes what runs have left, and makes the sandbox equal to the project, laid out for a run
+   that is isolated, or for one that isn't.
 4. It starts StrykerJS when there is none, or when what a running one has read for good has changed: the configuration,
    package.json, the installed packages, and every file when the configuration leads to others (`import './x.mjs'`).
 5. It has the open run go on, if that suits; a run that doesn't suit ends first.
@@ -23,6 +24,8 @@ What a request does, in this order:
 The invariants.
 
 - A sandbox is written only while no run is open in it.
+- What fails isolated before it has given a result is done again without isolation (`Isolation.run`): the tests without
+  a mutant decide which parts later runs have.
 - After a failure or a cancel the process has ended when the block is left, and its leftovers are deleted.
 - An open run goes on only in processes that have run no mutant, on the files as the dry run left them. StrykerJS itself
   sees to that: see target/observer.mjs.
@@ -44,7 +47,7 @@ from pathlib import Path
 from msp_bridge import reading
 from msp_bridge.adapter import BridgeError, Project, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import SandboxPool, WarmSandbox
+from msp_bridge.toolkit import Isolation, SandboxPool, WarmSandbox
 
 from .configuration import Settings, config_file
 from .installation import Toolchain
@@ -65,29 +68,40 @@ Warm = WarmSandbox[ProjectSandbox, StrykerProcess]
 class StrykerJsSession:
     """A leased sandbox and the StrykerJS in it, for one request."""
 
-    def __init__(self, project: Project, toolchain: Toolchain, warm: Warm) -> None:
+    def __init__(self, project: Project, toolchain: Toolchain, warm: Warm, isolation: Isolation) -> None:
         self._project, self._toolchain, self._warm = project, toolchain, warm
+        self.isolation = isolation
 
     @property
     def sandbox(self) -> ProjectSandbox:
         """Equal to the project, after `prepare`."""
         return self._warm.sandbox
 
-    async def prepare(self) -> None:
+    async def prepare(self, *, isolated: bool) -> None:
         """Steps 2 and 3; raises ToolError when there's no room for the copy, or Node couldn't name it."""
         _check_name(self._project.root)
-        if self._has_open_run() and not await in_thread(self.sandbox.is_current):
+        suits = isolated is self.sandbox.isolated
+        if self._has_open_run() and not (suits and await in_thread(self.sandbox.is_current)):
             await self._make_ready()
         if not self._has_open_run():
             await in_thread(self.sandbox.clear)
+            self.sandbox.isolated = isolated
             await self._warm.refresh()
+
+    async def isolate(self, isolated: bool) -> None:
+        """Have the next process isolated, or not; if the sandbox is laid out otherwise, it is made ready anew."""
+        if isolated is not self.sandbox.isolated:
+            await self._warm.process.close()
+            await self.prepare(isolated=isolated)
 
     async def process(self, plan: StrykerJsTestPlan | None = None, jobs: int = 1) -> StrykerProcess:
         """Steps 4 and 5: StrykerJS, ready to test the plan, or to discover. Raises BridgeError."""
         await self._make_ready(plan, jobs)
         settings = Settings.of(self._project)
-        launch = Launch(self._toolchain, self.sandbox.paths, self._config(), settings.warm)
-        return await self._warm.process.get(partial(_start, launch), (launch, self._reads(launch)))
+        parts = self.isolation.wanted if self.sandbox.isolated else frozenset()
+        paths, config = self.sandbox.paths, self._config(self.sandbox.paths.sandbox)
+        launch = Launch(self._toolchain, paths, config, settings.warm, parts, self.sandbox, self.isolation)
+        return await self._warm.process.get(partial(_start, launch), (launch, self._reads()))
 
     async def end_process(self) -> None:
         """End StrykerJS, and delete what it has left."""
@@ -113,15 +127,17 @@ class StrykerJsSession:
             log.warning("StrykerJS is started anew", exc_info=True)
             await self._warm.process.close()
 
-    def _config(self) -> Path | None:
+    def _config(self, root: Path) -> Path | None:
+        """The project's own file, where the project is at `root`."""
         file = config_file(self._project)
         if file is None or not file.is_relative_to(self._project.root):
             return file
-        return self.sandbox.path / file.relative_to(self._project.root)
+        return root / file.relative_to(self._project.root)
 
-    def _reads(self, launch: Launch) -> object:
+    def _reads(self) -> object:
         """Equal as long as what StrykerJS has read for good is the same."""
-        config = b"" if launch.config is None else SCHEMA.sub(b"", _content(launch.config))
+        file = self._config(self.sandbox.path)
+        config = b"" if file is None else SCHEMA.sub(b"", _content(file))
         package = _content(self.sandbox.path / "package.json")
         digest = self.sandbox.digest if LEADS_ON.search(config) else None
         return config, package, digest, self.sandbox.installed
@@ -133,6 +149,7 @@ class SessionPool:
     def __init__(self, project: Project) -> None:
         self._project = project
         claim = partial(ProjectSandbox.claim, project)
+        self.isolation = Isolation.of("StrykerJS", project.root, network=False)
         self._sandboxes: SandboxPool[ProjectSandbox, StrykerProcess] = SandboxPool(claim, max_idle=MAX_IDLE)
 
     @asynccontextmanager
@@ -148,10 +165,11 @@ class SessionPool:
             process = warm.process.current
             return paths is not None and process is not None and process.has_open_run(paths)
 
+        await self.isolation.probe()
         async with self._sandboxes.lease(has_open_run) as warm:
-            session = StrykerJsSession(self._project, toolchain, warm)
+            session = StrykerJsSession(self._project, toolchain, warm, self.isolation)
             try:
-                await session.prepare()
+                await session.prepare(isolated=self.isolation.is_on)
                 yield session
             except BaseException:
                 await warm.process.close()

@@ -8,6 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from msp_bridge.adapter import Project
+from msp_bridge.reading import IGNORED_DIRS
 from msp_bridge.toolkit import walk
 
 from . import plug_n_play
@@ -39,6 +40,20 @@ def directories_above(source: Path) -> tuple[Path, ...]:
     while above and not any(os.path.exists(above[-1] / name) for name in WORKSPACE):
         above.pop()
     return tuple(above)
+
+
+def files_above(source: Path, above: Sequence[Path]) -> Iterator[str]:
+    """The files around the project at `source` that belong to no package: shared settings, as tsconfig.base.json.
+
+    None in hidden directories, where tools keep their caches.
+    """
+    levels = {os.fspath(directory) for directory in above}
+    for directory, names, files in os.walk(above[-1]) if above else ():
+        if directory == os.fspath(source) or (directory not in levels and "package.json" in files):
+            names.clear()
+            continue
+        names[:] = sorted(name for name in names if name not in IGNORED_DIRS and not name.startswith("."))
+        yield from (os.path.join(directory, name) for name in sorted(files))
 
 
 def modules_below(source: Path) -> Iterator[str]:

@@ -25,6 +25,7 @@ GRACE = 1.0  # s between SIGTERM and SIGKILL: a cancel is to be answered within 
 TAIL = 16 * 1024  # bytes at the end of a tool's stderr that are remembered for error messages
 HEAD = 1024  # bytes at its beginning
 MAX_NOISE = 1024 * 1024  # bytes that a tool may print before the line that begins its output
+SIGNALLED = 128  # a shell's exit code is this and the number of the signal
 EXIT_TIMEOUT_S = 2.0  # for the end of a tool that has closed its input
 STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is left
 
@@ -50,9 +51,12 @@ class ProcessTree:
         stdout: PipeReader,
         stderr: PipeReader,
         stdin: PipeWriter | None,
+        *,
+        shell_status: bool = False,
     ) -> None:
         self._process, self._run_id, self._grace = process, run_id, grace
         self._stdout, self._stderr, self._stdin = stdout, stderr, stdin
+        self._shell_status = shell_status
         self._head, self._tail = bytearray(), bytearray()
         self._listening = asyncio.create_task(self._listen(), name="stderr of a tool")
         self._ending: asyncio.Task[None] | None = None
@@ -67,15 +71,17 @@ class ProcessTree:
         stdin: bool = False,
         grace: float = GRACE,
         pid_namespace: bool = True,
+        shell_status: bool = False,
     ) -> ProcessTree:
         """Start `argv` in `cwd`. `env` holds changes to our own environment; None removes a variable.
 
         Where it is permitted, the tool has a PID namespace (`number_one`); without `pid_namespace` it has none, and can
-        look up processes whose ids it is given. Without `stdin` the tool reads the null device. Raises ToolError when
-        there is no such program or directory.
+        look up processes whose ids it is given. Without `stdin` the tool reads the null device. `shell_status`: the
+        exit code 128 + N means that signal N has ended the tool, for `argv` runs another command, as a shell does.
+        Raises ToolError when there is no such program or directory.
         """
         starting = asyncio.create_task(
-            cls._start(argv, cwd, env or {}, stdin, grace, pid_namespace), name="start of a tool"
+            cls._start(argv, cwd, env or {}, stdin, grace, pid_namespace, shell_status), name="start of a tool"
         )
         try:
             await wait_shielded(starting)
@@ -94,6 +100,7 @@ class ProcessTree:
         stdin: bool,
         grace: float,
         pid_namespace: bool,
+        shell_status: bool,
     ) -> ProcessTree:
         run_id = uuid.uuid4().hex
         environment = _environment(env) | {sweep.RUN_ID: run_id}
@@ -117,7 +124,7 @@ class ProcessTree:
         for stream in (stdout, stderr, writer):
             if stream is not None:
                 await stream.connect()
-        return cls(process, run_id, grace, stdout, stderr, writer)
+        return cls(process, run_id, grace, stdout, stderr, writer, shell_status=shell_status)
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -130,9 +137,12 @@ class ProcessTree:
         stdin: bool = False,
         grace: float = GRACE,
         pid_namespace: bool = True,
+        shell_status: bool = False,
     ) -> AsyncIterator[ProcessTree]:
         """`start`, and `end` on leaving the block."""
-        tree = await cls.start(argv, cwd=cwd, env=env, stdin=stdin, grace=grace, pid_namespace=pid_namespace)
+        tree = await cls.start(
+            argv, cwd=cwd, env=env, stdin=stdin, grace=grace, pid_namespace=pid_namespace, shell_status=shell_status
+        )
         try:
             yield tree
         finally:
@@ -146,7 +156,8 @@ class ProcessTree:
     @property
     def returncode(self) -> int | None:
         """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
-        return self._process.returncode
+        code = self._process.returncode
+        return SIGNALLED - code if self._shell_status and code is not None and code > SIGNALLED else code
 
     def thread_times(self) -> dict[tuple[int, int], float]:
         """Seconds of CPU that each thread (process id, thread id) of the tree has had. Blocks for some ms."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msp_bridge.toolkit.isolation import Isolation, own_tmpdir, wanted_isolation
+from msp_bridge.toolkit.isolation import Around, Isolation, own_tmpdir, wanted_isolation
 from msp_bridge.toolkit.json_lines import JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import SandboxPool, WarmProcess, WarmSandbox
 from msp_bridge.toolkit.sandbox import Sandbox
@@ -11,6 +11,7 @@ from msp_bridge.toolkit.slot import erase, unwritable
 from msp_bridge.toolkit.tree import identity, walk
 
 __all__ = [
+    "Around",
     "Isolation",
     "JobScheduler",
     "JsonLinesProcess",

@@ -18,6 +18,9 @@ the sandbox where it lies. A tool without a run of that kind keeps the machine's
 tests need one, and each mutant would be killed. A run of the tool that fails inside is made again outside. If it passes
 there, later runs have fewer parts.
 
+What else belongs to a run is named by `Around`: the packages of a workspace, each with a copy, and installed ones, with
+a layer alone. A layer may hide that a file below it was replaced. A tool that stays warm is started anew, then.
+
 A tool that makes copies of its own, as cargo-mutants, runs in the project itself, under a layer: what is written into
 the project by an absolute path is dropped.
 
@@ -38,10 +41,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from msp_bridge.concurrency import in_thread
-from msp_bridge.errors import ToolError
+from msp_bridge.errors import BridgeError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.toolkit.slot import erase
@@ -71,6 +74,15 @@ def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
     return [] if named == "off" else [part.strip() for part in named.split(",")]
 
 
+@frozen
+class Around:
+    """What belongs to a run beside the sandbox of the project."""
+
+    keep: Sequence[str]  # directories that the copies leave out: relative to the project, or absolute in `copies`
+    copies: Mapping[Path, Path] = field(factory=dict)  # further directories, and the copy that stands for each
+    outside: Sequence[Path] = ()  # directories into which nothing may be written
+
+
 @define
 class Isolation:
     """What the runs of one tool in one project have for themselves. Make one with `Isolation.of`."""
@@ -98,6 +110,11 @@ class Isolation:
         """Whether the next run is inside."""
         return self._step < len(self._all)
 
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The parts that the next run is to have; none if it is not inside."""
+        return self._all[self._step] if self.is_on else frozenset()
+
     def reduce(self, reason: str) -> None:
         """The tool fails inside, and passes outside: the next run has fewer parts."""
         left_out = sorted(
@@ -124,10 +141,10 @@ class Isolation:
     async def run(self, start: Callable[[bool], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
         """The items of `start(True)`, a run of the tool that is isolated, or of `start(False)`, one that is not.
 
-        The second where nothing is permitted, or where the first raises ToolError before its first item: what was
-        yielded can't be taken back. If the second comes to its end then, `reduce`.
+        The second where nothing is permitted, or where the first raises BridgeError before its first item: what was
+        yielded can't be taken back. If the second comes to its end then, `reduce`, unless another run did.
         """
-        failure = ""
+        failure, began = "", self._step
         if self.is_on:
             found = False
             try:
@@ -136,24 +153,29 @@ class Isolation:
                         found = True
                         yield item
                 return
-            except ToolError as error:
+            except BridgeError as error:
                 if found:
                     raise
                 failure = error.problem
         async with contextlib.aclosing(start(False)) as items:
             async for item in items:
                 yield item
-        if failure:
+        if failure and self._step == began:
             self.reduce(failure)
 
     def command(
-        self, sandbox: Path, command: Sequence[str], share: Sequence[Path], home: Path | None = None
+        self,
+        sandbox: Path,
+        command: Sequence[str],
+        share: Sequence[Path],
+        home: Path | None = None,
+        around: Around | None = None,
     ) -> list[str]:
         """What runs `command` inside; blocks.
 
         `sandbox` may be the project itself: then what is written into it is dropped, too. `share`: directories outside
         of the project that stay the real ones. `home`: a private directory for what this needs, by default the
-        sandbox's parent. Raises OSError.
+        sandbox's parent. `around`: what there is beside the project, and what is kept of it. Raises OSError.
         """
         home = home or sandbox.parent
         in_place = os.path.realpath(sandbox) == str(self.root)
@@ -161,13 +183,16 @@ class Isolation:
             if os.path.lexists(home / name):
                 erase(str(home / name))
         (home / LAYERS).mkdir()
+        around = around or Around([] if in_place else left_out(self.root, sandbox))
         options = {
             "root": str(self.root),
             "copy": str(sandbox),
             "layers": str(home / LAYERS),
-            "keep": [] if in_place else left_out(self.root, sandbox),
+            "keep": list(around.keep),
             "share": [str(path) for path in share],
-            "parts": sorted(self._all[self._step]),
+            "others": {str(directory): str(copy) for directory, copy in around.copies.items()},
+            "outside": [str(path) for path in around.outside],
+            "parts": sorted(self.wanted),
             "tree": in_place,
             "report": str(home / REPORT),
             "command": list(command),

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture
-def starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def lasting() -> Iterator[Path]:
+    """A directory that is not among temporary files, of which a tool that is isolated has its own."""
+    directory = Path(tempfile.mkdtemp(dir="/var/lib" if os.access("/var/lib", os.W_OK) else Path.home()))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def starts(lasting: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the tests of the project js_command write a line when they start."""
-    file = tmp_path / "starts"
+    file = lasting / "starts"
     monkeypatch.setenv("JS_COMMAND_LOG", str(file))
     return file
+
+
+@pytest.fixture(params=[True, False], ids=["isolated", "portable"])
+def isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """The test is run in both ways; isolated only as far as the machine permits it."""
+    if not request.param:
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    return bool(request.param)
 
 
 @pytest.fixture

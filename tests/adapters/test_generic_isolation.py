@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -31,15 +30,13 @@ pathlib.Path(report).write_text(json.dumps({"schemaVersion": "1", "files": files
 
 
 @pytest.fixture
-def root() -> Iterator[Path]:
+def root(lasting: Path) -> Path:
     """Of a project that does not lie among temporary files, as the projects of users don't."""
-    home = Path(tempfile.mkdtemp(dir="/var/lib" if os.access("/var/lib", os.W_OK) else Path.home()))
-    root = home / "project"
+    root = lasting / "project"
     for name in (".venv/bin/marker", "a.txt", "tool.py"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(TOOL if name == "tool.py" else "one\n")
-    yield root
-    shutil.rmtree(home)
+    return root
 
 
 @pytest.fixture

@@ -177,7 +177,7 @@ async def test_no_time_at_all_lets_nothing_stay(tmp_path: Path) -> None:
             assert not list((tmp_path / "cache").rglob("sandbox-*"))
 
 
-@pytest.mark.parametrize("victim", [WORKER, "stryker.js"])
+@pytest.mark.parametrize("victim", [WORKER, "stryker"])
 async def test_what_is_killed_meanwhile_is_started_anew(victim: str, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:

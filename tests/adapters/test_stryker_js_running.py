@@ -113,7 +113,7 @@ async def test_waiting_longer_than_a_time_out_is_no_time_out(tmp_path: Path) -> 
 
 async def test_discovery_answers_and_newer_tests_run_while_older_ones_wait(starts: Path, tmp_path: Path) -> None:
     root = copied("js_command", tmp_path)
-    hold, check = tmp_path / "hold", root / "check.js"
+    hold, check = starts.with_name("hold"), root / "check.js"
     hold.touch()
     check.write_text(
         f"if (process.env.__STRYKER_ACTIVE_MUTANT__) while (require('fs').existsSync({str(hold)!r}));\n"

@@ -63,6 +63,7 @@ class HostWorld:
     layers: Layers
     parts: frozenset[str] = PARTS
     refused: Mapping[str, str] = field(default_factory=dict)
+    others: Mapping[str, str] = field(default_factory=dict)  # further directories, and the copy that stands for each
     _capabilities: kernel.Capabilities = (0, 0, 0, 0)
     _maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
 
@@ -144,21 +145,29 @@ class HostWorld:
                         continue_as_first()
             with contextlib.ExitStack() as stack:
                 opened = Descriptors(stack)
-                copy = opened(self.copy)
+                copies = [(root, opened(copy)) for root, copy in self._copies]
                 kept = [
                     (name, opened(os.path.join(self.root, name)))
                     for name in self.layers.keep
                     if self._mount_point(name)
                 ]
-                kernel.mount(copy, self.root, None, kernel.BIND)
+                for root, copy in copies:
+                    kernel.mount(copy, root, None, kernel.BIND)
                 for name, source in kept:
                     kernel.bind_read_only(source, os.path.join(self.root, name))
             os.chdir(where)
             self.layers.keep = tuple(name for name, _ in kept)
 
+    @property
+    def _copies(self) -> list[tuple[str, str]]:
+        """Each directory that a copy stands for, parents first, with the copy."""
+        return sorted({self.root: self.copy, **self.others}.items())
+
     def _mount_point(self, name: str) -> bool:
         """Make the copy have something to mount `name` of the real tree on; False: there is nothing to mount."""
-        real, inside = os.path.join(self.root, name), os.path.join(self.copy, name)
+        real = os.path.join(self.root, name)
+        root, copy = [(root, copy) for root, copy in self._copies if below(real, root)][-1]
+        inside = copy + real[len(root) :]
         if os.path.islink(real):
             if not os.path.lexists(inside):
                 os.makedirs(os.path.dirname(inside), exist_ok=True)
@@ -249,6 +258,8 @@ def enter_host(
     share: Sequence[str] = (),
     parts: Collection[str] = PARTS,
     tree: bool = True,
+    others: Mapping[str, str] | None = None,
+    outside: Sequence[str] = (),
 ) -> HostWorld:
     """Make `copy` stand at `root` for this process and those it starts.
 
@@ -260,10 +271,13 @@ def enter_host(
         root: the project's own path.
         copy: a directory equal to the project, which the host writes into and no child does.
         layers: an empty directory outside of `root`, where children mount what they write.
-        keep: paths relative to `root` that the copy leaves out and that stay visible; a missing one is skipped.
+        keep: paths relative to `root`, or absolute ones in `others`, that the copies leave out and that stay visible;
+            a missing one is skipped.
         share: directories outside of `root` that stay the real ones in children, for results.
         parts: those of PARTS to try.
         tree: whether children get a layer over the tree, if "overlay" is permitted. Else they write into `copy`.
+        others: further directories, outside of `root`, and for each the copy that stands for it.
+        outside: directories that none of these is in or has as its own, over which children get a layer, too.
 
     Raises:
         PartRefused: with this process unchanged, where the machine permits no mounts.
@@ -272,10 +286,13 @@ def enter_host(
         raise PartRefused("mount", "", reason)
     root, copy, layers = (os.path.realpath(path) for path in (root, copy, layers))
     shared = tuple(os.path.realpath(path) for path in share)
+    others = {os.path.realpath(other): os.path.realpath(of_other) for other, of_other in (others or {}).items()}
     for path in (layers, *shared):
-        if below(path, root):
-            raise PartRefused("mount", path, f"{path} is in the project {root}, which is covered")
-    world = HostWorld(root, copy, Layers(root, layers, shared, tuple(sorted(keep)), tree), PARTS & frozenset(parts))
+        for covered in (root, *others):
+            if below(path, covered):
+                raise PartRefused("mount", path, f"{path} is in the project {covered}, which is covered")
+    covering = Layers(root, layers, shared, tuple(sorted(keep)), tree, tuple(others), tuple(outside))
+    world = HostWorld(root, copy, covering, PARTS & frozenset(parts), others=others)
     world.layers.overlays = "overlay" in world.parts
     world._narrow()
     world._become_host()

@@ -2,15 +2,17 @@
 
 Theory of operation
 -------------------
-Over each directory that a child may write into (the tree, what of it is kept from the copy, temporary directories, the
-home directory) an overlay is mounted: it shows what is there, and what is written goes to a directory of the child's
-own, its *layer*. All layers of a child lie in one tmpfs, which is gone when the child's mount namespace is.
+Over each directory that a child may write into (the tree, what of it is kept from the copies, temporary directories,
+the home directory, others that the host names) an overlay is mounted: it shows what is there, and what is written goes
+to a directory of the child's own, its *layer*. All layers of a child lie in one tmpfs, which is gone when the child's
+mount namespace is.
 
 Invariants, and why the obvious way fails:
 
 * Everything is mounted by file descriptors (`/proc/self/fd/N`) that were opened before anything is covered: the project
   may lie below /tmp or the home directory, the copy below either, and the interpreter in the project.
-* The overlays are mounted parents first; mounts of others below a covered place are bound back, as they were.
+* The overlays are mounted parents first; mounts of others below a covered place are bound back, as they were, and so
+  are the copies, unless the tree is covered, too.
 * Where a tmpfs can't carry overlays (in a user namespace, before Linux 6.6) the layers are files on the disk, and
   somebody who has waited for the child erases them: `Layers.forget`.
 * Where the kernel refuses overlays altogether, temporary directories are covered by empty ones, unless that would hide
@@ -65,8 +67,10 @@ class Layers:
     root: str
     directory: str  # empty, outside of the project: children mount what they write there
     share: tuple[str, ...] = ()  # directories outside of `root` that stay the real ones
-    keep: tuple[str, ...] = ()  # paths in `root` that the copy has not
+    keep: tuple[str, ...] = ()  # paths in `root`, or absolute ones in `others`, that the copy has not
     tree: bool = True  # covered too; else what is written there goes to the copy, also after the end of the child
+    others: tuple[str, ...] = ()  # further directories that copies stand for
+    outside: tuple[str, ...] = ()  # directories outside of these that are covered with the tree
     overlays: bool = True  # the kernel permits them
     in_memory: bool = True
     user_namespace: bool = False
@@ -77,20 +81,33 @@ class Layers:
         """Look which directories there are to cover beside the tree, and what others have mounted below them."""
         tmp = [os.environ.get("TMPDIR", ""), *TMP]
         candidates = [*(("tmp", path) for path in tmp if path), ("home", os.path.expanduser("~"))]
+        candidates += (("overlay", path) for path in self.outside)
         places: dict[str, str] = {}
         for part, path in candidates:
             real = os.path.realpath(path)
             writable = os.path.isdir(real) and os.access(real, os.W_OK | os.X_OK)
-            if writable and real != "/" and not below(real, self.root):
+            if writable and real != "/" and not any(below(real, root) for root in self._roots):
                 places.setdefault(real, part)
         mounts = sorted(set(kernel.mount_points()))
-        within = [p for p in places if any(p != q and below(p, q) for q in places) and p not in mounts]
+        within = [
+            p
+            for p in places
+            if p not in mounts and any(p != q and below(p, q) and _goes_with(places[p], places[q]) for q in places)
+        ]
         self._places = sorted((path, part) for path, part in places.items() if path not in within)
         covered = [path for path, _ in self._places]
         foreign = [
-            m for m in mounts if m not in covered and any(below(m, p) for p in covered) and not below(m, self.root)
+            m
+            for m in mounts
+            if m not in covered
+            and any(below(m, p) for p in covered)
+            and not any(below(m, root) for root in self._roots)
         ]
         self._foreign = [m for m in foreign if not any(m != other and below(m, other) for other in foreign)]
+
+    @property
+    def _roots(self) -> tuple[str, ...]:
+        return (self.root, *self.others)
 
     @property
     def parts(self) -> set[str]:
@@ -112,7 +129,8 @@ class Layers:
         if not self.overlays:
             places = [(path, part) for path, part in places if part == "tmp" and not self._needed(path)]
         if "overlay" in parts:
-            places += [(self.root, "overlay"), *((os.path.join(self.root, name), "overlay") for name in self.keep)]
+            inside = (*sorted(self._roots), *(os.path.join(self.root, name) for name in self.keep))
+            places += [(path, "overlay") for path in inside]
         if not places:
             return
         with contextlib.ExitStack() as stack:
@@ -152,7 +170,7 @@ class Layers:
 
     def _lay(self, path: str, lower: str, layer: str) -> None:
         """Cover one place. What is written goes to directories whose names begin with `layer`."""
-        if path == self.root and not self.tree:  # the copy again, should a temporary directory have covered it
+        if path in self._roots and not self.tree:  # the copy again, should a temporary directory have covered it
             kernel.mount(lower, path, None, kernel.BIND | kernel.RECURSIVE)
             return
         own = os.stat(lower)
@@ -176,8 +194,13 @@ class Layers:
 
     def _needed(self, place: str) -> bool:
         """Whether an empty directory in its stead would hide what the tests run from."""
-        needed = (self.root, sys.prefix, sys.base_prefix, *self._foreign, *self.share, *sys.path)
+        needed = (*self._roots, sys.prefix, sys.base_prefix, *self._foreign, *self.share, *sys.path)
         return any(below(path, place) for path in needed)
+
+
+def _goes_with(part: str, other: str) -> bool:
+    """Whether a place of `part` needs no layer of its own below one of `other`, for that is always there, too."""
+    return (part == "overlay") == (other == "overlay")
 
 
 class Descriptors:

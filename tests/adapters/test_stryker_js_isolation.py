@@ -1,0 +1,179 @@
+"""StrykerJS in namespaces: its tests see the project at its own path, and nothing of them reaches the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.stryker_js import StrykerJs
+from msp_bridge.adapters.stryker_js import launch as launching
+from support.killed_bridges import killed_bridge
+from support.stryker_js_trees import CORE8, CORE9, TESTS, adapter_on, copied, discovered, findings_of, results_of
+
+from msp_bridge.adapter import Result, Status
+from msp_bridge.toolkit import Isolation
+
+ALL = "each run has for itself: the tree at its own path, the network, temporary files, processes, queues"
+BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+
+
+@pytest.fixture
+async def permitted(lasting: Path) -> None:
+    isolation = Isolation.of("a tool", lasting, network=False)
+    await isolation.probe()
+    if isolation.is_on and len(isolation.parts) < 5:
+        pytest.skip(f"this machine permits no isolation: {isolation.description}")
+
+
+def project(directory: Path, spec: str, modules: Path = CORE9) -> Path:
+    """A project whose tests begin with `spec`. It does not lie among temporary files, as those of users don't."""
+    root = copied("js_mocha", directory, modules)
+    (root / "test/a.spec.js").write_text(f"import fs from 'node:fs';\nimport os from 'node:os';\n{spec}\n")
+    return root
+
+
+async def some_results(adapter: StrykerJs, count: int = 2) -> list[Result]:
+    """Of mutants that the tests kill."""
+    mutants = [mutant for mutant in await discovered(adapter) if mutant.replacement in ("sum + discount", "{}")]
+    return await results_of(adapter, mutants[:count])
+
+
+async def isolation_of(adapter: StrykerJs) -> str:
+    """What doctor says of it."""
+    [finding] = [finding for finding in await findings_of(adapter) if finding.subject == "isolation"]
+    return finding.text
+
+
+@pytest.mark.usefixtures("permitted")
+@BOTH
+async def test_tests_write_where_they_like_and_change_nothing_of_the_machine(
+    modules: Path, isolated: bool, lasting: Path
+) -> None:
+    shared = Path("/tmp", f"msp-bridge-test-{os.getpid()}")
+    root = project(
+        lasting,
+        f"""
+        const own = {str(lasting / "project")!r};
+        it('runs where the project is', () => {{
+          const there = process.cwd().startsWith(own + '/.stryker-tmp/');
+          if (there !== {str(isolated).lower()}) throw new Error('in ' + process.cwd());
+          if (there) for (const place of [own, own + '/node_modules', '/tmp'])
+            fs.writeFileSync(place + '/{shared.name}', '');
+          fs.mkdtempSync(os.tmpdir() + '/{shared.name}-');
+        }});
+        """,
+        modules,
+    )
+    async with adapter_on(root, jobs=1) as adapter:
+        (result, *_) = await some_results(adapter)
+        assert await isolation_of(adapter) == (
+            ALL if isolated else "each run has for itself: a copy of the tree, TMPDIR"
+        )
+    assert result.status is Status.KILLED
+    assert list(shared.parent.glob(f"{shared.name}*")) == []
+    assert list(modules.glob(shared.name)) == []
+
+
+@pytest.mark.usefixtures("isolated")
+async def test_messages_name_the_files_of_the_project(lasting: Path) -> None:
+    spec = """
+    import { total } from '../lib/price.js';
+    it('names where it is', () => { if (total([50, 60]) !== 110) throw new Error('in ' + process.cwd() + '/lib'); });
+    """
+    root = project(lasting, spec)
+    before = (root / "lib/price.js").read_text()
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter, "lib/price.js")
+        results = await results_of(adapter, mutants)
+    assert before == (root / "lib/price.js").read_text()
+    reasons = {result.status_reason for result in results if "names where it is" in (result.killed_by or ())}
+    assert reasons == {f"in {root}/lib"}
+
+
+@contextlib.asynccontextmanager
+async def service() -> AsyncIterator[int]:
+    """The port of something on this machine."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_tests_of_several_requests_listen_on_a_port_that_the_machine_uses(lasting: Path) -> None:
+    async with service() as port:
+        spec = f"""
+        import net from 'node:net';
+        before((done) => {{ net.createServer().listen({port}, '127.0.0.1', done).on('error', done).unref(); }});
+        """
+        root = project(lasting, spec)
+        async with adapter_on(root, jobs=1) as adapter:
+            (one, *_), (other, *_) = await asyncio.gather(some_results(adapter), some_results(adapter))
+    assert one.status is other.status is Status.KILLED
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_tests_that_need_the_network_of_the_machine_keep_it(
+    lasting: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with service() as port:
+        spec = f"""
+        import net from 'node:net';
+        it('connects', (done) => {{ net.connect({port}, '127.0.0.1', done).on('error', done).unref(); }});
+        """
+        root = project(lasting, spec)
+        with caplog.at_level(logging.WARNING, "msp_bridge.toolkit.isolation"):
+            async with adapter_on(root, jobs=1) as adapter:
+                for _ in range(2):
+                    (result, *_) = await some_results(adapter)
+                    assert result.status is Status.KILLED
+                isolated = await isolation_of(adapter)
+    [record] = caplog.records
+    text = "StrykerJS fails isolated and passes otherwise, so it runs without net from now on: the tests fail without"
+    assert record.getMessage().startswith(text)
+    assert isolated == ALL.replace("the network, ", "")
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_the_bridge_may_be_installed_in_the_project(lasting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = project(lasting, "")
+    installed = root / ".venv/lib/target"
+    shutil.copytree(launching.TARGET, installed)
+    monkeypatch.setattr(launching, "TARGET", installed)
+    async with adapter_on(root, jobs=1) as adapter:
+        assert await discovered(adapter)
+        assert await isolation_of(adapter) == ALL
+
+
+KILLED = f"""
+import asyncio, contextlib, sys
+from pathlib import Path
+sys.path.insert(0, {str(TESTS)!r})
+from support.stryker_js_trees import adapter_on, discovered
+async def main(root):
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = await discovered(adapter)
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            async for result in results:
+                print(result.status.value, flush=True)
+                await asyncio.sleep(600 if result.status.value != "Ignored" else 0)
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.usefixtures("permitted")
+async def test_a_killed_bridge_leaves_no_process_no_mount_and_no_temporary_file(lasting: Path) -> None:
+    root = project(lasting, "fs.mkdtempSync('/tmp/msp-bridge-test-');")
+    before = set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()
+    async with killed_bridge(KILLED, root) as bridge:
+        while await bridge.line() == "Ignored":
+            pass
+    assert (set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()) == before
+    async with adapter_on(root, jobs=1) as adapter:
+        (result, *_) = await some_results(adapter)
+    assert result.status is Status.KILLED
