@@ -12,6 +12,7 @@ PRELUDE = f"""
 import os, signal, sys
 sys.path.insert(0, {str(TARGET.parent)!r})
 from target.fork_server import ForkServer
+from target.connection import Connection
 from target.fork_servers import ServerProcess
 from target.process_namespace import NamespaceMaker
 
@@ -65,7 +66,7 @@ def children(pid):
         return [int(child) for child in file.read().split()]
 
 
-server = ServerProcess(serve, sys.argv[1] + "/log", [])
+server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
 
 
 def send(**message):
@@ -188,7 +189,7 @@ def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):
 from target import job_process
 server.end()
 job_process.WAITING_S = 0.5
-server = ServerProcess(serve, sys.argv[1] + "/log", [])
+server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
 print(ran(id=1)["state"])
 waiting()
 while children(server.pid):

@@ -66,7 +66,7 @@ class ForkServer:
         self._channel, self._world, self._handle, self._before_job = channel, world, handle, before_job
         self._running: dict[int, JobProcess] = {}  # by pid
         self._waiting: JobProcess | None = None  # forked ahead
-        self._before = descendants.children()  # what collecting the tests has started is needed by them
+        self._before = descendants.children()  # another server; what collecting the tests has started for them
         self._wake, self._waker = os.pipe()
         self._job: Job | None = None  # in a forked process
 
@@ -222,6 +222,9 @@ class ForkServer:
             descendants.end_group(job.pid)
 
     def _reap(self) -> None:
+        for pid in self._before:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
         for pid in list(self._running):
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:

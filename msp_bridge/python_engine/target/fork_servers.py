@@ -1,4 +1,9 @@
-"""The fork servers that there are at a time, and the only place that starts and ends them."""
+"""The fork servers that there are at a time, and the only place that starts and ends them.
+
+The host forks the fresh server, and that one forks the live server, when it has started pytest and before it serves:
+what both have in common is imported once, and lies in memory once. Where pytest itself imports the project, or has
+threads, which a fork would not have, the host forks the live server too.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from pathlib import Path
 
 from . import descendants, imports
 from .channel import Channel, Message, TargetPlan
+from .connection import Connection
 from .endings import Unprepared, last_error, why_not_collected
 from .fork_server import ForkServer
 from .imports import ImportTrace
@@ -20,48 +26,55 @@ from .world import World
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
 POLL_S = 0.01
 BLOCK = 4096  # bytes: less may find room in what a file has already
-FAILED: Message = {"do": "failed", "exit": "?", "broken": []}
 
 
 class ServerProcess:
-    """The host's side: a forked process that runs a `ForkServer`."""
+    """The host's side of a forked process that runs a `ForkServer`."""
 
-    def __init__(self, serve: Callable[[Channel], None], log: str, private: Iterable[int]) -> None:
-        """`private` are descriptors of this process that the forked one has to close. Raises OSError: a full disk."""
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        ours, theirs = socket.socketpair()
-        self.pid = os.fork()
-        if self.pid == 0:
+    def __init__(self, pid: int, ours: socket.socket) -> None:
+        self.pid, self._socket = pid, ours
+        self.channel = Channel(ours.fileno(), ours.fileno())
+
+    @classmethod
+    def fork(cls, serve: Callable[[Channel], None], connection: Connection, private: Iterable[int]) -> ServerProcess:
+        """`private` are descriptors of this process that the forked one has to close."""
+        pid = os.fork()
+        if pid == 0:
             try:
-                ours.close()
                 for descriptor in private:
                     os.close(descriptor)
-                descendants.die_with_parent()
-                descendants.adopt_orphans()
-                os.setpgid(0, 0)
-                os.dup2(output, 1)
-                os.dup2(output, 2)
-                os.close(output)
-                serve(Channel(theirs.fileno(), theirs.fileno()))
+                serve(connection.take())
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(0)
-        theirs.close()
-        os.close(output)
-        self._socket = ours
-        self.channel = Channel(ours.fileno(), ours.fileno())
+        connection.leave()
+        return cls(pid, connection.ours)
 
     def end(self) -> None:
         """End it with all its jobs and what they started."""
         self._socket.close()  # it then ends its jobs and itself
+        if not self._ends():
+            descendants.end_group(self.pid)
+            self._ends()
+
+    def _ends(self) -> bool:
         deadline = time.monotonic() + SERVER_END_S
         while time.monotonic() < deadline:
-            if os.waitpid(self.pid, os.WNOHANG)[0]:
-                return
+            if self._is_gone():
+                return True
             time.sleep(POLL_S)
-        descendants.end_group(self.pid)
-        descendants.reap([self.pid])
+        return False
+
+    def _is_gone(self) -> bool:
+        try:
+            return os.waitpid(self.pid, os.WNOHANG)[0] != 0
+        except ChildProcessError:  # the fresh server has forked it, and reaps it
+            try:
+                os.kill(self.pid, 0)
+            except ProcessLookupError:
+                return True
+            return False
 
 
 class ForkServers:
@@ -88,10 +101,20 @@ class ForkServers:
     def start(self, plan: TargetPlan) -> Message | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
-        self.fresh = self._start("fresh", plan)
-        collected = None if plan.always_fresh else self._collect(plan)
-        self._await_fresh(plan)
-        return collected
+        connection = None if plan.always_fresh else self._connection("live")
+        self.fresh = self._start("fresh", plan, connection)
+        answer = self._answer(self.fresh, "fresh")
+        if connection is not None and answer["live"] is not None:
+            self.live = ServerProcess(answer["live"], connection.ours)
+        elif connection is not None:
+            connection.ours.close()
+            self.live = self._start("live", plan)
+        if answer["do"] == "unfit":
+            self.fresh.end()
+            self.fresh = None
+            self.fresh = self._start("bare", plan)
+            self._answer(self.fresh, "bare")
+        return None if self.live is None else self._collected(plan, self.live)
 
     def drop_live(self, why: str) -> None:
         """Its jobs can't be trusted."""
@@ -120,21 +143,34 @@ class ForkServers:
         finally:
             file.unlink(missing_ok=True)
 
-    def _start(self, kind: str, plan: TargetPlan) -> ServerProcess:
-        private = [*self._private, *(server.channel.reader for server in self.running)]
-        log = f"{self._home}/{kind}.log"
-        return ServerProcess(lambda channel: _serve(kind, channel, plan, self._root, self._world), log, private)
+    def _connection(self, kind: str) -> Connection:
+        return Connection(f"{self._home}/{kind}.log")
 
-    def _collect(self, plan: TargetPlan) -> Message:
-        self.live = self._start("live", plan)
-        answer = next(self.live.channel.messages(), None)
+    def _start(self, kind: str, plan: TargetPlan, live: Connection | None = None) -> ServerProcess:
+        """`live`: that of the live server, which the fresh one forks if it can."""
+        private = [*self._private, *(server.channel.reader for server in self.running)]
+        connection = self._connection(kind)
+        server = ServerProcess.fork(
+            lambda channel: _serve(kind, channel, plan, self._root, self._world, live), connection, private
+        )
+        if live is not None:
+            live.leave()
+        return server
+
+    def _answer(self, server: ServerProcess, kind: str) -> Message:
+        """The first message of a server. Raises Unprepared, and OSError when the disk is full."""
+        answer = next(server.channel.messages(), None)
         if answer is None:
-            log = self.log("live")
+            log = self.log(kind)
             if not log:
                 self._check_room()  # else it has said why
             raise Unprepared(f"pytest crashed while it collected the tests: {last_error(log)}", log)
         if answer["do"] == "failed":
-            raise why_not_collected(answer, self.log("live"))
+            raise why_not_collected(answer, self.log(kind))
+        return answer
+
+    def _collected(self, plan: TargetPlan, live: ServerProcess) -> Message:
+        answer = self._answer(live, "live")
         if answer["elsewhere"] is not None:
             path, file = answer["elsewhere"]
             raise Unprepared(
@@ -146,30 +182,23 @@ class ForkServers:
             self.drop_live("the project sets a trace function when it is imported")
         return answer
 
-    def _await_fresh(self, plan: TargetPlan) -> None:
-        """Until the fresh server is ready, or the bare one, if pytest itself imports the project."""
-        assert self.fresh is not None
-        answer = next(self.fresh.channel.messages(), FAILED)
-        if answer["do"] == "unfit":
-            self.fresh.end()
-            self.fresh = None
-            self.fresh = self._start("bare", plan)
-            answer = next(self.fresh.channel.messages(), FAILED)
-        if answer["do"] != "ready":
-            raise why_not_collected(answer, self.log("fresh"))
 
-
-def _serve(kind: str, channel: Channel, plan: TargetPlan, root: str, world: World) -> None:
+def _serve(kind: str, channel: Channel, plan: TargetPlan, root: str, world: World, live: Connection | None) -> None:
+    if live is not None:
+        live.ours.close()
     imports.enter(root, world.place)
     if kind == "bare":
-        channel.send({"do": "ready"})
+        channel.send({"do": "ready", "live": None})
         ForkServer(channel, world).serve().run(lambda job: _alone(job, plan, world))
-    trace = ImportTrace(frozenset(plan.filenames))
     if kind == "live":
+        trace = ImportTrace(frozenset(plan.filenames))
         trace.start()  # before pytest, which may import the project
     from . import servers  # here, and not above: it imports pytest, which the host must not
 
-    getattr(servers, kind)(channel, plan, world, trace)
+    if kind == "live":
+        servers.live(channel, plan, world, trace)
+    else:
+        servers.fresh(channel, plan, world, live)
 
 
 def _alone(job: Job, plan: TargetPlan, world: World) -> Message:

@@ -1,9 +1,9 @@
 """The fork servers: processes that have done what all mutants have in common, and fork a process for each mutant.
 
-The *live* server has imported the project and collected the tests, so that a job runs its few tests at once. The
-*fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
-file on the disk. The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has this
-module, so each job does that with the mutated file in place.
+The *fresh* server has started pytest and imported nothing of the project: its jobs import everything with the mutated
+file on the disk. The *live* server, a fork of it, has imported the project and collected the tests, so that a job runs
+its few tests at once. The *bare* server has not even imported pytest, for projects that pytest itself imports: nor has
+this module, so each job does that with the mutated file in place.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import pytest
 
 from .bytecode import read_beside_plugins
 from .channel import Channel, Message, TargetPlan
+from .connection import Connection
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
@@ -37,16 +38,21 @@ read_beside_plugins(_pytest.assertion.rewrite)
 
 def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
     """Collect, say what was found, and serve until the channel ends."""
-    server = Live(channel, plan, world, trace)
-    code = pytest.main(arguments(plan.arguments), plugins=[server, server.reach])
-    channel.send({"do": "failed", "exit": int(code), "broken": _rows(server.broken)})
+    tests = Collecting()
+    tests.live = Live(tests, channel, plan, world, trace)
+    tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.reach])))
 
 
-def fresh(channel: Channel, plan: TargetPlan, world: World, _trace: ImportTrace) -> None:
-    """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends."""
-    server = Fresh(channel, plan, world)
+def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | None) -> None:
+    """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends.
+
+    `live`: for the live server, which is forked at that point, if it can be.
+    """
+    server = Fresh(channel, plan, world, live)
     code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
-    if server.job is None:
+    if server.live is not None:
+        server.live.failed(code)
+    elif server.job is None:
         channel.send({"do": "failed", "exit": code, "broken": []})
     else:
         server.job.run(lambda _job: server.report(code))
@@ -59,22 +65,35 @@ def alone(job: Job, plan: TargetPlan, world: World, start: float) -> Message:
     return server.report(int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach])))
 
 
-class Live(PytestSession):
-    """Holds pytest where it would start to run the tests, and forks there."""
+class Collecting(PytestSession):
+    """The plugin of the live server; also of the fresh one, until it knows which it is."""
 
-    def __init__(self, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._channel, self._plan, self._world, self._trace = channel, plan, world, trace
+        self.live: Live | None = None
+        self.reach = Reach()
+
+    def pytest_runtestloop(self, session: Any) -> object:
+        """Instead of pytest's own."""
+        assert self.live is not None
+        return self.live.serve(session)
+
+
+class Live:
+    """What the live server does where pytest would start to run the tests: it forks."""
+
+    def __init__(self, tests: Collecting, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
+        """`tests` is the plugin of this pytest, which has collected nothing yet."""
+        self._tests, self._channel, self._plan, self._world, self._trace = tests, channel, plan, world, trace
         self._start = time.perf_counter()
         self._functions = LiveFunctions(frozenset())
         self._loaded: set[str] = set()
         self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
-        self.reach = Reach()
 
-    def pytest_runtestloop(self, session: Any) -> object:
-        """Instead of pytest's own."""
-        if session.testsfailed or not self.items:
+    def serve(self, session: Any) -> object:
+        """Instead of pytest's own loop."""
+        if session.testsfailed or not self._tests.items:
             return True
         self._trace.stop()
         filenames = frozenset(self._plan.filenames)
@@ -85,11 +104,15 @@ class Live(PytestSession):
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
         return ForkServer(self._channel, self._world, self._handle, self._before_job).serve().run(self._work)
 
+    def failed(self, code: int) -> None:
+        """Say that pytest has ended with `code`, and has collected nothing that can be run."""
+        self._channel.send({"do": "failed", "exit": code, "broken": _rows(self._tests.broken)})
+
     def _collected(self) -> Message:
         """What collecting the tests has shown."""
         threads = threading.active_count()
         return {
-            "tests": [item.nodeid for item in self.items],
+            "tests": [item.nodeid for item in self._tests.items],
             "seconds": time.perf_counter() - self._start,
             "threads": threads - 1,
             "native_threads": max(0, _kernel_threads() - threads),
@@ -111,7 +134,7 @@ class Live(PytestSession):
         try:
             segment = Segment(*message["segment"])
             if segment.filename not in self._plan.filenames:
-                return {"do": "reloaded", "tests": hex(reload_tests(self.items, segment))}
+                return {"do": "reloaded", "tests": hex(reload_tests(self._tests.items, segment))}
             old, new = segment.compiled()
             self._texts.pop(segment.filename, None)
             self._functions.replace(old, new)
@@ -134,7 +157,7 @@ class Live(PytestSession):
     def _work(self, job: Job) -> Message:
         _silence(self._plan)
         message = job.message
-        self.use_scratch(job.scratch)
+        self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
             return self._measure(message["tests"], message.get("stuck", 0))
         if message.get("segment") is not None:
@@ -142,7 +165,7 @@ class Live(PytestSession):
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
                 return {"not_live": str(error)}
-        return run_until_failure(self, message["tests"])
+        return run_until_failure(self._tests, message["tests"])
 
     def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
@@ -151,22 +174,22 @@ class Live(PytestSession):
         """
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
         signal.alarm(stuck)
-        self.reach.measure(lines_of(self._functions, self._sources(), self._probed))
+        self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed))
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
         lines: dict[tuple[str, int], int] = {}
         failing: dict[int, str] = {}
         subprocess_tests = 0
-        for test, duration in self.run(range(len(self.items)) if tests is None else tests):
+        for test, duration in self._tests.run(range(len(self._tests.items)) if tests is None else tests):
             durations[test] = duration
-            hits, started = self.reach.of(self.items[test])
+            hits, started = self._tests.reach.of(self._tests.items[test])
             signal.alarm(stuck)
             bit = 1 << test
             subprocess_tests |= bit if started else 0
             for line in hits:
                 lines[line] = lines.get(line, 0) | bit
-            if self.failure is not None:
-                failing[test], self.failure = self.failure.text, None
+            if self._tests.failure is not None:
+                failing[test], self._tests.failure = self._tests.failure.text, None
         by_path: dict[str, dict[int, str]] = {}
         for (filename, number), mask in lines.items():
             by_path.setdefault(names[filename], {})[number] = hex(mask)
@@ -181,14 +204,16 @@ class Live(PytestSession):
         }
 
 
-class Fresh(PytestSession):
+class Fresh(Collecting):
     """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
 
-    def __init__(self, channel: Channel | None, plan: TargetPlan, world: World) -> None:
+    def __init__(
+        self, channel: Channel | None, plan: TargetPlan, world: World, connection: Connection | None = None
+    ) -> None:
+        """`connection`: see `fresh`."""
         super().__init__()
-        self._channel, self._plan, self._world = channel, plan, world
+        self._channel, self._plan, self._world, self._connection = channel, plan, world, connection
         self.job: Job | None = None
-        self.reach = Reach()
         self._start = 0.0
 
     def begin(self, job: Job, start: float) -> None:
@@ -198,26 +223,48 @@ class Fresh(PytestSession):
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
-        """The fork."""
+        """The forks."""
         if self.job is None:
             assert self._channel is not None
-            unfit = bool(loaded_files(frozenset(self._plan.filenames)))
-            self._channel.send({"do": "unfit" if unfit else "ready"})
-            gc.collect()
-            gc.freeze()
-            job = ForkServer(self._channel, self._world).serve()
-            self.begin(job, time.perf_counter())
+            self._hold(self._channel)
         try:
             yield
         except BaseException as error:
-            cause = error.__cause__ or error
-            self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
+            if self.job is not None:
+                cause = error.__cause__ or error
+                self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
             raise
 
     def pytest_runtestloop(self, session: Any) -> object:
         """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time."""
-        assert self.job is not None
-        self.job.run(lambda job: self._work(session, job))
+        if self.job is not None:
+            self.job.run(lambda job: self._work(session, job))
+        return super().pytest_runtestloop(session)
+
+    def _hold(self, channel: Channel) -> None:
+        """Returns in the processes of jobs, and in the live server."""
+        unfit = bool(loaded_files(frozenset(self._plan.filenames)))
+        gc.collect()
+        gc.freeze()
+        alone = _kernel_threads() == threading.active_count() == 1
+        pid = None if unfit or not alone or self._connection is None else self._fork_live(channel, self._connection)
+        if self.live is not None:
+            return
+        if self._connection is not None and pid is None:
+            self._connection.leave()
+        channel.send({"do": "unfit" if unfit else "ready", "live": pid})
+        self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
+
+    def _fork_live(self, channel: Channel, connection: Connection) -> int:
+        pid = os.fork()
+        if pid == 0:
+            channel.close()
+            trace = ImportTrace(frozenset(self._plan.filenames))
+            self.live = Live(self, connection.take(), self._plan, self._world, trace)
+            trace.start()
+        else:
+            connection.leave()
+        return pid
 
     def _work(self, session: Any, job: Job) -> Message:
         if session.testsfailed or not self.items:
