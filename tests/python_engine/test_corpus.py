@@ -120,6 +120,15 @@ async def test_mutmut_says_what_a_fresh_process_says(
     assert await differences(kind, tmp_path, Mutmut, MOST) == []
 
 
+@pytest.mark.parametrize("kind", ["at_import", "left_behind"])
+async def test_mutmut_says_so_too_where_the_kernel_has_no_overlays(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy stands at the project's path, and what a job has written there is undone by the journal."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "pid,tmp")
+    assert await differences(kind, tmp_path, Mutmut, MOST) == []
+
+
 @pytest.mark.parametrize("isolation", ["on", "off"])
 @pytest.mark.parametrize("kind", COSMIC_RAY_KINDS)
 async def test_cosmic_ray_says_what_a_fresh_process_says(

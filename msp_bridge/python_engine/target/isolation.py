@@ -64,6 +64,8 @@ class HostWorld:
     parts: frozenset[str] = PARTS
     refused: Mapping[str, str] = field(default_factory=dict)
     others: Mapping[str, str] = field(default_factory=dict)  # further directories, and the copy that stands for each
+    covered: str = ""  # leads to what stood at `root` before the copy did; not in children
+    _covered: int = -1
     _capabilities: kernel.Capabilities = (0, 0, 0, 0)
     _maker: NamespaceMaker | None = None  # where "pid" is among the parts; not in children
 
@@ -97,6 +99,7 @@ class HostWorld:
         limits = limits or JobLimits()
         where = os.getcwd()
         descendants.die_with_parent()
+        os.close(self._covered)
         with refused_as("mount"):
             kernel.unshare(kernel.NEWNS)
         for part in sorted(wanted & _FLAGS.keys()):
@@ -146,6 +149,8 @@ class HostWorld:
             with contextlib.ExitStack() as stack:
                 opened = Descriptors(stack)
                 copies = [(root, opened(copy)) for root, copy in self._copies]
+                self._covered = os.open(self.root, os.O_PATH)
+                self.covered = f"/proc/self/fd/{self._covered}"
                 kept = [
                     (name, opened(os.path.join(self.root, name)))
                     for name in self.layers.keep

@@ -78,7 +78,8 @@ class World:
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
         if "overlay" not in parts and (self._journal is None or self._isolated is not None):
-            self._journal = Journal(self.place, self._root)
+            pristine = self._root if self._isolated is None else self._isolated.covered
+            self._journal = Journal(self.place, pristine)
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
