@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
+from support.servers import until
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, Result, Status, ToolError
 
@@ -58,6 +59,25 @@ async def all_results(root: Path) -> list[Result]:
     assert contents(root) == before
     assert len(results) == len(mutants) == len({result.mutant for result in results})
     return results
+
+
+async def test_a_restart_begins_when_mutants_are_listed_after_an_edit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def prepared() -> int:
+        return sum("the tests are ready" in record.getMessage() for record in caplog.records)
+
+    caplog.set_level(logging.INFO)
+    tests = "from m import LIMIT\n\n\ndef test_limit():\n    assert LIMIT > 2\n"
+    root = plain(tmp_path / "root", "LIMIT = 1 + 2\n", tests, command=f"{PYTEST} tests.py")
+    async with adapter_on(root) as adapter:
+        await results_of(adapter, (await discovered(adapter))[:1])
+        (root / "m.py").write_text("LIMIT = 1 + 3\n")
+        mutants = await discovered(adapter)
+        await until(lambda: prepared() == 2)
+        (result,) = await results_of(adapter, mutants[:1])
+        assert prepared() == 2, "the request found everything prepared"
+        assert result.mutant == mutants[0]
 
 
 async def test_the_statuses_are_those_of_exec_by_the_engine_and_by_a_command(
