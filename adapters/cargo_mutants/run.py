@@ -69,7 +69,7 @@ class BuildDirectories:
     async def lease(self) -> AsyncIterator[Path]:
         """A directory; raises `ToolError` when all are in use, or none can be made."""
         async with self._places.lease() as place:
-            directory = place.sandbox.path.parent / "target"
+            directory = place.sandbox.path.parent / "msp-bridge-target"
             yield directory
             await in_thread(_limit, directory)
 

@@ -66,7 +66,7 @@ class Places:
         Raises `ToolError` for want of room.
         """
         async with self._copies.lease() as warm:
-            directory = warm.sandbox.path.parent / "report"
+            directory = warm.sandbox.path.parent / "msp-bridge-report"
             root = self._project.root
             if isolation is None:
                 place = RunPlace(root, directory, root)

@@ -57,7 +57,7 @@ PROGRAMS = Path(__file__).parents[1] / "python_engine" / "target"
 OFFLINE = frozenset({"overlay", "tmp", "pid", "ipc", "net"})
 STEPS = (OFFLINE, OFFLINE - {"net"}, frozenset({"overlay"}))
 VARIABLE = "MSP_BRIDGE_ISOLATION"
-LAYERS, OPTIONS, REPORT = "layers", "isolation.json", "isolation-report.json"  # beside a sandbox
+LAYERS, OPTIONS, REPORT = "msp-bridge-layers", "msp-bridge-isolation.json", "msp-bridge-parts.json"  # beside a sandbox
 CACHE = "CACHEDIR.TAG"  # marks build results, as cargo's `target`
 MEANING = {"net": "the network", "tmp": "temporary files", "pid": "processes", "ipc": "queues"}
 

@@ -62,6 +62,18 @@ async def outcome(root: Path, tables: dict[str, Table]) -> tuple[Status, str]:
 
 
 @pytest.mark.usefixtures("permitted")
+@pytest.mark.parametrize("name", ["layers", "report"])
+async def test_a_project_may_have_any_name(
+    lasting: Path, root: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its copy has the same, and lies beside what the bridge needs for a run."""
+    script = 'mutant["status"] = "Killed" if not pathlib.Path("report.json").exists() else "Survived"'
+    status, _ = await outcome(root.rename(lasting / name), table(lasting / name, script))
+    assert status is Status.KILLED
+    assert "fails isolated" not in caplog.text
+
+
+@pytest.mark.usefixtures("permitted")
 async def test_a_tool_finds_its_copy_at_the_projects_path_and_leaves_nothing(root: Path) -> None:
     left = f"/tmp/msp-bridge-test-{os.getpid()}"
     script = f"""
