@@ -246,7 +246,8 @@ async def test_the_doctor_knows_a_faster_way_than_npm_test_for_each_mutant(tmp_p
         packages = {f"@stryker-mutator/{name}": "*" for name in asked}
         (root / "package.json").write_text(json.dumps({"devDependencies": packages}))
         async with adapter_on(root) as adapter:
-            *_, configuration, _ = await findings_of(adapter)
+            findings = {finding.subject: finding for finding in await findings_of(adapter)}
+        configuration = findings["configuration"]
         assert configuration.good
         assert configuration.text == "none: by default, StrykerJS starts `npm test` for each mutant"
         remedies.append(configuration.remedy)
