@@ -117,7 +117,11 @@ async def test_mutmut_says_what_a_fresh_process_says(
 ) -> None:
     if isolation == "off":
         monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    assert await differences(kind, tmp_path, Mutmut, MOST) == []
+    for attempt in range(ATTEMPTS):
+        found = await differences(kind, tmp_path / str(attempt), Mutmut, MOST)
+        if not found or kind != "flaky":  # where a test fails by chance, what differs must differ each time
+            break
+    assert found == []
 
 
 @pytest.mark.parametrize("kind", ["at_import", "left_behind"])
