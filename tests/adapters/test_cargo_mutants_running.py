@@ -69,7 +69,9 @@ async def test_more_mutants_than_one_run_takes_are_tested_in_several(
 
 
 def kept_builds(root: Path) -> dict[str, str]:
-    return {file.parent.parent.name: file.read_text() for file in (root.parent / "cache").rglob("msp-bridge-target/runs")}
+    return {
+        file.parent.parent.name: file.read_text() for file in (root.parent / "cache").rglob("msp-bridge-target/runs")
+    }
 
 
 async def test_builds_are_kept_for_requests_of_few_mutants_which_take_one_job(root: Path) -> None:
