@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from . import channel
+from .channel import Message, TargetPlan
 from .endings import CUT
 
 LONGEST = 4000  # characters of a message
@@ -92,3 +95,44 @@ def arguments(extra: Iterable[str]) -> list[str]:
     if find_spec("pytest_cov") is not None:
         own.append("--no-cov")
     return [*own, *extra]
+
+
+def run_until_failure(session: PytestSession, tests: Sequence[int]) -> Message:
+    """Run `tests` until one fails."""
+    count, seconds = 0, 0.0
+    interruption: TestFailure | None = None
+    try:
+        for _, duration in session.run(tests):
+            count, seconds = count + 1, seconds + duration
+            if session.failure is not None:
+                break
+    except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success
+        interruption = TestFailure(session.items[tests[count]].nodeid, f"{type(error).__name__}: {error}")
+        count += 1
+    failure = session.failure or interruption
+    if failure is not None:
+        _tear_down(session)
+    return {"tests": count, "seconds": seconds, "failure": [failure.test, failure.text] if failure else None}
+
+
+def _tear_down(session: PytestSession) -> None:
+    """Let fixtures give back what they hold; their faults change nothing any more."""
+    try:
+        session.tear_down()
+    except BaseException:  # pytest's own outcomes are no Exceptions
+        traceback.print_exc()
+
+
+def rows(broken: Sequence[TestFailure]) -> list[list[str]]:
+    """As they are sent to the host: the test and its message."""
+    return [[failure.test, failure.text] for failure in broken]
+
+
+def silence(plan: TargetPlan) -> None:
+    """What tests print past pytest's capture is of no use; when debugging it stays in the log."""
+    if plan.debug:
+        return
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    os.close(null)

@@ -1,0 +1,174 @@
+"""The live server: it has imported the project and collected the tests, so that a job runs its few tests at once.
+
+It holds pytest where that would start to run the tests, and forks there. After an edit of function bodies its live
+functions are replaced (`_handle`). `servers` starts it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from . import descendants
+from .channel import Channel, Message, TargetPlan
+from .fork_server import ForkServer
+from .imports import ImportTrace, loaded_elsewhere
+from .job_process import Job
+from .line_coverage import ProbedFiles, Reach, lines_of
+from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
+from .pytest_session import PytestSession, rows, run_until_failure, silence
+from .test_reload import reload_tests
+from .world import World
+
+
+class Collecting(PytestSession):
+    """The plugin of the live server; also of the fresh one, until it knows which it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: Live | None = None
+        self.reach = Reach()
+
+    def pytest_runtestloop(self, session: Any) -> object:
+        """Instead of pytest's own."""
+        assert self.live is not None
+        return self.live.serve(session)
+
+
+class Live:
+    """What the live server does where pytest would start to run the tests: it forks."""
+
+    def __init__(self, tests: Collecting, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
+        """`tests` is the plugin of this pytest, which has collected nothing yet."""
+        self._tests, self._channel, self._plan, self._world, self._trace = tests, channel, plan, world, trace
+        self._start = time.perf_counter()
+        self._functions = LiveFunctions(frozenset())
+        self._loaded: set[str] = set()
+        self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
+        self._probed = ProbedFiles()
+
+    def serve(self, session: Any) -> object:
+        """Instead of pytest's own loop."""
+        if session.testsfailed or not self._tests.items:
+            return True
+        self._trace.stop()
+        filenames = frozenset(self._plan.filenames)
+        self._functions = LiveFunctions(filenames)
+        self._loaded = loaded_files(filenames)
+        self._channel.send({"do": "ready", **self._collected()})
+        gc.collect()
+        gc.freeze()  # collecting garbage would copy the pages that all jobs share
+        return ForkServer(self._channel, self._world, self._handle, self._before_job).serve().run(self._work)
+
+    def failed(self, code: int) -> None:
+        """Say that pytest has ended with `code`, and has collected nothing that can be run."""
+        self._channel.send({"do": "failed", "exit": code, "broken": rows(self._tests.broken)})
+
+    def _collected(self) -> Message:
+        """What collecting the tests has shown."""
+        threads = threading.active_count()
+        return {
+            "tests": [item.nodeid for item in self._tests.items],
+            "seconds": time.perf_counter() - self._start,
+            "threads": threads - 1,
+            "native_threads": max(0, descendants.kernel_threads() - threads),
+            "trace_lost": self._trace.lost,
+            "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
+            "files": {
+                path: {
+                    **self._functions.facts(filename),
+                    "called": self._trace.called(filename),
+                    "read": filename in self._trace.read,
+                }
+                for path, filename in zip(self._plan.sources, self._plan.filenames, strict=False)
+                if filename in self._loaded
+            },
+        }
+
+    def _handle(self, message: Message) -> Message:
+        """Reload: the live functions of this process get the code of an edited file."""
+        try:
+            segment = Segment(*message["segment"])
+            if segment.filename not in self._plan.filenames:
+                return {"do": "reloaded", "tests": hex(reload_tests(self._tests.items, segment))}
+            old, new = segment.compiled()
+            self._texts.pop(segment.filename, None)
+            self._functions.replace(old, new)
+        except Exception as error:  # the host then starts another server
+            return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
+        return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
+
+    def _before_job(self, message: Message) -> None:
+        """What all measurements have in common is done once. What can't be done is said by the measurement itself."""
+        if message["work"] == "measure":
+            with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
+                self._probed.of(self._sources())
+                gc.freeze()
+
+    def _sources(self) -> dict[str, str]:
+        for filename in self._loaded - self._texts.keys():
+            self._texts[filename] = _text(filename)
+        return self._texts
+
+    def _work(self, job: Job) -> Message:
+        silence(self._plan)
+        message = job.message
+        self._tests.use_scratch(job.scratch)
+        if message["work"] == "measure":
+            return self._measure(message["tests"], message.get("stuck", 0))
+        if message.get("segment") is not None:
+            try:
+                put(self._functions, Segment(*message["segment"]))
+            except NotLive as error:
+                return {"not_live": str(error)}
+        return run_until_failure(self._tests, message["tests"])
+
+    def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
+        """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
+
+        A test that takes more than `stuck` seconds ends the process; 0: none does.
+        """
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
+        signal.alarm(stuck)
+        self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed))
+        names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
+        durations: dict[int, float] = {}
+        lines: dict[tuple[str, int], int] = {}
+        failing: dict[int, str] = {}
+        subprocess_tests = 0
+        for test, duration in self._tests.run(range(len(self._tests.items)) if tests is None else tests):
+            durations[test] = duration
+            hits, started = self._tests.reach.of(self._tests.items[test])
+            signal.alarm(stuck)
+            bit = 1 << test
+            subprocess_tests |= bit if started else 0
+            for line in hits:
+                lines[line] = lines.get(line, 0) | bit
+            if self._tests.failure is not None:
+                failing[test], self._tests.failure = self._tests.failure.text, None
+        by_path: dict[str, dict[int, str]] = {}
+        for (filename, number), mask in lines.items():
+            by_path.setdefault(names[filename], {})[number] = hex(mask)
+        signal.alarm(0)
+        late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
+        return {
+            "durations": durations,
+            "lines": by_path,
+            "failing": failing,
+            "subprocess_tests": hex(subprocess_tests),
+            "late": sorted(names[filename] for filename in late),
+        }
+
+
+def _text(filename: str) -> str:
+    """The text of a source file as Python reads it."""
+    import tokenize
+
+    with tokenize.open(filename) as file:
+        return file.read()
