@@ -22,6 +22,7 @@ BENCHMARKS = {
     "discovery": "Discovery",
     "again": "One mutant again, on a warm server",
     "engine": "The Python engine, as an editor meets it",
+    "large_tree": "A project in a large tree",
     "whole": "A whole run",
     "incremental": "A whole run that reuses verdicts",
     "cluster": "A Dask cluster beside the local pool, and simulated workers",

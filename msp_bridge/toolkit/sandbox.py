@@ -15,7 +15,8 @@ from attrs import define, field
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.toolkit.slot import Slot, erase, unwritable
 from msp_bridge.toolkit.sync import Manifest, Record, Refresh, digest_of, is_overlaid
-from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, identity, within
+from msp_bridge.toolkit.tree import Entry, Kind, identity, within
+from msp_bridge.toolkit.watch import TreeLooks
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class Sandbox:
     _slot: Slot | None = None
     _manifest: Manifest | None = field(default=None, init=False)
     _seen: dict[str, Entry] = field(factory=dict, init=False)  # the source as it was looked at last
+    _looks: TreeLooks | None = field(default=None, init=False)
     _warned: set[str] = field(factory=set, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 
@@ -78,6 +80,8 @@ class Sandbox:
     def close(self) -> None:
         """Let other processes claim the copy; idempotent."""
         with self._turn:
+            if self._looks is not None:
+                self._looks.close()
             if self._slot is not None:
                 self._slot.release()
 
@@ -143,7 +147,7 @@ class Sandbox:
         """
         with self._turn:
             now, then = self._look(), self._seen
-            if now == then:  # the usual case
+            if now is then or now == then:  # the usual case
                 return frozenset()
             touched = {path for path in {*now, *then}.difference(ignored) if now.get(path) != then.get(path)}
             differing = frozenset(path for path in touched if self._differs(path, now.get(path), then.get(path)))
@@ -166,7 +170,12 @@ class Sandbox:
             return True
 
     def _look(self) -> dict[str, Entry]:
-        return SourceTree(os.path.realpath(self.source), self.warn, self.left_out, self.included).entries()
+        root, looks = os.path.realpath(self.source), self._looks
+        if looks is None or looks.root != root:
+            if looks is not None:
+                looks.close()
+            self._looks = looks = TreeLooks(root, self.warn, self.left_out, self.included)
+        return looks.entries()
 
     def _refresh(self, stop: Event) -> frozenset[str]:
         root = os.path.realpath(self.source)
@@ -197,8 +206,9 @@ class Sandbox:
             self.path.unlink()
         self.path.mkdir(parents=True, exist_ok=True)
         old = self._manifest or Manifest.load(self._manifest_file, root)
-        refresh = Refresh(root, os.fspath(self.path), old, self.overlaid, self.left_out, self.included, self.warn, stop)
         self._manifest, self._seen = None, {}
+        there, source = os.fspath(self.path), self._look()
+        refresh = Refresh(root, there, source, old, self.overlaid, self.left_out, self.included, self.warn, stop)
         refresh.run()
         if refresh.wrote:
             refresh.manifest.save(self._manifest_file)

@@ -48,7 +48,7 @@ from attrs import define, evolve, field, frozen
 
 from msp_bridge.phases import COPYING, Phase
 from msp_bridge.toolkit.slot import erase
-from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, SourceTree, Stamp
+from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, Stamp
 
 if sys.platform == "linux":
     from fcntl import ioctl
@@ -141,13 +141,13 @@ class Refresh:
 
     root: str  # a real path
     target: str
+    source: dict[str, Entry]  # what stands in the source
     old: Manifest
     overlaid: Collection[str]
     left_out: Collection[str]
     included: Collection[str]
     warn: Callable[[str, str], None]  # called with a path that can't be copied, and the reason
     stop: Event
-    source: dict[str, Entry] = field(factory=dict, init=False)  # what stood in the source when it was looked at
     manifest: Manifest = field(init=False)  # what the copy is made of now
     changed: set[str] = field(factory=set, init=False)
     wrote: bool = field(default=False, init=False)  # whether the manifest differs from the old one
@@ -157,7 +157,7 @@ class Refresh:
 
     def run(self) -> None:
         """Raises `OSError` when the copy can't be written, and `Stopped`."""
-        self.source = source = SourceTree(self.root, self.warn, self.left_out, self.included).entries()
+        source = self.source
         copy = CopyTree(self.target, self.left_out, self.included).entries(source.keys())
         self._delete_surplus(source, copy)
         copying = Phase(COPYING, len(source))

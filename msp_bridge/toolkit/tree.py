@@ -52,6 +52,19 @@ class Entry:
         return stat.S_IMODE(self.stamp[4])
 
 
+class Notes:
+    """What a walk meets besides the entries, for whoever wants to know; nothing is kept here."""
+
+    def enter(self, prefix: str, found: int) -> None:
+        """The directory (with a `/` at its end, the root is "") is about to be listed; so many paths are known."""
+
+    def link(self, path: str, above: tuple[str, ...]) -> None:
+        """A link, followed or not, also one that is left out; `above` are the real directories that it lies in."""
+
+    def shared(self, path: str) -> None:
+        """A file that has other names, too (hard links)."""
+
+
 @frozen
 class SourceTree:
     """The user's tree, read only.
@@ -66,19 +79,21 @@ class SourceTree:
     left_out: Collection[str] = ()  # names, at the root alone
     included: Collection[str] = ()  # names of directories that never belong to a tree otherwise, such as node_modules
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self, notes: Notes | None = None) -> dict[str, Entry]:
         """Path (relative, with `/`) to entry, a directory before what is in it."""
+        notes = notes or Notes()
         found: dict[str, Entry] = {}
         pending: list[tuple[str, tuple[str, ...]]] = [("", (self.root,))]
         while pending:
             prefix, above = pending.pop()
+            notes.enter(prefix, len(found))
             names = self._names(prefix)
             if prefix and not CACHE_MARKERS.isdisjoint(names) and not is_included(prefix, self.included):
                 del found[prefix[:-1]]
                 continue
             for name in names:
-                entry, real = self._entry(prefix + name, above)
-                if entry is None or entry.kind is Kind.OTHER:
+                entry, real = self.entry(prefix + name, above, notes)
+                if entry is None:
                     continue
                 found[prefix + name] = entry
                 if entry.kind is Kind.DIRECTORY:
@@ -95,20 +110,25 @@ class SourceTree:
             self.warn(prefix or ".", error.strerror or type(error).__name__)
             return []
 
-    def _entry(self, path: str, above: tuple[str, ...]) -> tuple[Entry | None, str]:
-        """The entry (None: leave it out) and, for a directory that a link led to, its real path."""
+    def entry(self, path: str, above: tuple[str, ...], notes: Notes) -> tuple[Entry | None, str]:
+        """The entry (None: leave it out) and, for what a link leads to outside of the tree, its real path."""
         full = f"{self.root}/{path}"
         try:
             status = os.lstat(full)
-            if not stat.S_ISLNK(status.st_mode):
-                return Entry.of(status), ""
+            kind = KINDS.get(stat.S_IFMT(status.st_mode))
+            if kind is not Kind.LINK:
+                if kind is Kind.FILE and status.st_nlink > 1:
+                    notes.shared(path)
+                return (None if kind is None else Entry.of(status)), ""
+            notes.link(path, above)
             target, real = os.readlink(full), os.path.realpath(full)
             if within(real, self.root):
                 return Entry.of(status, self._inner_target(path, target, real)), ""
             if any(within(directory, real) for directory in above):
                 self.warn(path, "it leads to a directory above it")
                 return None, ""
-            return Entry.of(os.stat(full)), real
+            followed = Entry.of(os.stat(full))
+            return (None if followed.kind is Kind.OTHER else followed), real
         except OSError:  # gone since it was listed, or a link to nowhere outside
             return None, ""
 
