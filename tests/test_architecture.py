@@ -6,6 +6,7 @@ import ast
 import functools
 import gc
 import graphlib
+import os
 import subprocess
 import sys
 import tomllib
@@ -318,12 +319,65 @@ def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> 
     assert not {"distributed", "mcp", "psutil", "pydantic", "sqlite3", "wcmatch"} & {*loaded}
 
 
-def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it() -> None:
-    code = "import sys; from msp_bridge.adapters import cosmic_ray, stryker_js, stryker_net; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    heavy = {"cosmic_ray.runner", "stryker_js.sessions", "stryker_net.preparation", "stryker_net.testing"}
-    assert not {f"msp_bridge.adapters.{name}" for name in heavy} & {*loaded}
-    assert not {"http.client", "urllib.request"} & {*loaded}
+LIGHT = {"configuration", "installation", "mutants", "plan", "setup"}  # of adapters: what looks for projects needs
+FOREIGN = {  # none of which an editor waits for
+    "configparser",
+    "distributed",
+    "email",
+    "fastjsonschema",
+    "html",
+    "http",
+    "importlib.metadata",
+    "mcp",
+    "psutil",
+    "rich",
+    "sqlite3",
+    "urllib.request",
+    "wcmatch",
+    "zipfile",
+}
+
+
+def modules_until_configured(root: Path) -> set[str]:
+    """What `serve stdio` in `root` has imported when it has answered `configure`."""
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import msp_bridge.__main__"
+    )
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "configure", "params": {}}'
+    done = subprocess.run(
+        [sys.executable, "-c", code, "serve", "stdio"],
+        cwd=root,
+        env={**os.environ, "MSP_BRIDGE_CACHE": str(root / "cache")},
+        input=b"Content-Length: %d\r\n\r\n%b" % (len(body), body),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert b'"version"' in done.stdout, done.stderr
+    return {*done.stderr.decode().splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", "[tool.mutmut]"),
+        ("cosmic-ray.toml", "[cosmic-ray]"),
+        ("stryker.config.json", "{}"),
+    ],
+)
+def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it(tmp_path: Path, name: str, text: str) -> None:
+    """Structure, not time: an import that one of these pulls in again would cost every editor's start."""
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / name).write_text(f"{text}\n")
+    loaded = modules_until_configured(root)
+    heavy = {"cluster", "incremental", "mcp", "processes", "python_engine", "reports", "testing", "toolkit"}
+    assert not {f"msp_bridge.{name}" for name in heavy} & loaded
+    parts = {
+        name.split(".", 3)[3] for name in loaded if name.startswith("msp_bridge.adapters.") and name.count(".") > 2
+    }
+    assert parts == {"adapter", *LIGHT}
+    assert not FOREIGN & loaded
 
 
 def test_no_command_waits_for_an_optional_package() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
@@ -22,11 +23,15 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
-from msp_bridge.toolkit import Isolation, walk
 
-from .cargo import INSTALL, CargoCommand, cargo, compiler, is_installed
-from .listing import CargoListing
-from .run import BuildDirectories, CargoRun
+from .installation import INSTALL, cargo, is_installed
+
+if TYPE_CHECKING:
+    from msp_bridge.toolkit import Isolation
+
+    from .cargo import CargoCommand
+    from .listing import CargoListing
+    from .run import BuildDirectories
 
 MANIFEST = "Cargo.toml"
 CONFIGURATION = "mutants.toml"
@@ -46,9 +51,6 @@ class CargoMutants:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._command = CargoCommand(project.root, project.config_file)
-        self._listing = CargoListing(project.root, self._command)
-        self._builds = BuildDirectories(project)
         self._isolation: Isolation | None = None
 
     @classmethod
@@ -70,6 +72,24 @@ class CargoMutants:
             return Finding(False, "cargo-mutants", f"there is no {MANIFEST} in {project.root}")
         return Finding(False, "cargo-mutants", "it is not installed", INSTALL)
 
+    @cached_property
+    def _command(self) -> CargoCommand:
+        from .cargo import CargoCommand  # here, and below: who only configures doesn't wait for it
+
+        return CargoCommand(self._project.root, self._project.config_file)
+
+    @cached_property
+    def _listing(self) -> CargoListing:
+        from .listing import CargoListing
+
+        return CargoListing(self._project.root, self._command)
+
+    @cached_property
+    def _builds(self) -> BuildDirectories:
+        from .run import BuildDirectories
+
+        return BuildDirectories(self._project)
+
     def claims(self, path: str) -> bool:
         """Any Rust file may belong to a package here."""
         return path.endswith(".rs")
@@ -84,6 +104,8 @@ class CargoMutants:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results in the order in which cargo-mutants gets them."""
+        from .run import CargoRun
+
         if not mutants:
             return
         options = await self._listing.options()
@@ -109,6 +131,8 @@ class CargoMutants:
 
     async def surroundings(self) -> Surroundings | None:
         """See `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
+        from .cargo import compiler
+
         workspace = await self._listing.workspace_root()
         if not await in_thread(is_pinned, workspace):
             return None
@@ -137,13 +161,16 @@ class CargoMutants:
     async def _isolation_of_runs(self) -> Isolation:
         """Of the whole workspace: its copies have all of it."""
         if self._isolation is None:
+            from msp_bridge.toolkit import Isolation
+
             workspace = await self._listing.workspace_root()
             self._isolation = Isolation.of(self.name, workspace, network=False)
         return self._isolation
 
     async def aclose(self) -> None:
         """Give back the directories for builds; no process outlives its request."""
-        await self._builds.aclose()
+        if "_builds" in vars(self):  # else nobody has asked for them
+            await self._builds.aclose()
 
 
 def is_package(root: Path) -> bool:
@@ -164,6 +191,8 @@ def is_member(root: Path, opened: Path | None) -> bool:
 
 def is_pinned(workspace: Path) -> bool:
     """Whether each package is of a registry or repository and pinned by Cargo.lock, or lies in `workspace`."""
+    from msp_bridge.toolkit import walk
+
     try:
         packages = reading.toml(workspace / "Cargo.lock").get("package", [])
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""CargoCommand: how cargo-mutants is called, where cargo is, and the errors for their failures."""
+"""CargoCommand: how cargo-mutants is called, and the errors for its failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from attrs import frozen
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 
-INSTALL = "cargo install --locked cargo-mutants"
+from .installation import INSTALL, cargo, search_path
+
 SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
 BASELINE_FAILED = 4
 MISSING = "no such command: `mutants`"
@@ -67,14 +68,6 @@ class CargoCommand:
         return ToolError(f"cargo-mutants can't work on {self.root}: {reason}", "fix what `cargo mutants --list` prints")
 
 
-def cargo() -> str:
-    """The program, also where an editor's PATH doesn't lead; raises `ToolError`."""
-    found = shutil.which("cargo", path=search_path())
-    if found is None:
-        raise ToolError("there is no cargo on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
-    return found
-
-
 async def compiler(root: Path) -> list[str]:
     """What the compiler that the project at `root` gets says of itself; raises `ToolError` when there is none."""
     program = shutil.which("rustc", path=search_path())
@@ -82,14 +75,3 @@ async def compiler(root: Path) -> list[str]:
         raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
     async with ProcessTree.running([program, "-vV"], cwd=root) as tree, aclosing(tree.lines()) as lines:
         return [line.decode("utf-8", "replace") async for line in lines]
-
-
-def is_installed() -> bool:
-    """Whether cargo would find its subcommand `mutants`."""
-    return shutil.which("cargo-mutants", path=search_path()) is not None
-
-
-def search_path() -> str:
-    """PATH, and the directory where `cargo install` puts programs."""
-    home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.join(home, "bin")])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
@@ -22,14 +23,17 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import in_thread, run_shielded
 from msp_bridge.phases import DISCOVERING, Phase
-from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan, pytest_command, python_surroundings
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
 from .configuration import CosmicRayConfiguration, find, proposal
 
 if TYPE_CHECKING:
+    from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
+
     from .command import TestCommand
+    from .discovery import CosmicRayDiscovery
+    from .runner import CommandRunner
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +55,7 @@ class CosmicRay:
     sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
     def __init__(self, project: Project) -> None:
-        from .discovery import CosmicRayDiscovery  # here, and below: other projects' editors don't wait for it
-        from .runner import CommandRunner
-
         self._project = project
-        self._discovery = CosmicRayDiscovery(project)
-        self._engine, self._runner = PythonEngine(project), CommandRunner(project)
         self._seen: CosmicRayConfiguration | None = None
 
     @classmethod
@@ -69,6 +68,24 @@ class CosmicRay:
         """Proposes a configuration for the project."""
         text = f"there is no cosmic-ray.toml in {project.root}"
         return Finding(False, "cosmic-ray", text, f"write cosmic-ray.toml:\n{proposal(project.root)}")
+
+    @cached_property
+    def _discovery(self) -> CosmicRayDiscovery:
+        from .discovery import CosmicRayDiscovery  # here, and below: who only configures doesn't wait for it
+
+        return CosmicRayDiscovery(self._project)
+
+    @cached_property
+    def _engine(self) -> PythonEngine:
+        from msp_bridge.python_engine import PythonEngine
+
+        return PythonEngine(self._project)
+
+    @cached_property
+    def _runner(self) -> CommandRunner:
+        from .runner import CommandRunner
+
+        return CommandRunner(self._project)
 
     def claims(self, path: str) -> bool:
         """Whether `path` is in `module-path` and not in `excluded-modules`."""
@@ -90,7 +107,8 @@ class CosmicRay:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results as the tests end, those that need no test first."""
-        to_test, current = [], dict[PythonSource, bool]()
+        to_test: list[Mutant] = []
+        current: dict[PythonSource, bool] = {}
         for mutant in mutants:
             known, source = mutant.handle.known_result(mutant), mutant.handle.source
             if source not in current:
@@ -120,10 +138,14 @@ class CosmicRay:
 
     async def surroundings(self) -> Surroundings | None:
         """See `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
+        from msp_bridge.python_engine import python_surroundings
+
         return await python_surroundings(self._project, self._discovery.python)
 
     async def test_command(self) -> tuple[str, ...] | None:
         """See `HasTestCommand`."""
+        from msp_bridge.python_engine import pytest_command
+
         command, _ = await self._command()
         arguments = command.pytest_arguments
         return command.words if arguments is None else pytest_command(command.python, *arguments)
@@ -175,13 +197,10 @@ class CosmicRay:
         await run_shielded(self._close(), "end of cosmic-ray")
 
     async def _close(self) -> None:
-        try:
-            await self._engine.aclose()
-        finally:
-            try:
-                await self._runner.aclose()
-            finally:
-                await self._discovery.aclose()
+        async with AsyncExitStack() as stack:
+            for name in ("_discovery", "_runner", "_engine"):
+                if name in vars(self):  # else nobody has asked for it
+                    stack.push_async_callback(getattr(self, name).aclose)
 
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         plan = await self._engine_plan()
@@ -226,6 +245,8 @@ class CosmicRay:
 
 
 def _plan(command: TestCommand, arguments: Sequence[str], modules: Sequence[str]) -> TestPlan:
+    from msp_bridge.python_engine import TestPlan
+
     return TestPlan(
         python=command.python,
         arguments=tuple(arguments),

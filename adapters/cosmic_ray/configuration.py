@@ -14,7 +14,6 @@ from attrs import frozen
 
 from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Project
-from msp_bridge.python_engine import likely_sources
 
 NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
 TABLE = "cosmic-ray"
@@ -160,6 +159,8 @@ def _relative(path: str, file: Path) -> str:
 
 def proposal(root: Path) -> str:
     """The text of a first cosmic-ray.toml, from what the project's tree shows."""
+    from msp_bridge.python_engine import likely_sources  # here, for whoever looks for projects doesn't wait for it
+
     modules = ", ".join(f'"{path}"' for path in likely_sources(root)) or '"CHANGE-ME"'
     return (
         "[cosmic-ray]\n"

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
 from collections.abc import AsyncGenerator, Sequence
-from hashlib import blake2b
-from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from attrs import evolve, frozen
+from attrs import evolve
 
 from msp_bridge import reading
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status, Surroundings
 from msp_bridge.concurrency import in_thread
-from msp_bridge.python_engine import python_surroundings
 from msp_bridge.text import counted
-from msp_bridge.toolkit import Isolation
 
-from .places import Places, RunPlace
-from .run import GenericRun
-from .settings import Tool, tools_of
+if TYPE_CHECKING:
+    from .places import RunPlace
+    from .settings import Tool
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
 
@@ -32,75 +27,6 @@ files = ["src/**/*.php"]
 discover = ["vendor/bin/infection", "--dry-run", "--filter={files:,}", "--logger-html={report}"]
 test = ["vendor/bin/infection", "--threads={jobs}", "--filter={files:,}", "--logger-html={report}"]
 """
-Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
-
-
-@frozen
-class GenericHandle:
-    """What testing needs of a mutant."""
-
-    digest: str | None  # of the file that the tool read
-    id: str  # the tool's own; "" where it has none
-
-
-class GenericDiscovery:
-    """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
-
-    def __init__(self, project: Project, places: Places, tool: Tool, isolation: Isolation | None) -> None:
-        self._project, self._places, self._tool, self._isolation = project, places, tool, isolation
-        self._known: Known = {}
-        self._turn = asyncio.Lock()
-
-    async def mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
-        """The mutants of each of `files` that is still there, in the report's order; raises `ToolError`."""
-        async with self._turn:
-            return await self._mutants(files)
-
-    async def _mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
-        root, tool = self._project.root, self._tool
-        states = await in_thread(_states, root, files)
-        unknown = [path for path in files if path not in self._known or self._known[path][0] != states[path]]
-        if unknown and not tool.discover.names("files"):  # it lists all files at once
-            unknown = await in_thread(tool.listed, root)
-            states |= await in_thread(_states, root, unknown)
-        if unknown:
-            found: dict[str, list[Mutant]] = {path: [] for path in unknown}
-            for mutant in await self._report(unknown):
-                if mutant.path in found:
-                    found[mutant.path].append(mutant)
-            self._known |= {path: (states[path], tuple(mutants)) for path, mutants in found.items()}
-        current = (path for path in files if path in self._known and self._known[path][0] == states[path])
-        return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile
-
-    async def _report(self, files: Sequence[str]) -> list[Mutant]:
-        run = GenericRun(self._project, self._tool, self._tool.discover, files)
-        last: list[Mutant] = []
-        async with self._places.lease(self._isolation) as place:
-            digests = await in_thread(_digests, place, files)
-            async with contextlib.aclosing(run.reports(place)) as reports:
-                async for report, _ in reports:
-                    last = list(report)
-        return [evolve(mutant, handle=GenericHandle(digests.get(mutant.path), mutant.handle)) for mutant in last]
-
-
-def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
-    return {path: reading.digest(place.root / path) for path in files}
-
-
-def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
-    """What names the content of each file together with the files at the top, where tools have their configuration."""
-    top = blake2b()
-    with os.scandir(root) as entries:
-        for entry in sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name):
-            status = entry.stat()
-            top.update(f"{entry.name}\0{status.st_mtime_ns}\0{status.st_size}\0".encode("utf-8", "surrogatepass"))
-    states = {}
-    for path in files:
-        state = top.copy()
-        with contextlib.suppress(FileNotFoundError):
-            state.update((root / path).read_bytes())
-        states[path] = state.digest()
-    return states
 
 
 class Generic:
@@ -115,6 +41,12 @@ class Generic:
     sources: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, project: Project) -> None:
+        from msp_bridge.toolkit import Isolation  # here, and below: other projects' editors don't wait for it
+
+        from .discovery import GenericDiscovery
+        from .places import Places
+        from .settings import tools_of
+
         self._project = project
         self._tools = tools_of(project.settings)
         self._places = Places(project, environments=any(tool.environments for tool in self._tools))
@@ -164,11 +96,14 @@ class Generic:
                     yield result
 
     async def _test(self, tool: Tool, due: dict[Mutant, None]) -> AsyncGenerator[Result, None]:
+        from .discovery import as_discovered
+        from .run import GenericRun
+
         if not due:
             return
         async with self._places.lease(self._isolations.get(tool.name)) as place:
             await self._check_baseline(tool, place)
-            present = await in_thread(_as_discovered, place, list(due))
+            present = await in_thread(as_discovered, place, list(due))
             if not present:
                 return
             files = list(dict.fromkeys(mutant.path for mutant in present))
@@ -179,17 +114,19 @@ class Generic:
                 async for report, last in reports:
                     found = [mutant for mutant in due if mutant in report]
                     if not tool.writes:  # it reads the project itself, which may have changed meanwhile
-                        found = await in_thread(_as_discovered, place, found)
+                        found = await in_thread(as_discovered, place, found)
                     for mutant in found:
                         result = report[mutant]
                         if last or result.status not in UNDECIDED:
                             del due[mutant]
                             yield _decided(evolve(result, mutant=mutant), tool)
-            lost = await in_thread(_as_discovered, place, list(due))
+            lost = await in_thread(as_discovered, place, list(due))
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
     async def _check_baseline(self, tool: Tool, place: RunPlace) -> None:
+        from .run import GenericRun
+
         if tool.baseline is None or place.warm is None:
             return
         digest = place.warm.sandbox.digest
@@ -208,6 +145,8 @@ class Generic:
         digests = {program: await in_thread(self._digest, program) for program in programs}
         if None in digests.values():
             return None
+        from msp_bridge.python_engine import python_surroundings
+
         root, python = self._project.root, self._project.python
         values = {"programs": digests, "packages": reading.digest(root / "node_modules" / ".package-lock.json")}
         return Surroundings(values) if python is None else await python_surroundings(self._project, python, values)
@@ -244,11 +183,6 @@ class Generic:
 
     def _found(self, program: str) -> str | None:
         return shutil.which(str(self._project.root / program) if "/" in program else program)
-
-
-def _as_discovered(place: RunPlace, mutants: Sequence[Mutant]) -> list[Mutant]:
-    digests = _digests(place, list({mutant.path for mutant in mutants}))
-    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
 
 def _ranges(mutants: Sequence[Mutant]) -> list[str]:

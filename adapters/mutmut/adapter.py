@@ -1,35 +1,30 @@
-"""Mutmut: the adapter, which finds out what is installed when it is first used; and what `msp-bridge doctor` shows."""
+"""Mutmut: the adapter, which finds out what is installed when it is first used."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
-from msp_bridge.python_engine import PythonEngine, pytest_command, python_surroundings
-from msp_bridge.text import counted
-from msp_bridge.toolkit.install import python_install
 
-from .discovery import MutmutDiscovery, NoSources
-from .installation import (
+from .configuration import (
     NAMES,
     REQUIREMENTS,
-    MutmutInstallation,
     config_file_of,
-    holds_configuration,
     is_configured,
     is_installed,
     place_of_options,
 )
 
-UNUSED = {
-    "mutate_only_covered_lines": "mutants that no test reaches are reported as NoCoverage",
-    "type_check_command": "mutants are tested without a type checker",
-}
+if TYPE_CHECKING:
+    from msp_bridge.python_engine import PythonEngine
+
+    from .discovery import MutmutDiscovery
 
 
 class Mutmut:
@@ -47,7 +42,6 @@ class Mutmut:
         self._project = project
         self._lock = asyncio.Lock()
         self._discovery: MutmutDiscovery | None = None
-        self._engine = PythonEngine(project)
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -62,12 +56,20 @@ class Mutmut:
     @classmethod
     def absent(cls, project: Project) -> Finding:
         """See `Adapter.absent`."""
+        from msp_bridge.toolkit.install import python_install
+
         python = project.python or "python"
         if project.python is not None and is_installed(project.python):
             text = f"installed, but there are no Python files in {project.root}, nor in the folders right below it"
             place = place_of_options(project.root, None)
             return Finding(False, "mutmut", text, f"if they lie deeper, set source_paths in {place}")
         return Finding(False, "mutmut", "not installed", python_install(Path(python), *REQUIREMENTS, root=project.root))
+
+    @cached_property
+    def _engine(self) -> PythonEngine:
+        from msp_bridge.python_engine import PythonEngine  # here, and below: who only configures doesn't wait for it
+
+        return PythonEngine(self._project)
 
     def claims(self, path: str) -> bool:
         """Python files; which of them mutmut mutates, its configuration says."""
@@ -96,16 +98,22 @@ class Mutmut:
 
     async def surroundings(self) -> Surroundings | None:
         """See `ReportsSurroundings`. mutmut itself is one of the installed packages."""
+        from msp_bridge.python_engine import python_surroundings
+
         python = self._project.python
         return None if python is None else await python_surroundings(self._project, python)
 
     async def test_command(self) -> tuple[str, ...] | None:
         """See `HasTestCommand`."""
+        from msp_bridge.python_engine import pytest_command
+
         plan = await (await self._discover()).plan()
         return pytest_command(plan.python, *plan.arguments)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """See `Adapter.diagnose`."""
+        from .diagnosis import diagnose
+
         async with aclosing(diagnose(self._project, self._discover, self._engine)) as findings:
             async for finding in findings:
                 yield finding
@@ -122,7 +130,8 @@ class Mutmut:
 
     async def _close(self) -> None:
         try:
-            await self._engine.aclose()
+            if "_engine" in vars(self):  # else nobody has asked for it
+                await self._engine.aclose()
         finally:
             if self._discovery is not None:
                 await self._discovery.aclose()
@@ -131,6 +140,9 @@ class Mutmut:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""
         async with self._lock:
             if self._discovery is None:
+                from .discovery import MutmutDiscovery
+                from .installation import MutmutInstallation
+
                 project = self._project
                 config_file = config_file_of(project)
                 installation = await MutmutInstallation.look(project.python, project.root)
@@ -148,39 +160,3 @@ def _has_mutmut(project: Project) -> bool:
 def _holds_python(root: Path) -> bool:
     named = any((root / name).is_file() for name in (*NAMES, "setup.py"))
     return named or any(True for pattern in ("*.py", "*/*.py") for _ in root.glob(pattern))
-
-
-async def diagnose(
-    project: Project, discover: Callable[[], Awaitable[MutmutDiscovery]], engine: PythonEngine
-) -> AsyncGenerator[Finding, None]:
-    """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
-    try:
-        installation = await MutmutInstallation.look(project.python, project.root)
-    except BridgeError as error:
-        yield Finding(False, "interpreter", error.problem, error.remedy)
-        return
-    yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
-    if installation.fault is not None:
-        yield Finding(False, "mutmut", *installation.fault)
-        return
-    yield Finding(True, "mutmut", f"mutmut {installation.mutmut} with pytest {installation.pytest}")
-    try:
-        discovery = await discover()
-        found, plan = await discovery.files(), await discovery.plan()
-    except NoSources as error:
-        yield Finding(False, "sources", error.problem, error.remedy)
-        return
-    except BridgeError as error:
-        yield Finding(False, "configuration", error.problem, error.remedy)
-        return
-    place = place_of_options(project.root, config_file_of(project))
-    named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)
-    yield Finding(True, "configuration", f"{named}" if named else "none: mutmut guesses where the sources are")
-    files = found["files"]
-    text = f"{counted(len(files), 'file')} in {', '.join(found['source_paths'])}"
-    yield Finding(bool(files), "sources", text, None if files else f"set source_paths in {place}")
-    for option in found["unused"]:
-        yield Finding(True, option, f"not used by the bridge: {UNUSED[option]}")
-    async with aclosing(engine.diagnose(plan)) as findings:
-        async for finding in findings:
-            yield finding

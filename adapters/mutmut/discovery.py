@@ -26,7 +26,8 @@ from msp_bridge.source import in_comment
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
-from .installation import PROGRAMS, place_of_options
+from .configuration import place_of_options
+from .installation import PROGRAMS
 
 log = logging.getLogger(__name__)
 

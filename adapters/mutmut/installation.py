@@ -1,25 +1,21 @@
-"""What there is of mutmut in a project: which interpreter has which version, whether that will do, and its settings."""
+"""MutmutInstallation: which versions a project's interpreter has of mutmut and pytest, and whether they will do."""
 
 from __future__ import annotations
 
-import configparser
-import importlib.metadata
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge import reading
-from msp_bridge.adapter import ConfigurationError, Project, ToolError
+from msp_bridge.adapter import ToolError
 from msp_bridge.python_engine import start_program
 from msp_bridge.toolkit.install import python_install
+
+from .configuration import REQUIREMENTS
 
 PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
-REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
-NAMES = ("pyproject.toml", "setup.cfg")
 
 
 @frozen
@@ -93,59 +89,7 @@ class MutmutInstallation:
             raise ToolError(*fault)
 
 
-def is_installed(python: Path) -> bool:
-    """Whether mutmut lies in the environment of `python`; reads directories only."""
-    paths = [str(path) for path in _site_packages(python)]
-    return next(iter(importlib.metadata.distributions(name="mutmut", path=paths)), None) is not None
-
-
-def _site_packages(python: Path) -> Iterator[Path]:
-    prefix = python.parent.parent  # not resolved: a virtual environment's python is a link to its base's
-    yield from prefix.glob("lib/python3*/site-packages")
-    yield from prefix.glob("lib/python3*/dist-packages")
-    yield from prefix.glob("local/lib/python3*/dist-packages")
-
-
 def numbers(version: str) -> tuple[int, ...]:
     """The release numbers of a version, for comparing: (3, 8, 1) of "3.8.1.post2"."""
     release = re.match(r"\d+(\.\d+)*", version)
     return tuple(map(int, release[0].split("."))) if release else ()
-
-
-def is_configured(root: Path) -> bool:
-    """Whether pyproject.toml has a table `tool.mutmut`, or setup.cfg a section `mutmut`."""
-    return any(holds_configuration(root / name) for name in NAMES)
-
-
-def holds_configuration(file: Path) -> bool:
-    """Whether mutmut finds its options in `file`; False when it can't be read."""
-    try:
-        if file.name == "setup.cfg":
-            parser = configparser.ConfigParser()
-            parser.read_string(reading.text(file))
-            return parser.has_section("mutmut")
-        tools = reading.toml(file).get("tool")
-        return isinstance(tools, dict) and "mutmut" in tools
-    except (OSError, ValueError, configparser.Error):
-        return False
-
-
-def place_of_options(root: Path, config_file: str | None) -> str:
-    """Where mutmut's options are written: "[tool.mutmut] of pyproject.toml"; `config_file` is one that was named."""
-    found = (name for name in NAMES if holds_configuration(root / name))
-    name = Path(config_file).name if config_file is not None else next(found, NAMES[0])
-    return f"{'[tool.mutmut]' if name == 'pyproject.toml' else '[mutmut]'} of {name}"
-
-
-def config_file_of(project: Project) -> str | None:
-    """The file that the user named for mutmut, absolute. Raises ConfigurationError for what mutmut couldn't read."""
-    file = project.config_file
-    project.check_settings("mutmut", (), place_of_options(project.root, None if file is None else file.name))
-    if file is None:
-        return None
-    absolute = project.root / file
-    if absolute.name not in NAMES or not absolute.resolve().is_relative_to(project.root.resolve()):
-        raise ConfigurationError(f"mutmut reads pyproject.toml or setup.cfg within the project, not {file}")
-    if not absolute.is_file():
-        raise ConfigurationError(f"there is no mutmut configuration {absolute}")
-    return str(absolute)

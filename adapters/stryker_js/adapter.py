@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -37,11 +37,12 @@ from .configuration import (
     patterns_of_packages,
     runner_of,
 )
-from .installation import Toolchain, install_command, package_manager, setup_commands
 from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
 
 if TYPE_CHECKING:
-    from .sessions import StrykerJsSession
+    from .discovery import StrykerJsDiscovery
+    from .installation import Toolchain
+    from .sessions import SessionPool, StrykerJsSession
 
 log = logging.getLogger(__name__)
 
@@ -57,12 +58,7 @@ class StrykerJs:
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in CODE)
 
     def __init__(self, project: Project) -> None:
-        from .discovery import StrykerJsDiscovery  # here, and below: other projects' editors don't wait for it
-        from .sessions import SessionPool
-
         self._project = project
-        self._discovery = StrykerJsDiscovery(project)
-        self._sessions = SessionPool(project)
         self._known: Toolchain | None = None
 
     @classmethod
@@ -73,8 +69,22 @@ class StrykerJs:
     @classmethod
     def absent(cls, project: Project) -> Finding:
         """See `Adapter.absent`."""
+        from .installation import setup_commands  # here, and below: who only configures doesn't wait for it
+
         text = f"there is no stryker.config.json in {project.root}, and package.json doesn't ask for {CORE}"
         return Finding(False, "stryker-js", text, setup_commands(project.root))
+
+    @cached_property
+    def _discovery(self) -> StrykerJsDiscovery:
+        from .discovery import StrykerJsDiscovery
+
+        return StrykerJsDiscovery(self._project)
+
+    @cached_property
+    def _sessions(self) -> SessionPool:
+        from .sessions import SessionPool
+
+        return SessionPool(self._project)
 
     def threshold(self) -> float | None:
         """See `HasThreshold.threshold`."""
@@ -158,6 +168,8 @@ class StrykerJs:
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
+        from .installation import install_command, package_manager
+
         manager, install = package_manager(self._project.root), install_command(self._project.root)
         try:
             tools = await self._toolchain()
@@ -191,9 +203,12 @@ class StrykerJs:
 
     async def aclose(self) -> None:
         """End every process."""
-        await self._sessions.aclose()
+        if "_sessions" in vars(self):  # else nobody has asked for one
+            await self._sessions.aclose()
 
     async def _toolchain(self) -> Toolchain:
+        from .installation import Toolchain
+
         self._known = await Toolchain.find(self._project, self._known)
         return self._known
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from typing import ClassVar, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import in_thread
@@ -12,6 +13,10 @@ from msp_bridge.source import SourceText, above_line, in_comment
 
 from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, StrykerNetPlan, bases_of, floats, has_solution
 from .setup import CONFIG_NAMES, INSTALL, VERIFIED, StrykerNetConfiguration
+
+if TYPE_CHECKING:
+    from .preparation import Preparation
+    from .testing import Testing
 
 SOURCES = (".cs",)  # the mutators for F# were never finished
 OUTPUT_DIRS = {*BUILT, OUTPUT}
@@ -28,12 +33,7 @@ class StrykerNet:
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in SOURCES)
 
     def __init__(self, project: Project) -> None:
-        from .preparation import Preparation  # here, and below: other projects' editors don't wait for it
-        from .testing import Testing
-
         self._project = project
-        self._preparation = Preparation(project)
-        self._testing = Testing(project, self._preparation)
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -50,6 +50,18 @@ class StrykerNet:
             return Finding(False, "stryker-net", text, INSTALL)
         text = f"there is no {CONFIG_NAMES[0]} and no solution in {project.root}"
         return Finding(False, "stryker-net", text, "dotnet stryker init")
+
+    @cached_property
+    def _preparation(self) -> Preparation:
+        from .preparation import Preparation  # here, and below: who only configures doesn't wait for it
+
+        return Preparation(self._project)
+
+    @cached_property
+    def _testing(self) -> Testing:
+        from .testing import Testing
+
+        return Testing(self._project, self._preparation)
 
     def claims(self, path: str) -> bool:
         """C# files, but not what builds generate."""
@@ -134,7 +146,8 @@ class StrykerNet:
 
     async def aclose(self) -> None:
         """End every process, and let others have the copy."""
-        await self._preparation.aclose()
+        if "_preparation" in vars(self):  # else nobody has asked for it
+            await self._preparation.aclose()
 
     def _may_find(self, scope: Scope) -> bool:
         """Whether it is worth a build: a scope of files that aren't there has no mutants."""

@@ -1,6 +1,7 @@
 """The types of MSP 0.4, as its specification names them, in lsprotocol's style: attrs classes, snake_case fields.
 
 On the wire the fields are camelCase, and absent when None. Positions are 1-based; columns count UTF-16 code units.
+They are not compared and have no `repr`: attrs would compile that for each class while an editor waits.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ VERSION = "0.4.0"  # the VS Code client compares the whole string
 OneBased = NewType("OneBased", int)  # the converter refuses less than 1
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class Position:
     """A place between two characters ("Position and Location Semantics")."""
 
@@ -25,7 +26,7 @@ class Position:
     column: OneBased
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class Location:
     """`start` is inclusive, `end` exclusive."""
 
@@ -33,7 +34,7 @@ class Location:
     end: Position
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class FileRange:
     """A file, a part of one, or a directory, whose path ends in `/` ("Targeting mutants")."""
 
@@ -41,28 +42,28 @@ class FileRange:
     range: Location | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConfigureParams:
     """`configure`: the tool's or the bridge's configuration file, absolute or relative to the working directory."""
 
     config_file_path: str | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class ConfigureResult:
     """The protocol version that the server speaks."""
 
     version: str
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DiscoverParams:
     """`discover`: where to look; the whole project when absent."""
 
     files: list[FileRange] | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DiscoveredMutant:
     """A mutant before its test."""
 
@@ -73,21 +74,21 @@ class DiscoveredMutant:
     replacement: str | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DiscoveredFile:
     """The mutants of one file."""
 
     mutants: list[DiscoveredMutant]
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class DiscoverResult:
     """The mutants of each file, by path relative to the working directory."""
 
     files: dict[str, DiscoveredFile]
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MutationTestParams:
     """`mutationTest`: `mutants` wins over `files`; the whole project when both are absent."""
 
@@ -95,7 +96,7 @@ class MutationTestParams:
     mutants: dict[str, DiscoveredFile] | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MutantResult:
     """A mutant after its test: `duration` in milliseconds, `covered_by` and `killed_by` are names of tests."""
 
@@ -113,14 +114,14 @@ class MutantResult:
     tests_completed: int | None = None
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MutantResultFile:
     """The results of one file."""
 
     mutants: list[MutantResult]
 
 
-@frozen
+@frozen(eq=False, repr=False)
 class MutationTestResult:
     """The results of each file: the params of `reportMutationTestProgress`, and the answer of `mutationTest`."""
 

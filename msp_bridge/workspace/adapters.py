@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Self
 
 from attrs import evolve, frozen
@@ -22,13 +21,14 @@ from msp_bridge.adapter import (
     Surroundings,
 )
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
+from msp_bridge.workspace.distributions import EntryPoint, entry_points
 
 GROUP = "msp_bridge.adapters"
 
 
 def installed() -> dict[str, EntryPoint]:
     """The adapters of the entry-point group `msp_bridge.adapters`, sorted by name; none is imported."""
-    return {entry.name: entry for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name)}
+    return {entry.name: entry for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name)}
 
 
 def load(entry: EntryPoint) -> type[Adapter]:

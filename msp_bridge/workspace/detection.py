@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from attrs import evolve
@@ -21,6 +20,7 @@ from msp_bridge.workspace.configuration import (
     fingerprint,
     misplaced_table,
 )
+from msp_bridge.workspace.distributions import EntryPoint
 from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget

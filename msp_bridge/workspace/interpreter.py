@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
-import importlib.metadata
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.workspace.distributions import distributions, normal
 
 BRIDGE = "msp-bridge"
 INSTALLERS = ("pip", "setuptools", "wheel")  # any environment may have them
@@ -138,33 +138,17 @@ def is_for_the_bridge_alone() -> bool:
 @functools.lru_cache(maxsize=1)
 def _holds_only(name: str, sites: tuple[str, ...], _: tuple[int, ...]) -> bool:
     """Called for each project of a tree; looked up again when something was installed or removed."""
-    found = importlib.metadata.distributions(path=list(sites))
-    present = {_normal(one.metadata["Name"]): one for one in found if _is_named(one)}
+    present = {found.name: found for found in distributions(sites)}
+    present.pop(None, None)  # what no distribution is
     pending, due = [name, *INSTALLERS], set()
     while pending:
-        if (one := _normal(pending.pop())) in due:
+        if (one := normal(pending.pop())) in due:
             continue
         due.add(one)
-        required = (present[one].requires or ()) if one in present else ()
+        required = present[one].requires if one in present else ()
         wanted = (line for line in required if one == name or "extra ==" not in line)
         pending += [match[0] for line in wanted if (match := REQUIRED.match(line))]
     return present.keys() <= due
-
-
-def _is_named(found: importlib.metadata.Distribution) -> bool:
-    """An uninstall of pip's that fails leaves directories without metadata, such as `~ip-23.0.dist-info`.
-
-    By the version of Python, and of the backport if something has loaded that, there is None, nothing or an error then.
-    """
-    try:
-        metadata = found.metadata
-    except FileNotFoundError:
-        return False
-    return bool(metadata) and "Name" in metadata
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _modified(directory: str) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from msp_bridge.adapter import Adapter
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.adapters import GROUP, installed
+from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
 from msp_bridge.workspace.detection import detect_projects
+from msp_bridge.workspace.distributions import EntryPoint
 from msp_bridge.workspace.workspace import Workspace
 
 ADAPTERS = ["mutmut", "cosmic-ray"]
@@ -214,7 +214,7 @@ def test_the_error_in_a_directory_of_a_project_names_its_root(tmp_path: Path) ->
 
 @pytest.mark.parametrize("value", ["no_such_module:Adapter", "json:NoSuchClass"])
 def test_a_broken_plugin_is_named(tmp_path: Path, value: str) -> None:
-    broken = {"broken": EntryPoint("broken", value, GROUP)}
+    broken = {"broken": EntryPoint("broken", value)}
     with pytest.raises(BridgeError, match=r"the adapter broken .* can't be loaded: .*: reinstall or remove it"):
         detect(tmp_path, Configuration(), broken)
 

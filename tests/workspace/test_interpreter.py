@@ -165,12 +165,7 @@ def test_an_environment_with_nothing_but_the_bridge_in_it_is_no_projects(root: P
     assert str(own) in doctor(root, own, everywhere.parent)
 
 
-@pytest.mark.parametrize("metadata", ["importlib.metadata", "importlib_metadata"])
-def test_what_a_failed_uninstall_leaves_is_not_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metadata: str
-) -> None:
-    """The backport takes the place of the standard library's when something loads it, as Dask does."""
-    monkeypatch.setattr(importlib.metadata, "distributions", pytest.importorskip(metadata).distributions)
+def test_what_a_failed_uninstall_leaves_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "site"
     (site / "msp_bridge-1.dist-info").mkdir(parents=True)
     (site / "msp_bridge-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: msp-bridge\nVersion: 1\n")

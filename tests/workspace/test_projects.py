@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import sys
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +20,7 @@ from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import project_root
 from msp_bridge.workspace.diagnosis import diagnose
+from msp_bridge.workspace.distributions import EntryPoint
 from msp_bridge.workspace.projects import ProjectMap
 from msp_bridge.workspace.workspace import Workspace
 
@@ -305,4 +305,4 @@ def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.
 
 
 def broken_plugin() -> EntryPoint:
-    return EntryPoint("broken", "no_such_module:Adapter", "msp_bridge.adapters")
+    return EntryPoint("broken", "no_such_module:Adapter")

@@ -1,0 +1,29 @@
+"""Where cargo and cargo-mutants are, and how one installs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+from msp_bridge.adapter import ToolError
+
+INSTALL = "cargo install --locked cargo-mutants"
+
+
+def cargo() -> str:
+    """The program, also where an editor's PATH doesn't lead; raises `ToolError`."""
+    found = shutil.which("cargo", path=search_path())
+    if found is None:
+        raise ToolError("there is no cargo on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
+    return found
+
+
+def is_installed() -> bool:
+    """Whether cargo would find its subcommand `mutants`."""
+    return shutil.which("cargo-mutants", path=search_path()) is not None
+
+
+def search_path() -> str:
+    """PATH, and the directory where `cargo install` puts programs."""
+    home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.join(home, "bin")])

@@ -1,0 +1,97 @@
+"""GenericDiscovery: the mutants that a tool reports, and whether their files still are as they were."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, Project
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import Isolation
+
+from .places import Places, RunPlace
+from .run import GenericRun
+from .settings import Tool
+
+Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
+
+
+@frozen
+class GenericHandle:
+    """What testing needs of a mutant."""
+
+    digest: str | None  # of the file that the tool read
+    id: str  # the tool's own; "" where it has none
+
+
+class GenericDiscovery:
+    """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
+
+    def __init__(self, project: Project, places: Places, tool: Tool, isolation: Isolation | None) -> None:
+        self._project, self._places, self._tool, self._isolation = project, places, tool, isolation
+        self._known: Known = {}
+        self._turn = asyncio.Lock()
+
+    async def mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
+        """The mutants of each of `files` that is still there, in the report's order; raises `ToolError`."""
+        async with self._turn:
+            return await self._mutants(files)
+
+    async def _mutants(self, files: Sequence[str]) -> dict[str, tuple[Mutant, ...]]:
+        root, tool = self._project.root, self._tool
+        states = await in_thread(_states, root, files)
+        unknown = [path for path in files if path not in self._known or self._known[path][0] != states[path]]
+        if unknown and not tool.discover.names("files"):  # it lists all files at once
+            unknown = await in_thread(tool.listed, root)
+            states |= await in_thread(_states, root, unknown)
+        if unknown:
+            found: dict[str, list[Mutant]] = {path: [] for path in unknown}
+            for mutant in await self._report(unknown):
+                if mutant.path in found:
+                    found[mutant.path].append(mutant)
+            self._known |= {path: (states[path], tuple(mutants)) for path, mutants in found.items()}
+        current = (path for path in files if path in self._known and self._known[path][0] == states[path])
+        return {path: self._known[path][1] for path in current}  # the others have vanished meanwhile
+
+    async def _report(self, files: Sequence[str]) -> list[Mutant]:
+        run = GenericRun(self._project, self._tool, self._tool.discover, files)
+        last: list[Mutant] = []
+        async with self._places.lease(self._isolation) as place:
+            digests = await in_thread(_digests, place, files)
+            async with contextlib.aclosing(run.reports(place)) as reports:
+                async for report, _ in reports:
+                    last = list(report)
+        return [evolve(mutant, handle=GenericHandle(digests.get(mutant.path), mutant.handle)) for mutant in last]
+
+
+def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
+    return {path: reading.digest(place.root / path) for path in files}
+
+
+def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
+    """What names the content of each file together with the files at the top, where tools have their configuration."""
+    top = blake2b()
+    with os.scandir(root) as entries:
+        for entry in sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name):
+            status = entry.stat()
+            top.update(f"{entry.name}\0{status.st_mtime_ns}\0{status.st_size}\0".encode("utf-8", "surrogatepass"))
+    states = {}
+    for path in files:
+        state = top.copy()
+        with contextlib.suppress(FileNotFoundError):
+            state.update((root / path).read_bytes())
+        states[path] = state.digest()
+    return states
+
+
+def as_discovered(place: RunPlace, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Those whose files are, in `place`, as they were when the mutants were discovered."""
+    digests = _digests(place, list({mutant.path for mutant in mutants}))
+    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]

@@ -1,0 +1,73 @@
+"""Whether a project uses mutmut, by its files alone, and where mutmut's options are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from msp_bridge import reading
+from msp_bridge.adapter import ConfigurationError, Project
+
+REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
+NAMES = ("pyproject.toml", "setup.cfg")
+
+
+def is_installed(python: Path) -> bool:
+    """Whether mutmut lies in the environment of `python`; reads directories only."""
+    patterns = (f"mutmut{version}.{kind}-info" for version in ("", "-*") for kind in ("dist", "egg"))
+    return any(True for pattern in patterns for site in _site_packages(python) for _ in site.glob(pattern))
+
+
+def _site_packages(python: Path) -> Iterator[Path]:
+    prefix = python.parent.parent  # not resolved: a virtual environment's python is a link to its base's
+    yield from prefix.glob("lib/python3*/site-packages")
+    yield from prefix.glob("lib/python3*/dist-packages")
+    yield from prefix.glob("local/lib/python3*/dist-packages")
+
+
+def is_configured(root: Path) -> bool:
+    """Whether pyproject.toml has a table `tool.mutmut`, or setup.cfg a section `mutmut`."""
+    return any(holds_configuration(root / name) for name in NAMES)
+
+
+def holds_configuration(file: Path) -> bool:
+    """Whether mutmut finds its options in `file`; False when it can't be read."""
+    try:
+        if file.name == "setup.cfg":
+            return _has_section(reading.text(file))
+        tools = reading.toml(file).get("tool")
+        return isinstance(tools, dict) and "mutmut" in tools
+    except (OSError, ValueError):
+        return False
+
+
+def _has_section(text: str) -> bool:
+    import configparser  # here, for few projects have a setup.cfg
+
+    parser = configparser.ConfigParser()
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return False
+    return parser.has_section("mutmut")
+
+
+def place_of_options(root: Path, config_file: str | None) -> str:
+    """Where mutmut's options are written: "[tool.mutmut] of pyproject.toml"; `config_file` is one that was named."""
+    found = (name for name in NAMES if holds_configuration(root / name))
+    name = Path(config_file).name if config_file is not None else next(found, NAMES[0])
+    return f"{'[tool.mutmut]' if name == 'pyproject.toml' else '[mutmut]'} of {name}"
+
+
+def config_file_of(project: Project) -> str | None:
+    """The file that the user named for mutmut, absolute. Raises ConfigurationError for what mutmut couldn't read."""
+    file = project.config_file
+    project.check_settings("mutmut", (), place_of_options(project.root, None if file is None else file.name))
+    if file is None:
+        return None
+    absolute = project.root / file
+    if absolute.name not in NAMES or not absolute.resolve().is_relative_to(project.root.resolve()):
+        raise ConfigurationError(f"mutmut reads pyproject.toml or setup.cfg within the project, not {file}")
+    if not absolute.is_file():
+        raise ConfigurationError(f"there is no mutmut configuration {absolute}")
+    return str(absolute)

@@ -1,0 +1,124 @@
+"""The distributions installed in directories of packages: their names, what they require, their entry points.
+
+An editor waits for this. `importlib.metadata` takes as long to import as click, and parses each METADATA as an e-mail.
+It is used for what isn't a plain directory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.machinery import PathFinder
+from pkgutil import resolve_name
+from typing import Any
+
+from attrs import frozen
+
+INFO = (".dist-info", ".egg-info")  # how the names of their directories end; an .egg-info may also be a file
+METADATA = ("METADATA", "PKG-INFO")
+
+
+@frozen
+class EntryPoint:
+    """Something that a distribution offers: an object, by name."""
+
+    name: str
+    value: str  # module:object
+
+    def load(self) -> Any:
+        """The object; raises whatever its import raises."""
+        return resolve_name(self.value)
+
+
+@frozen
+class Distribution:
+    """One of them. Each file is read when it is asked for; one that is missing is as good as empty."""
+
+    path: str  # of its .dist-info or .egg-info
+
+    @property
+    def stem(self) -> str:
+        """What its path says of its name, normalized."""
+        return normal(os.path.splitext(os.path.basename(self.path))[0].partition("-")[0])
+
+    @property
+    def name(self) -> str | None:
+        """Normalized. An uninstall of pip's that fails leaves directories without one, such as `~ip-23.0.dist-info`."""
+        name = next(self._header("Name"), None)
+        return normal(name) if name else None
+
+    @property
+    def requires(self) -> Sequence[str]:
+        """The requirements, with their markers."""
+        listed = _lines(os.path.join(self.path, "requires.txt"))  # of an .egg-info; its extras come after the others
+        first = next((number for number, line in enumerate(listed) if line.startswith("[")), None)
+        return [*self._header("Requires-Dist"), *listed[:first]]
+
+    def entry_points(self, group: str) -> Iterator[EntryPoint]:
+        """Those of the `group`."""
+        section = ""
+        for line in _lines(os.path.join(self.path, "entry_points.txt")):
+            if line.startswith("["):
+                section = line.strip("[]")
+            elif section == group and "=" in line:
+                name, _, value = line.partition("=")
+                yield EntryPoint(name.strip(), value.partition("[")[0].strip())  # without extras
+
+    def _header(self, key: str) -> Iterator[str]:
+        """The values of `key`, whose case counts for nothing."""
+        files = [self.path, *(os.path.join(self.path, name) for name in METADATA)]
+        for line in next(filter(None, map(_head, files)), ()):
+            found, _, value = line.partition(":")
+            if found.lower() == key.lower():
+                yield value.strip()
+
+
+def distributions(directories: Iterable[str]) -> Iterator[Distribution]:
+    """Those in `directories`, in their order."""
+    for directory in directories:
+        with contextlib.suppress(OSError):  # many a path of sys.path doesn't exist
+            names = [name for name in os.listdir(directory or os.curdir) if name.lower().endswith(INFO)]
+            yield from (Distribution(os.path.join(directory, name)) for name in names)
+
+
+def entry_points(group: str) -> list[EntryPoint]:
+    """Those of what can be imported; of two distributions of one name the first counts."""
+    if not all(map(_is_plain, sys.path)) or any(map(_finds_distributions, sys.meta_path)):
+        import importlib.metadata  # here, for it is seldom needed
+
+        found = importlib.metadata.entry_points(group=group)
+        return [EntryPoint(one.name, one.value.partition("[")[0].strip()) for one in found]
+    first = {distribution.stem: distribution for distribution in reversed([*distributions(sys.path)])}
+    return [point for distribution in first.values() for point in distribution.entry_points(group)]
+
+
+def normal(name: str) -> str:
+    """The normalized form of a distribution's name."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is_plain(path: str) -> bool:
+    return not path.endswith(".egg") and not os.path.isfile(path)
+
+
+def _finds_distributions(finder: object) -> bool:
+    """Whether it is a finder of its own kind, as those that load a program from one file have."""
+    return finder is not PathFinder and hasattr(finder, "find_distributions")
+
+
+def _head(file: str) -> list[str]:
+    """The lines before the first empty one: what follows is a description. Those of a text begin with spaces."""
+    with contextlib.suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
+        return list(itertools.takewhile(lambda line: line != "\n", opened))
+    return []
+
+
+def _lines(file: str) -> list[str]:
+    """Those that say something."""
+    with contextlib.suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
+        return [line for line in map(str.strip, opened) if line and not line.startswith("#")]
+    return []
