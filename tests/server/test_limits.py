@@ -53,7 +53,7 @@ async def burst(server: SocketServer, count: int, message: bytes) -> list[Client
     sockets = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(count)]
     for each in sockets:
         each.sendall(message)
-    return [Client(ReaderWriter(*await asyncio.open_connection(sock=each))) for each in sockets]
+    return [Client(await server.connections.open(sock=each)) for each in sockets]
 
 
 async def test_each_connection_of_a_burst_is_served_or_gets_the_reason(project: ScriptedProject) -> None:
@@ -139,7 +139,7 @@ async def narrow_connection(server: Server) -> ReaderWriter:
     narrow = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     narrow.connect((host, port))
-    return ReaderWriter(*await asyncio.open_connection(sock=narrow, limit=4096))
+    return await server.connections.open(sock=narrow, limit=4096)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from support.msp_client import Client, ReaderWriter
+from support.msp_client import Client
 from support.servers import ScriptedProject, launched, mutants_of, until
 from support.socket_servers import TOKEN, certificate_files, socket_server, the_token, token_file
 
@@ -51,12 +50,12 @@ async def test_a_server_for_other_machines_speaks_tls(
     access = ("--allow-remote", "--token-file", str(token_file(tmp_path)), *tls, "--adapter", "scripted")
     async with launched(project.root, "serve", "socket", "--port", "0", "--address", "0.0.0.0", *access) as server:
         _, port = await server.address()
-        streams = await asyncio.open_connection("127.0.0.1", port, ssl=trusting)
-        client = Client(ReaderWriter(*streams))
+        wire = await server.connections.open("127.0.0.1", port, ssl=trusting)
+        client = Client(wire)
         assert await client.request("authenticate", {"token": TOKEN}) == {}
         assert len(mutants_of(await client.request("discover"))) == 1
         assert await client.request("mutationTest") == {"files": {}}
-        assert streams[1].get_extra_info("ssl_object").version() in ("TLSv1.2", "TLSv1.3")
+        assert wire.tls.version() in ("TLSv1.2", "TLSv1.3")
         server.process.terminate()
         assert await server.exited() == 0
         assert not any("WARNING" in line for line in server.said)

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import re
+import ssl
 from typing import Any, Protocol
 
 LONG = 240.0  # s; a server that needs longer hangs: twice the 60 s that a program of ours may take to start, and more
@@ -40,12 +41,36 @@ class ReaderWriter:
         """Bytes that the operating system has not taken yet."""
         return self._writer.transport.get_write_buffer_size()
 
+    @property
+    def tls(self) -> ssl.SSLObject:
+        """What both sides agreed upon."""
+        agreed = self._writer.get_extra_info("ssl_object")
+        assert isinstance(agreed, ssl.SSLObject)
+        return agreed
+
     async def aclose(self) -> None:
         self._writer.close()
 
     def abort(self) -> None:
         """Vanish without a goodbye."""
         self._writer.transport.abort()
+
+
+class Connections:
+    """Those that the tests open to one server."""
+
+    def __init__(self) -> None:
+        self._open: list[ReaderWriter] = []
+
+    async def open(self, *address: Any, **options: Any) -> ReaderWriter:
+        """As `asyncio.open_connection`."""
+        self._open.append(ReaderWriter(*await asyncio.open_connection(*address, **options)))
+        return self._open[-1]
+
+    def abort(self) -> None:
+        """Leave none to the garbage collector, which may come to it in another test."""
+        for wire in self._open:
+            wire.abort()
 
 
 class Refused(Exception):

@@ -23,7 +23,7 @@ from msp_bridge.testing import RunningProcesses
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import MemoryStream
-from support.msp_client import LONG, Client, ReaderWriter
+from support.msp_client import LONG, Client, Connections, ReaderWriter
 
 TESTS = Path(__file__).parents[1]
 LOOK = 0.01  # s between two looks
@@ -110,6 +110,7 @@ class Server:
 
     process: asyncio.subprocess.Process
     said: list[str] = field(factory=list)  # the lines of its stderr so far
+    connections: Connections = field(factory=Connections)  # that tests have opened to it
 
     async def exited(self) -> int:
         """Its exit code, when it has ended, whether or not anybody has read what it wrote: `wait()` would wait for that."""
@@ -126,7 +127,7 @@ class Server:
 
     async def connect(self) -> Client:
         """A new client of a server on a socket."""
-        return Client(ReaderWriter(*await asyncio.open_connection(*await self.address())))
+        return Client(await self.connections.open(*await self.address()))
 
 
 Serve = Callable[[ScriptedProject], AbstractAsyncContextManager[Client]]
@@ -147,6 +148,7 @@ async def launched(cwd: Path, *arguments: str, **streams: Any) -> AsyncIterator[
         if process.returncode is None:
             process.kill()
         await server.exited()
+        server.connections.abort()
         async with asyncio.timeout(LONG):
             await listening
         process._transport.close()  # type: ignore[attr-defined]  # asyncio keeps what nobody reads open

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import trustme
-from attrs import frozen
+from attrs import field, frozen
 
 from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token
@@ -23,7 +23,7 @@ from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
-from support.msp_client import LONG, Client, ReaderWriter
+from support.msp_client import LONG, Client, Connections
 from support.servers import ScriptedProject, until
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -31,14 +31,15 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 
 @frozen
 class SocketServer:
-    """The server's address, and its task."""
+    """The server's address, its task, and the connections that tests have opened to it."""
 
     port: int
     serving: asyncio.Task[None]
+    connections: Connections = field(factory=Connections)
 
     async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
         """A client that has sent nothing yet."""
-        return Client(ReaderWriter(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)))
+        return Client(await self.connections.open("127.0.0.1", self.port, ssl=tls))
 
     async def authenticated(self) -> Client:
         """A client that has sent the token."""
@@ -62,10 +63,12 @@ async def socket_server(
     addresses = Listening(Addresses.resolve("127.0.0.1", 0))
     gate = ConnectionGate(token, tls, framing)
     serving = asyncio.create_task(serve_socket(workspaces, dialect, addresses, gate, trace))  # type: ignore[arg-type]
+    connections = Connections()
     try:
         await until(lambda: bool(addresses.ports) or serving.done())
-        yield SocketServer(addresses.ports[0], serving)
+        yield SocketServer(addresses.ports[0], serving, connections)
     finally:
+        connections.abort()
         async with asyncio.timeout(LONG):
             await cancel_all([serving])
     assert serving.cancelled()
