@@ -150,6 +150,12 @@ def has_solution(directory: Path) -> bool:
     return _any(directory, SOLUTIONS)
 
 
+def what_is_built(directory: Path) -> Path | None:
+    """The solution in `directory`, or else the project; None where there are several."""
+    files = _matching(directory, SOLUTIONS) or _matching(directory, PROJECTS)
+    return files[0] if len(files) == 1 else None
+
+
 def leads_outside(directory: Path, root: Path) -> str | None:
     """A path that the projects in `directory`, or Stryker.NET's configuration there, need from outside of `root`."""
     needed = [path for file in _matching(directory, PROJECTS) for path in REFERENCE.findall(_text(file))]

@@ -55,7 +55,7 @@ from .plan import Base, StrykerNetPlan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, measure, parse_kept
 from .report import Report, ReportEntry
 from .sandbox import StrykerNetTestBed
-from .sdk import ORIGINAL, sdk_directory, take_precompiled
+from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line
 from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import TestHost
@@ -185,6 +185,7 @@ class Preparation:
         excluded = configuration.excluded if configuration and patterns else ()
         config = await in_thread(plan.config, base, bed.home)
         words = tool.arguments(output, [*patterns, *excluded], self._project.jobs, config, page=page)
+        await _restored(bed, base)
         try:
             return await tool.run(
                 [*plan.installation.command, *words],
@@ -279,6 +280,18 @@ class Preparation:
 def _of_base(assemblies: Sequence[Path], bed: StrykerNetTestBed, base: Base) -> Sequence[Path]:
     """Those in the directory of the base; all where none is, for the tests lie elsewhere."""
     return [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
+
+
+async def _restored(bed: StrykerNetTestBed, base: Base) -> None:
+    """Have packages restored before the first run.
+
+    The tool would learn that they are missing by a failing build of each project, and restore them side by side, where
+    one project's restore can break another's.
+    """
+    built = await in_thread(bed.unrestored, base.directory)
+    if built is not None:
+        with contextlib.suppress(ToolError):  # the tool tries it again, and says why it fails
+            await restore(built, bed.environment)
 
 
 async def _refreshed(bed: StrykerNetTestBed, plan: StrykerNetPlan) -> str | None:

@@ -1,4 +1,4 @@
-"""The .NET SDK: its version, and its test host, which is compiled ahead of time.
+"""The .NET SDK: its version, its packages' restore, and its test host, which is compiled ahead of time.
 
 The test host that a project gets from its package (Microsoft.NET.Test.Sdk) is compiled when it runs: a third of the
 processor time of a mutant with quick tests. The SDK has the same assemblies with machine code in them. So they take the
@@ -55,6 +55,11 @@ async def sdk_directory(cwd: Path, env: Mapping[str, str]) -> Path | None:
         if name == version:
             return Path(directory.removesuffix("]"), name)
     return None
+
+
+async def restore(built: Path, env: Mapping[str, str]) -> None:
+    """Have NuGet restore the packages of the solution or project `built`. Raises `ToolError`."""
+    await _printed(["dotnet", "restore", str(built)], built.parent, env)
 
 
 def take_precompiled(sdk: Path, assembly: Path) -> bool:

@@ -183,3 +183,15 @@ async def test_runs_leave_no_temporary_files(dotnet: Scripted, root: Path) -> No
         temporary = root.parent / "cache/prepared-0/tmp"
         assert {run["temporary"] for run in dotnet.runs} == {str(temporary)}
         assert list(temporary.iterdir()) == []
+
+
+async def test_packages_are_restored_once(dotnet: Scripted, root: Path) -> None:
+    restored = root.parent / "restored"
+    dotnet.say(restored=str(restored))
+    for text in ("", "// an edit\n"):
+        with (root / "src/Calc/Calc.cs").open("a") as file:
+            file.write(text)
+        async with adapter_on(root) as adapter:
+            assert await discovered(adapter)
+    assert len(dotnet.runs) == 2
+    assert restored.read_text() == "Calc.sln\n"
