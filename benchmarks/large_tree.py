@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,10 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
         add_files(large)
         roots = {LARGE: large, SMALL: small}
         suite = alternate(goes, {name: partial(_plain_suite, bridge, root) for name, root in roots.items()})
-        cold = alternate(goes, {name: partial(_cold, laboratory, bridge, root) for name, root in roots.items()})
+        with ExitStack() as caches:
+            cold = alternate(
+                goes, {name: partial(_cold, laboratory, caches, bridge, root) for name, root in roots.items()}
+            )
         warm = _warm(laboratory, bridge, roots, goes)
     return [
         *_beside("the plain suite", suite),
@@ -71,10 +75,13 @@ def _plain_suite(bridge: Path, root: Path) -> Values:
     return {"wall s": spent.wall, "CPU s": spent.cpu}
 
 
-def _cold(laboratory: Laboratory, bridge: Path, root: Path) -> Values:
-    """From the start of a server with an empty cache to the first verdict; CPU of the server and its processes."""
-    began = time.perf_counter()
-    with laboratory.directory() as cache, _server(bridge, root, cache) as client:
+def _cold(laboratory: Laboratory, caches: ExitStack, bridge: Path, root: Path) -> Values:
+    """From the start of a server with an empty cache to the first verdict; CPU of the server and its processes.
+
+    All caches are kept for as long as is measured: ext4 makes files many times slower soon after many were deleted.
+    """
+    cache, began = caches.enter_context(laboratory.directory()), time.perf_counter()
+    with _server(bridge, root, cache) as client:
         _verdict(client, _mutant(client))
         return {"wall s": time.perf_counter() - began, "CPU s": cpu_of_tree(client.pid)}
 

@@ -37,9 +37,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-import sys
 import time
+from collections import deque
 from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from pathlib import Path
 from threading import Event
@@ -47,16 +48,14 @@ from threading import Event
 from attrs import define, evolve, field, frozen
 
 from msp_bridge.phases import COPYING, Phase
+from msp_bridge.toolkit.cloning import clone, digest_of
 from msp_bridge.toolkit.slot import erase
 from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, Stamp
 
-if sys.platform == "linux":
-    from fcntl import ioctl
-
 VERSION = 1
 GRANULARITY_NS = 2_000_000_000  # the coarsest clock of a file system in use (FAT)
-FICLONE = 0x40049409  # linux/fs.h
-BLOCK = 1 << 20  # bytes
+MANY = 200  # files that are worth threads
+THREADS = min(4, os.cpu_count() or 1)
 
 
 class Stopped(Exception):
@@ -151,6 +150,7 @@ class Refresh:
     manifest: Manifest = field(init=False)  # what the copy is made of now
     changed: set[str] = field(factory=set, init=False)
     wrote: bool = field(default=False, init=False)  # whether the manifest differs from the old one
+    _to_copy: deque[tuple[str, Entry, Record | None]] = field(factory=deque, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.manifest = Manifest(self.root, {})
@@ -166,6 +166,7 @@ class Refresh:
                 raise Stopped
             copying.reached(number)
             self._update(path, entry, copy.get(path))
+        self._copy_files(copying)
         for path, record in self.old.records.items():
             if path not in self.manifest.records:
                 self.wrote = True
@@ -199,7 +200,33 @@ class Refresh:
             if record.copy != there.stamp:
                 self._keep(path, evolve(record, copy=there.stamp))
         else:
-            self._update_file(path, entry, old, seen)
+            self._to_copy.append((path, entry, old))
+
+    def _copy_files(self, copying: Phase) -> None:
+        """In threads, where there are many: most of the time goes to the kernel. An error ends all of them."""
+        others = THREADS - 1 if len(self._to_copy) > MANY else 0
+        with ThreadPoolExecutor(THREADS) as threads:
+            running = [threads.submit(self._copy_all) for _ in range(others)]
+            self._copy_all(copying)
+        for other in running:
+            other.result()
+
+    def _copy_all(self, copying: Phase | None = None) -> None:
+        """Until nothing is left to copy."""
+        try:
+            while self._to_copy:
+                try:
+                    path, entry, old = self._to_copy.popleft()
+                except IndexError:  # another thread has taken the last one
+                    return
+                if self.stop.is_set():
+                    raise Stopped
+                if copying is not None:
+                    copying.reached(len(self.source) - len(self._to_copy))
+                self._update_file(path, entry, old, time.time_ns())
+        except BaseException:
+            self._to_copy.clear()
+            raise
 
     def _update_directory(self, path: str, entry: Entry, there: Entry | None) -> None:
         mode = entry.mode & 0o777 | stat.S_IRWXU
@@ -290,42 +317,6 @@ def is_overlaid(path: str, overlaid: Collection[str]) -> bool:
         return False
     cuts = (at for at, character in enumerate(path) if character == "/")
     return path in overlaid or any(path[: at + 1] in overlaid for at in cuts)
-
-
-def clone(source: str, target: str) -> str:
-    """Copy a file's bytes and times to `target`, which must not exist; its owner may write it. Returns the digest.
-
-    Blocks are shared where the file system can (reflinks). Raises `OSError`.
-    """
-    digest = blake2b(digest_size=16)
-    with open(source, "rb") as reader, open(target, "xb") as writer:
-        shared = _reflink(reader.fileno(), writer.fileno())
-        while not shared and (block := reader.read(BLOCK)):
-            digest.update(block)
-            writer.write(block)
-        status = os.fstat(reader.fileno())
-    os.chmod(target, stat.S_IMODE(status.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
-    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    return digest_of(target) if shared else digest.hexdigest()
-
-
-def digest_of(file: str) -> str:
-    """A digest of the file's bytes; raises `OSError`."""
-    total = blake2b(digest_size=16)
-    with open(file, "rb") as reader:
-        while block := reader.read(BLOCK):
-            total.update(block)
-    return total.hexdigest()
-
-
-def _reflink(reader: int, writer: int) -> bool:
-    if sys.platform != "linux":
-        return False
-    try:
-        ioctl(writer, FICLONE, reader)
-    except OSError:  # another file system, or one that can't
-        return False
-    return True
 
 
 def _delete_bytecode(file: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox, sync
+from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox, cloning
 
 Pool = SandboxPool[Sandbox, "Clock"]
 
@@ -203,7 +203,7 @@ async def test_a_cancel_while_a_thread_claims_loses_no_sandbox(source: Path, tmp
 
 
 async def test_a_cancel_stops_a_refresh_between_two_files(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    copied, begun, may_end, clone = [], threading.Event(), threading.Event(), sync.clone
+    copied, begun, may_end, clone = [], threading.Event(), threading.Event(), cloning.clone
 
     def slowly(file: str, target: str) -> str:
         copied.append(file)

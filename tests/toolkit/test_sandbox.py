@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from msp_bridge.errors import ConfigurationError, ToolError
-from msp_bridge.toolkit import Sandbox, sync
+from msp_bridge.toolkit import Sandbox, cloning, sync
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_names_that_are_no_text_are_copied(source: Path, sandbox: Sandbox) -> No
 def test_a_file_that_vanishes_while_it_is_copied_is_left_out(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clone = sync.clone
+    clone = cloning.clone
 
     def deleting(file: str, target: str) -> str:
         if file.endswith("a.py"):
@@ -483,7 +483,7 @@ def test_one_file_is_looked_at_alone(source: Path, sandbox: Sandbox) -> None:
 def test_a_stopped_refresh_ends_early_and_the_next_one_is_complete(
     source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop, copied, clone = threading.Event(), [], sync.clone
+    stop, copied, clone = threading.Event(), [], cloning.clone
 
     def stopping(file: str, target: str) -> str:
         copied.append(file)
@@ -497,3 +497,43 @@ def test_a_stopped_refresh_ends_early_and_the_next_one_is_complete(
     assert not sandbox.is_current()
     assert len(sandbox.refresh()) == 4
     assert contents(sandbox.path) == contents(source)
+
+
+def test_many_files_are_copied_by_threads_and_an_error_ends_them_all(
+    source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(500):
+        (source / "tests" / f"f{number}.txt").write_text(str(number))
+    monkeypatch.setattr("msp_bridge.toolkit.sync.THREADS", 4)
+    clone, copied = cloning.clone, list[str]()
+
+    def full(file: str, target: str) -> str:
+        copied.append(target)
+        if len(copied) > 20:
+            raise OSError(28, "No space left on device", target)
+        return clone(file, target)
+
+    monkeypatch.setattr("msp_bridge.toolkit.sync.clone", full)
+    with pytest.raises(ToolError, match="free some space"):
+        sandbox.refresh()
+    assert len(copied) < 30
+    monkeypatch.setattr("msp_bridge.toolkit.sync.clone", clone)
+    assert len(sandbox.refresh()) == 504
+    assert contents(sandbox.path) == contents(source)
+    assert sandbox.refresh() == frozenset()
+
+
+def test_a_file_that_is_something_else_by_now_is_left_out(
+    source: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clone = cloning.clone
+
+    def turning(file: str, target: str) -> str:
+        if file.endswith("a.py"):
+            Path(file).unlink()
+            os.mkfifo(file) if file.endswith("test_a.py") else Path(file).mkdir()
+        return clone(file, target)
+
+    monkeypatch.setattr("msp_bridge.toolkit.sync.clone", turning)
+    assert sandbox.refresh() == {"src/pkg/__init__.py", "run.sh"}
+    assert "a.py is left out" in caplog.text
