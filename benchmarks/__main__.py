@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import platform
+from pathlib import Path
 
 import click
 from rich.console import Console
 
 from benchmarks.client import ServerFailed
 from benchmarks.laboratory import PROJECTS, Laboratory, SetUpFailed
-from benchmarks.measuring import show
+from benchmarks.measuring import as_json, show
 
 BENCHMARKS = {
     "start": "Start of the process to the answer of `configure`",
@@ -36,7 +38,8 @@ BENCHMARKS = {
 @click.argument("names", nargs=-1, metavar="[NAME]…")
 @click.option("--rounds", type=click.IntRange(1), help="How often each is repeated.  [default: as each benchmark says]")
 @click.option("--project", type=click.Choice(list(PROJECTS)), default="inflection", show_default=True)
-def main(names: tuple[str, ...], rounds: int | None, project: str) -> None:
+@click.option("--json", "file", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures there, too.")
+def main(names: tuple[str, ...], rounds: int | None, project: str, file: Path | None) -> None:
     """Measure the bridge beside other things; without names, all of them.
 
     What can't be measured here says why, and the others go on; the exit code is then 1.
@@ -49,6 +52,7 @@ def main(names: tuple[str, ...], rounds: int | None, project: str) -> None:
     console.print("median (lowest\N{EN DASH}highest); ratios are of pairs measured one after the other\n")
     laboratory = Laboratory()
     failed = []
+    figures: dict[str, list[dict[str, object]]] = {}
     for name in names or BENCHMARKS:
         try:
             benchmark = importlib.import_module(f"benchmarks.{name}")
@@ -57,7 +61,11 @@ def main(names: tuple[str, ...], rounds: int | None, project: str) -> None:
             console.print(f"{name}: {error}\n", markup=False)
             failed.append(name)
         else:
+            comparisons = list(comparisons)
+            figures[name] = [as_json(comparison) for comparison in comparisons]
             show(console, f"{name}: {BENCHMARKS[name]}", comparisons)
+    if file is not None:
+        file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
     if failed:
         raise click.ClickException(f"could not be measured: {', '.join(failed)}")
 

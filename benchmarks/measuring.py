@@ -126,6 +126,19 @@ def show(console: Console, title: str, comparisons: Iterable[Comparison]) -> Non
     console.print()
 
 
+def as_json(comparison: Comparison) -> dict[str, object]:
+    """For a file: the medians, and the ratio's range."""
+    ratio = comparison.ratio
+    return {
+        "what": comparison.what,
+        "metric": comparison.metric,
+        "ours": comparison.ours.median,
+        "other": comparison.other,
+        "theirs": None if comparison.theirs is None else comparison.theirs.median,
+        "ratio": None if ratio is None else [ratio.median, ratio.low, ratio.high],
+    }
+
+
 def shown(series: Series) -> str:
     """`131 (128-140)`."""
     return f"{_number(series.median)} ({_number(series.low)}\N{EN DASH}{_number(series.high)})"
