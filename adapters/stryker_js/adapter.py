@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -22,7 +23,7 @@ from msp_bridge.adapter import (
     Surroundings,
     ToolError,
 )
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.text import counted, counted_mutants
 
@@ -207,9 +208,15 @@ class StrykerJs:
             await self._sessions.aclose()
 
     async def _toolchain(self) -> Toolchain:
+        """What runs. Meanwhile the machine is asked what it permits: the first time each is the start of a process."""
         from .installation import Toolchain
 
-        self._known = await Toolchain.find(self._project, self._known)
+        probing = asyncio.create_task(self._sessions.isolation.probe(), name="probe of isolation")
+        try:
+            self._known = await Toolchain.find(self._project, self._known)
+            await probing
+        finally:
+            await cancel_all([probing])
         return self._known
 
     def _files_to_mutate(self) -> str:
