@@ -35,10 +35,12 @@ __all__ = [
     "HasTestCommand",
     "HasThreshold",
     "IgnoresMutants",
+    "KnowsReach",
     "Location",
     "Mutant",
     "Position",
     "Project",
+    "Reach",
     "ReportsSurroundings",
     "Result",
     "Scope",
@@ -105,6 +107,14 @@ class Surroundings:
 
     values: Mapping[str, Any] = field(factory=dict)  # JSON: versions of the tool, the interpreter, installed packages …
     trees: tuple[Path, ...] = ()  # absolute; directories outside of the project whose content counts, too
+
+
+@frozen
+class Reach:
+    """The tests of one mutant in the project as it is now, without having tested it."""
+
+    covered_by: tuple[str, ...]  # those that run it
+    tests: frozenset[str]  # those that could notice it: these, and such as start processes
 
 
 class Adapter(Protocol):
@@ -243,5 +253,19 @@ class ReportsSurroundings(Protocol):
         """What its verdicts depend on besides the files of the project, as it is now; None when nobody can know that.
 
         Called before and after mutants are tested. Raises BridgeError.
+        """
+        ...
+
+
+@runtime_checkable
+class KnowsReach(Protocol):
+    """What an adapter may have besides, whose results say what they depend on (`Result.dependencies`)."""
+
+    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+        """Which tests could notice each of `mutants`, in the project as it is now, after a run without any mutant.
+
+        `alone`: also when each test runs alone. A mutant is left out whose file has another content than it was
+        discovered in; all are where some test fails without a mutant, or does not pass alone: then verdicts say nothing
+        about the next run. Raises BridgeError.
         """
         ...

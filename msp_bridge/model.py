@@ -89,6 +89,22 @@ class Mutant:
         return str(int.from_bytes(digest) >> (64 - ID_BITS))
 
 
+@frozen(cache_hash=True)
+class Ran:
+    """What code of the project some process has run and read. Paths are those of mutants."""
+
+    functions: frozenset[tuple[str, str]] = frozenset()  # path and qualified name, without what is nested in them
+    texts: frozenset[str] = frozenset()  # files whose source was read as text
+
+
+@frozen
+class Dependencies:
+    """What a verdict depends on of the code in functions. On all else of the project every verdict depends."""
+
+    ran: tuple[Ran, ...]  # in the processes that it rests on
+    tests: frozenset[str] | None  # it holds while exactly these could notice the mutant; None: whatever others could
+
+
 @frozen
 class Result:
     """What a tool found out about one mutant. `None` means that the tool does not report it."""
@@ -102,6 +118,7 @@ class Result:
     status_reason: str | None = None  # the failing test's message, or why there is no verdict
     tests_completed: int | None = None
     reusable: bool = True  # False: another run of the same project could say something else, or should say more
+    dependencies: Dependencies | None = field(default=None, eq=False, repr=False)  # None: on everything
     reused: bool = False  # it is the result of an earlier run, and nothing that it depends on has changed
 
 

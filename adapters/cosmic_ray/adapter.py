@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -16,6 +16,7 @@ from msp_bridge.adapter import (
     Finding,
     Mutant,
     Project,
+    Reach,
     Result,
     Scope,
     Surroundings,
@@ -124,6 +125,11 @@ class CosmicRay:
         async with aclosing(await self._results(to_test)) as results:
             async for result in results:
                 yield result
+
+    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See `KnowsReach`."""
+        plan = await self._engine_plan()
+        return {} if plan is None else await self._engine.reach(mutants, plan, alone=alone)
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""

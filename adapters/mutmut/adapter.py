@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import Edit, Finding, Mutant, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import Edit, Finding, Mutant, Project, Reach, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
 
 from .configuration import (
@@ -91,6 +91,11 @@ class Mutmut:
         async with aclosing(self._engine.test(mutants, plan)) as results:
             async for result in results:
                 yield result
+
+    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See `KnowsReach`."""
+        plan = await (await self._discover()).plan()
+        return await self._engine.reach(mutants, plan, alone=alone)
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`."""

@@ -38,17 +38,18 @@ import json
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from msp_bridge import reading
-from msp_bridge.adapter import Surroundings
+from msp_bridge.adapter import Reach, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
+from msp_bridge.incremental.code import SIZE, Code, CodeReader
 from msp_bridge.incremental.state import Look, State, machine, variables
 from msp_bridge.incremental.store import Store
 from msp_bridge.model import Mutant, Result, Status
@@ -63,6 +64,12 @@ SAVE_S = 10.0  # between two times that what has come is remembered
 LOOKS = 20  # times what a look at the tree takes: so much of the run at most it costs to remember
 
 
+class AskReach(Protocol):
+    """`KnowsReach`."""
+
+    async def __call__(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]: ...
+
+
 @define(eq=False)
 class Incremental:
     """The verdicts of one workspace. `named` is the configuration file that the user named, if it is one."""
@@ -71,18 +78,19 @@ class Incremental:
     store: Store
     named: Path | None = None
     environment: Collection[str] = ()  # names of variables that the tests read
+    reader: CodeReader = field(factory=CodeReader, init=False)
     _look: Look = field(factory=Look, init=False)
     _warned: set[str] = field(factory=set, init=False)
 
-    async def verdicts(self, label: str, surroundings: Ask) -> Verdicts | None:
-        """Those of the tool `label` for the project as it is now; None where nothing can be reused."""
+    async def verdicts(self, label: str, folder: str, surroundings: Ask) -> Verdicts | None:
+        """Those of the tool `label` in `folder` for the project as it is now; None where nothing can be reused."""
         started = time.monotonic()
         try:
             state = await self.state(surroundings)
         except BridgeError as error:
             self._warn(f"{label}: every mutant is tested, for it is not known what its verdict depends on: {error}")
             return None
-        return Verdicts(self, label, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
+        return Verdicts(self, label, folder, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
 
     async def state(self, ask: Ask) -> State:
         """As it is now. Raises BridgeError when that can't be known."""
@@ -112,10 +120,13 @@ class Verdicts:
 
     _incremental: Incremental
     _label: str
+    _folder: str  # of the tool's project, relative to the workspace's root, with a `/` at the end
     _surroundings: Ask
     _state: State
     _interval: float  # s
     _new: dict[bytes, Any] = field(factory=dict)
+    _dependent: list[Result] = field(factory=list)  # of the new ones, those that say what they depend on
+    _split: Code | None = None
     _changed: bool = False  # the project has, since
     _saved: float = field(factory=time.monotonic)
 
@@ -133,10 +144,58 @@ class Verdicts:
         results = (_result(keys[key], value) for key, value in values.items())
         return [result for result in results if result is not None]
 
+    async def unaffected(self, mutants: Iterable[Mutant], reach: AskReach) -> list[Result]:
+        """The verdicts of those of `mutants` that depend on nothing that has changed.
+
+        Has all tests run without a mutant, if there could be some. Raises BridgeError.
+        """
+        found = await in_thread(self._not_changed, list(mutants))
+        if not found:
+            return []
+        alone = any(tests is not None for _, tests in found)
+        reached = await reach([result.mutant for result, _ in found], alone=alone)
+        results = [
+            evolve(result, covered_by=reached[result.mutant].covered_by or (None if result.static else ()))
+            for result, tests in found
+            if result.mutant in reached and tests in (None, _named(reached[result.mutant].tests))
+        ]
+        if not await self._is_same():
+            return []
+        for result in results:
+            self._new[self._key(result.mutant)] = _value(result)
+        log.info("%s: %s did not depend on what has changed", self._label, counted(len(results), "verdict"))
+        return results
+
+    def _not_changed(self, mutants: list[Mutant]) -> list[tuple[Result, str | None]]:
+        """Those that ran nothing that has changed, each with the name of the set of tests that it holds for."""
+        keys = {key: mutant for mutant in mutants if (key := self._code_key(mutant)) is not None}
+        values = self._incremental.store.find(list(keys))
+        names = {name for value in values.values() for name in value.get("ran", ())}
+        rows = self._incremental.store.find([bytes.fromhex(name) for name in names])
+        there = {key.hex() for key, row in rows.items() if self._code.has(_codes(row))}
+        found = []
+        for key, value in values.items():
+            result = _result(keys[key], value) if "ran" in value and there.issuperset(value["ran"]) else None
+            if result is not None:
+                found.append((result, value.get("tests")))
+        return found
+
+    @property
+    def _code(self) -> Code:
+        """Of the state. Blocks."""
+        if self._split is None:
+            state = self._state
+            self._split = self._incremental.reader.code(
+                self._incremental.root, self._folder, state.files, state.surroundings
+            )
+        return self._split
+
     def note(self, result: Result) -> None:
         """A verdict that the tool has given just now."""
         if result.status in REUSABLE and result.reusable and not self._changed:
             self._new[self._key(result.mutant)] = _value(result)
+            if result.dependencies is not None:
+                self._dependent.append(result)
 
     @property
     def due(self) -> bool:
@@ -146,24 +205,72 @@ class Verdicts:
     async def save(self) -> None:
         """Remember what was noted, if the project is as it was."""
         new, self._new = self._new, {}
+        dependent, self._dependent = self._dependent, []
         if not new or self._changed:
             return
-        try:
-            same = await self._incremental.state(self._surroundings) == self._state
-        except BridgeError:
-            same = False
+        same = await self._is_same()
         self._saved = time.monotonic()
         if same:
-            await in_thread(self._incremental.store.save, new)
+            await in_thread(lambda: self._incremental.store.save({**new, **self._rows(dependent)}))
         else:
             self._changed = True
             log.info("%s: the project has changed since: the verdicts of this run are not kept", self._label)
+
+    async def _is_same(self) -> bool:
+        """Whether the project is as it was."""
+        try:
+            return await self._incremental.state(self._surroundings) == self._state
+        except BridgeError:
+            return False
+
+    def _rows(self, results: Iterable[Result]) -> dict[bytes, Any]:
+        """What is stored of verdicts that say what they depend on, and of the code that this is."""
+        rows = dict[bytes, Any]()
+        for result in results:
+            key = self._code_key(result.mutant)
+            identity = self._code.identity(result.mutant, result.mutant.path[len(self._folder) :])
+            if key is None or identity is None or result.dependencies is None:
+                continue
+            sets = [_row(self._code.digests(ran)) for ran in (*result.dependencies.ran, identity[1])]
+            rows.update(sets)
+            tests = result.dependencies.tests
+            named = None if tests is None else _named(tests)
+            rows[key] = {**_value(result), "ran": [name.hex() for name, _ in sets], "tests": named}
+        return rows
+
+    def _code_key(self, mutant: Mutant) -> bytes | None:
+        """Of the verdict of a mutant wherever the rest of the code is the same; None for one in no such file."""
+        identity = self._code.identity(mutant, mutant.path[len(self._folder) :])
+        if identity is None:
+            return None
+        text = json.dumps([self._label, *identity[0]])
+        return blake2b(self._code.rest + text.encode("ascii"), digest_size=16, person=b"dependent").digest()
 
     def _key(self, mutant: Mutant) -> bytes:
         start, end = mutant.location.start, mutant.location.end
         place = (start.line, start.column, end.line, end.column)
         identity = json.dumps([self._label, mutant.path, mutant.mutator, place, mutant.replacement])
         return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
+
+
+def _row(digests: frozenset[bytes]) -> tuple[bytes, Any]:
+    """What is stored of a set of code, and under which name."""
+    joined = b"".join(sorted(digests))
+    return blake2b(joined, digest_size=16, person=b"code").digest(), joined.hex()
+
+
+def _codes(row: Any) -> frozenset[bytes]:
+    """From what is stored. What can't have been written here is no code that there is."""
+    try:
+        joined = bytes.fromhex(row)
+    except (TypeError, ValueError):
+        return frozenset({b""})
+    return frozenset(joined[at : at + SIZE] for at in range(0, len(joined), SIZE))
+
+
+def _named(tests: Iterable[str]) -> str:
+    """Names a set of tests."""
+    return blake2b("\0".join(sorted(tests)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _value(result: Result) -> dict[str, Any]:

@@ -20,11 +20,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
 from functools import partial
 
-from msp_bridge.adapter import BridgeError, Finding, Project
+from msp_bridge.adapter import BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
@@ -136,6 +136,17 @@ class PythonEngine:
                 async for result in results:
                     if result is not None:
                         yield result
+        finally:
+            self._running -= 1
+
+    async def reach(self, mutants: Sequence[Mutant], plan: TestPlan, *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See `KnowsReach`."""
+        self._running += 1
+        try:
+            await self._ahead.join()
+            self._slot.begin_request()
+            self._plan = plan
+            return await self._slot.reach(mutants, plan, alone=alone)
         finally:
             self._running -= 1
 

@@ -14,9 +14,10 @@ from typing import Any
 
 from attrs import define, field, frozen
 
+from msp_bridge.adapter import Reach
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
-from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
 from msp_bridge.phases import BASELINE, COLLECTING, report_phase
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.text import counted
@@ -49,6 +50,7 @@ class Host:
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
+    _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _pending: set[int] = field(factory=set, init=False)
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
@@ -120,6 +122,7 @@ class Host:
         if "error" in answer:
             raise self._error(answer, plan)
         self._tests, self.failing = answer["tests"], answer["failing"]
+        self._imported = None if answer["imported"] is None else _ran(answer["imported"])
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         self._log(answer)
 
@@ -146,6 +149,24 @@ class Host:
                 "content": base64.b64encode(edit.content).decode("ascii"),
             }
         )
+        answer = await self._answer(number, future)
+        return None if answer["status"] == "stale" else self._result(mutant, answer)
+
+    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> dict[Mutant, Reach]:
+        """See `KnowsReach`. Raises Interrupted."""
+        rows = [[each.path, each.handle.source.digest, each.handle.start, each.handle.end] for each in mutants]
+        answer = await self._answer(*self._process.post({"do": "reach", "mutants": rows, "alone": alone}))
+        if not answer["sound"]:
+            return {}
+        sets = {mask: self._names(mask) for row in answer["reach"] if row is not None for mask in row}
+        return {
+            mutant: Reach(sets[row[0]], frozenset(sets[row[1]]))
+            for mutant, row in zip(mutants, answer["reach"], strict=True)
+            if row is not None
+        }
+
+    async def _answer(self, number: int, future: asyncio.Future[Answer]) -> Answer:
+        """To a question that can be stopped. Raises Interrupted."""
         self._pending.add(number)
         try:
             answer = await asyncio.shield(future)
@@ -158,9 +179,13 @@ class Host:
             raise
         finally:
             self._pending.discard(number)
-        if answer["status"] == "stopped":
+        if answer.get("status") == "stopped":
             raise Interrupted
-        return None if answer["status"] == "stale" else self._result(mutant, answer)
+        return answer
+
+    def _names(self, mask: str) -> tuple[str, ...]:
+        number = int(mask, 16)
+        return tuple(name for test, name in enumerate(self._tests) if number >> test & 1)
 
     async def interrupt(self) -> None:
         """End the jobs of all mutants that are being tested; their `test` raises Interrupted."""
@@ -216,9 +241,17 @@ class Host:
             static=answer["static"],
             status_reason=answer.get("reason"),
             tests_completed=answer.get("tests"),
+            dependencies=self._dependencies(answer),
             # Else nobody would hear of these tests in the next run.
             reusable=not self.failing and not answer.get("unsteady"),
         )
+
+    def _dependencies(self, answer: Answer) -> Dependencies | None:
+        if self._imported is None or answer.get("ran") is None:
+            return None
+        tried = answer["tried"]
+        tests = None if tried is None else frozenset(self._tests[test] for test in tried)
+        return Dependencies((self._imported, _ran(answer["ran"])), tests)
 
     def _log(self, answer: Answer) -> None:
         """What the user should know and isn't an error, once."""
@@ -251,6 +284,11 @@ class Host:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
+
+
+def _ran(report: Answer) -> Ran:
+    functions = frozenset((path, name) for path, names in report["functions"].items() for name in names)
+    return Ran(functions, frozenset(report["texts"]))
 
 
 def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:

@@ -21,11 +21,11 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from msp_bridge.adapter import Project
+from msp_bridge.adapter import Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
@@ -88,6 +88,17 @@ class HostSlot:
                 return result
             looked = True
             self._looked = 0.0
+
+    async def reach(self, mutants: Sequence[Mutant], plan: TestPlan, *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See `KnowsReach`."""
+        while True:
+            host, epoch = await self.prepared(plan), self._epoch
+            try:
+                found = await host.reach(mutants, alone=alone)
+            except Interrupted:
+                continue
+            if epoch == self._epoch:
+                return found
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from attrs import evolve, frozen
@@ -13,8 +13,10 @@ from msp_bridge.adapter import (
     Edit,
     Finding,
     IgnoresMutants,
+    KnowsReach,
     Mutant,
     Project,
+    Reach,
     ReportsSurroundings,
     Result,
     Scope,
@@ -85,6 +87,21 @@ class MountedAdapter:
     async def surroundings(self) -> Surroundings | None:
         """See `ReportsSurroundings.surroundings`; None where the adapter has none."""
         return await self.adapter.surroundings() if isinstance(self.adapter, ReportsSurroundings) else None
+
+    @property
+    def knows_reach(self) -> bool:
+        """Whether its results say what they depend on."""
+        return isinstance(self.adapter, KnowsReach)
+
+    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See `KnowsReach.reach`; the names of tests in `Reach.tests` are the adapter's own."""
+        if not isinstance(self.adapter, KnowsReach):
+            return {}
+        outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
+        found = await self.adapter.reach(list(outer), alone=alone)
+        return {
+            outer[mutant]: evolve(reach, covered_by=self._named(reach.covered_by)) for mutant, reach in found.items()
+        }
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:

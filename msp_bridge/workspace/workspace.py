@@ -56,7 +56,7 @@ from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.tree import Boundary
 
 if TYPE_CHECKING:
-    from msp_bridge.incremental import Incremental
+    from msp_bridge.incremental import Incremental, Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -228,9 +228,12 @@ class Workspace:
             return
         verdicts = None
         if self._incremental is not None:
-            verdicts = await self._incremental.verdicts(tool.label, tool.surroundings)
+            verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
         if verdicts is not None and not anew:
             for result in await verdicts.known(due):
+                del due[result.mutant]
+                yield result
+            for result in await self._unaffected(tool, verdicts, due, turn):
                 del due[result.mutant]
                 yield result
         async with contextlib.aclosing(self._tested(tool, due, turn)) as results:
@@ -242,6 +245,16 @@ class Workspace:
                     await verdicts.save()
         if verdicts is not None:
             await verdicts.save()
+
+    async def _unaffected(
+        self, tool: MountedAdapter, verdicts: Verdicts, due: dict[Mutant, None], turn: Turn
+    ) -> list[Result]:
+        """The verdicts of earlier runs that depend on nothing that has changed since."""
+        if not due or not tool.knows_reach:
+            return []
+        with self.projects.budget.active(tool.label):
+            await self._wait(turn, tool)
+            return await verdicts.unaffected(due, tool.reach)
 
     async def _tested(self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn) -> AsyncGenerator[Result, None]:
         if not due:

@@ -159,6 +159,12 @@ class Baseline:
         known = set(covering)
         return covering + [test for test in self._sorted(self.subprocess_tests) if test not in known]
 
+    def reach(self, path: str, lines: Iterable[int]) -> tuple[str, str]:
+        """The tests that run one of the lines, and those that could: of a file that tests import, all."""
+        covering = sum(1 << test for test in self.covering(path, lines))
+        everything = (1 << len(self.tests)) - 1
+        return hex(covering), hex(everything if path in self.late else covering | self.subprocess_tests)
+
     def allows_live_code(self, path: str, change: CodeChange) -> bool:
         """Whether live code is the truth for a mutant of the file `path`: the rules in `live_code`."""
         facts = self.facts.get(path)

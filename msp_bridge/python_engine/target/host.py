@@ -20,6 +20,7 @@ from pathlib import Path
 from . import descendants
 from .baseline import Baseline
 from .channel import READY, Channel, Message, TargetPlan
+from .dependencies import joined
 from .endings import Unprepared, gist
 from .fork_servers import ForkServers, ServerProcess
 from .live_code import Segment, SourceFile
@@ -54,6 +55,7 @@ class HostServer:
         self._scheduler: MutantScheduler | None = None
         self._plan: TargetPlan | None = None
         self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
+        self._imported: Message | None = None  # what collecting the tests depends on
         self._test_files: dict[str, str] = {}  # path to text, as the servers have it
 
     def serve(self) -> None:
@@ -79,6 +81,9 @@ class HostServer:
     def _handle(self, message: Message) -> None:
         if message["do"] == "test":
             self._test(message)
+            return
+        if message["do"] == "reach":
+            self._reach(message)
             return
         answer = {}
         if message["do"] == "prepare":
@@ -141,6 +146,31 @@ class HostServer:
             return
         self._scheduler.test(message["id"], path, change, {path: message["content"]})
 
+    def _reach(self, message: Message) -> None:
+        """Which tests could notice each mutant, in the project as it is; `alone`: as far as tests run alone show."""
+        scheduler, id = self._scheduler, message["id"]
+        if scheduler is None:
+            self._channel.send({"id": id, "status": "stopped"})
+            return
+        found = [self._statement(*row) for row in message["mutants"]]
+
+        def answer() -> Message:
+            reached = [None if lines is None else scheduler.baseline.reach(*lines) for lines in found]
+            return {"sound": scheduler.is_sound and self._imported is not None, "reach": reached}
+
+        if message["alone"]:
+            scheduler.when_alone(id, answer)
+        else:
+            self._channel.send({"id": id, **answer()})
+
+    def _statement(self, path: str, digest: str, start: int, end: int) -> tuple[str, range] | None:
+        """The path, and the lines of the statement that a mutant is in; None when the file is another one."""
+        try:
+            known, source = self._source(path)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            return None
+        return (path, source.statement(start, end)) if known == digest else None
+
     def _source(self, path: str) -> tuple[str, SourceFile]:
         """The file in the sandbox, with the digest of its bytes. Raises what reading and parsing it raises."""
         known = self._sources.get(path)
@@ -169,6 +199,7 @@ class HostServer:
             self._end_servers()
             self._sources.clear()
             collected = self._servers.start(plan)
+            self._imported = None if collected is None else joined([collected["ran"]])
             baseline = self._measurement.baseline(plan, collected)
         self._measurement.save(plan, baseline)
         self._plan = plan
@@ -183,6 +214,7 @@ class HostServer:
             "isolation": sorted(self._world.parts),
             "refused": self._world.refused,
             "keeps_apart": self._world.keeps_apart,
+            "imported": self._imported,
             "how": how,
             "seconds": round(time.perf_counter() - start, 3),
         }

@@ -143,6 +143,10 @@ class SourceFile:
         changed = tuple((key(pair.old), pair.parents) for pair in found)
         return CodeChange(segment, self._statement(first, last), changed, why_not_live(found))
 
+    def statement(self, start: int, end: int) -> range:
+        """The lines of the statement that `text[start:end]` lies in; see `CodeChange.lines`."""
+        return self._statement(self._line(start), self._line(max(start, end - 1)))
+
     def _line(self, offset: int) -> int:
         line: int = bisect_right(self._starts, offset)
         return line

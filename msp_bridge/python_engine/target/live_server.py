@@ -17,6 +17,7 @@ from typing import Any
 
 from . import descendants
 from .channel import Channel, Message, TargetPlan
+from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
@@ -52,6 +53,8 @@ class Live:
         self._loaded: set[str] = set()
         self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
+        self._dependencies = DependencyTrace(plan.place, world.root)
+        self._dependencies.begin()
 
     def serve(self, session: Any) -> object:
         """Instead of pytest's own loop."""
@@ -79,6 +82,7 @@ class Live:
             "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
+            "ran": self._dependencies.report(),
             "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
             "files": {
                 path: {
@@ -122,12 +126,14 @@ class Live:
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
             return self._measure(message["tests"], message.get("stuck", 0))
+        self._dependencies.renew()
         if message.get("segment") is not None:
             try:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
-                return {"not_live": str(error)}
-        return run_until_failure(self._tests, message["tests"])
+                return {"not_live": str(error), "ran": self._dependencies.report()}
+        report = run_until_failure(self._tests, message["tests"])
+        return {**report, "ran": self._dependencies.report()}
 
     def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.

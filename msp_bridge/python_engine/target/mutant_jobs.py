@@ -43,6 +43,7 @@ class ScheduledMutant:
     verdict: Message = field(default_factory=dict)  # until it is confirmed
     completed: int = 0  # tests
     confirmations: int = 0
+    ran: list[Message | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # no test may be brought forward
     stopped: bool = False

@@ -33,6 +33,7 @@ from collections.abc import Callable, Collection, Mapping
 from .baseline import Baseline
 from .channel import Message, TargetPlan
 from .controls import Controls, IsolatedRuns
+from .dependencies import joined
 from .endings import verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
@@ -61,6 +62,8 @@ class MutantScheduler:
         self._live, self._fresh = servers
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated: IsolatedRuns | None = None
+        self._asked: dict[int, Callable[[], Message]] = {}  # what waits for the isolated runs, and is no mutant
+        self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
@@ -99,15 +102,31 @@ class MutantScheduler:
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
+    def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
+        """Answer with what `answer` returns once each test has been run alone."""
+        self._asked[request] = answer
+        self._run_isolated()
+        self._answer_asked()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether each verdict is that of tests which pass in a fork, alone as among others."""
+        baseline = self.baseline
+        odd = baseline.failing or baseline.fork_unsafe or baseline.order_dependent or self._controls.unsteady
+        return self._live is not None and not odd
+
     def stop(self, requests: list[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
+        for request in requests:
+            if self._asked.pop(request, None) is not None:
+                self._send({"id": request, "status": "stopped"})
         ids = [request for request in requests if request in self._mutants]
         withdrawn = self._queue.withdraw(ids)
         for mutant in [self._mutants[request] for request in ids]:
             mutant.stopped = True
             if mutant.stage is Stage.ISOLATED or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
-        waiting = any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
+        waiting = self._asked or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
         if self._isolated is not None and not waiting:
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
@@ -121,6 +140,9 @@ class MutantScheduler:
         self._queue.clear()
         for mutant in list(self._mutants.values()):
             self._answer(mutant, {"status": "stopped"})
+        for request in list(self._asked):
+            del self._asked[request]
+            self._send({"id": request, "status": "stopped"})
 
     def receive(self, server: ServerProcess) -> None:
         """Handle what the jobs of `server` have come to."""
@@ -136,6 +158,7 @@ class MutantScheduler:
 
     def _on_answer(self, mutant: ScheduledMutant, answer: Message) -> None:
         """A job of `mutant` has ended."""
+        mutant.ran.append((answer["report"] or {}).get("ran"))
         if mutant.stopped or answer["kill_reason"] == "stopped":
             self._answer(mutant, {"status": "stopped"})
         elif answer["report"] is None and answer["exit"] == LOST:
@@ -213,6 +236,7 @@ class MutantScheduler:
                 self._after_failed_control(mutant, killer)
             return
         self._controls.passed(killer)
+        self._ran_without[killer] = mutant.ran[-1]
         if not loaded and self._controls.due_under_load(killer, report["seconds"]):
             self._run_control(mutant, killer, loaded=True)
         elif self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
@@ -256,6 +280,7 @@ class MutantScheduler:
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
         for function, _ in mutant.change.changed[:1]:
             self._killers[mutant.path, function[0]] = killer
+        mutant.ran.append(self._ran_without.get(killer))
         self._answer(mutant, mutant.verdict)
 
     def _after_survival(self, mutant: ScheduledMutant) -> None:
@@ -263,15 +288,26 @@ class MutantScheduler:
         baseline = self.baseline
         if not baseline.isolated_runs:
             mutant.stage = Stage.ISOLATED
-            if self._isolated is None:
-                self._isolated = IsolatedRuns(baseline.never_alone, self._at_once, self._start_isolated)
-            self._isolated.advance()
+            self._run_isolated()
         elif baseline.order_dependent or baseline.fork_unsafe:
             self._start_fresh(mutant)
         elif more := self._more(mutant):
             self._start_live(mutant, more)
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
+
+    def _run_isolated(self) -> None:
+        if self.baseline.isolated_runs:
+            return
+        if self._isolated is None:
+            self._isolated = IsolatedRuns(self.baseline.never_alone, self._at_once, self._start_isolated)
+        self._isolated.advance()
+
+    def _answer_asked(self) -> None:
+        if self.baseline.isolated_runs:
+            for request, answer in list(self._asked.items()):
+                del self._asked[request]
+                self._send({"id": request, **answer()})
 
     def _more(self, mutant: ScheduledMutant) -> list[int]:
         candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
@@ -347,12 +383,13 @@ class MutantScheduler:
         assert self._isolated is not None
         self._isolated.receive(answer)
         waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
-        if waiting and not self._isolated.done:
+        if (waiting or self._asked) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:
             self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
             self._isolated = None
             self._note()
+            self._answer_asked()
             for mutant in waiting:
                 self._after_survival(mutant)
 
@@ -365,9 +402,19 @@ class MutantScheduler:
         del self._mutants[mutant.request]
         covered = self.baseline.covering(mutant.path, mutant.change.lines)
         static = self.baseline.is_static(mutant.path, mutant.change)
+        ran = joined(mutant.ran) if self.is_sound else None
+        fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
+        rests = {"ran": ran, "tried": None if fresh or verdict["status"] == "Killed" else sorted(mutant.tried)}
         unsteady = [self.baseline.tests[test] for test in sorted(self._controls.unsteady)]
         self._send(
-            {"id": mutant.request, "covered": sorted(covered), "static": static, "unsteady": unsteady, **verdict}
+            {
+                "id": mutant.request,
+                "covered": sorted(covered),
+                "static": static,
+                "unsteady": unsteady,
+                **rests,
+                **verdict,
+            }
         )
 
 

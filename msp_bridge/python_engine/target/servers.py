@@ -22,6 +22,7 @@ from . import descendants
 from .bytecode import read_beside_plugins
 from .channel import Channel, Message, TargetPlan
 from .connection import Connection
+from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace
 from .job_process import Job
@@ -73,11 +74,15 @@ class Fresh(Collecting):
         self._channel, self._plan, self._world, self._connection = channel, plan, world, connection
         self.job: Job | None = None
         self._start = 0.0
+        self._dependencies: DependencyTrace | None = None  # of a job
 
     def begin(self, job: Job, start: float) -> None:
         """Be the plugin of `job`, which has begun at `start` (`time.perf_counter`)."""
         self.job, self._start = job, start
         silence(self._plan)
+        if job.message["work"] == "mutant":
+            self._dependencies = DependencyTrace(self._plan.place, self._world.root)
+            self._dependencies.begin()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
@@ -138,11 +143,15 @@ class Fresh(Collecting):
         first = [names[name] for name in message["first"] if name in names and name not in left_out]
         rest = [index for name, index in names.items() if name not in left_out and index not in set(first)]
         chosen = first if message["only_first"] else [*first, *rest]
-        return run_until_failure(self, chosen)
+        return self._with_dependencies(run_until_failure(self, chosen))
 
     def report(self, code: int) -> Message:
         """After pytest has ended with `code`, and has run no test."""
-        return {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
+        report = {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
+        return self._with_dependencies(report)
+
+    def _with_dependencies(self, report: Message) -> Message:
+        return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
     def _measure(self, names: Sequence[str] | None) -> Message:
         """The tests of these names, or all, without a mutant."""

@@ -36,7 +36,7 @@ class World:
 
         `wanted` are the parts to try; None: all.
         """
-        self._root = root
+        self.root = root  # the user's tree
         self._isolated: isolation.HostWorld | None = None
         self._journal: Journal | None = None
         self.refused: dict[str, str] = {}
@@ -78,7 +78,7 @@ class World:
         The pid, which is 0 in the job, and its process namespace, if it has one.
         """
         if "overlay" not in parts and (self._journal is None or self._isolated is not None):
-            pristine = self._root if self._isolated is None else self._isolated.covered
+            pristine = self.root if self._isolated is None else self._isolated.covered
             self._journal = Journal(self.place, pristine)
         return (os.fork(), None) if self._isolated is None else self._isolated.fork(parts)
 

@@ -1,0 +1,232 @@
+"""Dependencies: which functions of the project a process has run, and which of its source files it has read as text.
+
+Theory of operation
+-------------------
+A verdict of an earlier run holds as long as a test would go the same way again. It does if all code that ran is the
+same, and all that was read. Here is noted, for one process, what of the project's Python code that was; what else counts
+(data files, code that runs at import, packages) is compared as a whole, whoever uses it (`incremental.rule`).
+
+*Functions that ran.* From Python 3.12 by `sys.monitoring`: the first start of each code object in the process, in all
+threads. In 3.11 by the profiler of the standard library (`_lsprof`), which is written in C and notes each code object
+that was called, in one thread: a process that starts threads hides what it runs. Before 3.11 nothing can be said. A
+function has the path of its file and its qualified name, up to the first `<locals>`: what is nested in a function
+belongs to it. A mutant may move lines, but no name.
+
+*Source files that were read.* An audit hook sees every `open`, and a wrapper of `linecache.getlines` what was cached
+before: the lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests,
+and what pytest reads for the report of a failure or a warning, after the test has ended.
+
+*Hidden.* A process of its own may run and read anything: one that has started some, forked, or replaced the profiler
+depends on everything. So does one that had modules of the project before this began.
+
+A live server notes what runs until the tests are collected; its forks begin anew (`renew`). What ran before the fork is
+noted once more only if it runs in a place that was not seen yet, and need not be: it belongs to every verdict.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import threading
+import types
+from collections.abc import Iterable
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from .channel import Message
+from .imports import monitoring
+
+TOOL = 3  # of sys.monitoring: another one than that of line coverage
+NAME = "msp-bridge dependencies"
+STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
+REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
+GENERIC = "<generic"  # in the names of functions that have type parameters: which one it is, is not known
+LOCALS = ".<locals>"
+
+
+class DependencyTrace:
+    """Of this process, from `begin` on; there is one at most. `roots`: the project, by all names that it has."""
+
+    def __init__(self, *roots: str) -> None:
+        self._roots = sorted({os.path.realpath(root) + os.sep for root in roots})
+        self._functions: Functions | None = None
+        self._read: set[str] = set()
+        self._paths: dict[str, str | None] = {}  # file name to path
+        self._hidden = False
+        self._own = False  # it is us who set a profiler
+
+    def begin(self) -> None:
+        """Note what runs from now on."""
+        self._hidden = any(self._path(file) is not None for file in _files_of_modules())
+        sys.addaudithook(self._audit)
+        lines, start = linecache.getlines, BaseProcess.start
+
+        def getlines(filename: str, module_globals: Any = None) -> list[str]:
+            if not _is_for_a_report(sys._getframe(1)):
+                self._note(filename)
+            return lines(filename, module_globals)
+
+        def started(process: BaseProcess) -> None:
+            self._hidden = True
+            start(process)
+
+        self._getlines = getlines.__code__
+        linecache.getlines = getlines
+        BaseProcess.start = started  # type: ignore[assignment,method-assign]
+        self._start()
+
+    def renew(self) -> None:
+        """In a fork: forget what was noted before it."""
+        self._hidden, self._read = False, set()
+        self._start()
+
+    def report(self) -> Message:
+        """What was noted: `functions`, names by path; `texts`, paths; and whether something is `hidden`."""
+        functions: dict[str, set[str]] = {}
+        texts = set(self._read)
+        assert self._functions is not None
+        self._own = True
+        names = self._functions.names()
+        self._own = False
+        for filename, name in names or ():
+            path = self._path(filename)
+            if path is None:
+                continue
+            outer = name.partition(LOCALS)[0]
+            if GENERIC in outer:
+                texts.add(path)
+            elif not outer.startswith("<"):
+                functions.setdefault(path, set()).add(outer)
+        return {
+            "functions": {path: sorted(found) for path, found in sorted(functions.items())},
+            "texts": sorted(texts),
+            "hidden": self._hidden or names is None,
+        }
+
+    def _start(self) -> None:
+        self._own = True
+        if self._functions is None or monitoring is None:
+            self._functions = MonitoredFunctions() if monitoring is not None else ProfiledFunctions()
+        else:
+            self._functions.clear()
+        self._own = False
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            self._opened(*arguments)
+        elif event in STARTS or (event == "sys.setprofile" and monitoring is None and not self._own):
+            self._hidden = True
+
+    def _opened(self, file: Any, _mode: Any, flags: Any) -> None:
+        if not isinstance(file, (str, bytes)) or not os.fsdecode(file).endswith(".py"):
+            return
+        frame: types.FrameType | None = sys._getframe(2)
+        if flags == 0 and _is_import(frame):
+            return
+        while frame is not None:
+            if frame.f_code is self._getlines or _is_rewriting(frame.f_code):
+                return
+            frame = frame.f_back
+        self._note(os.fsdecode(file))
+
+    def _note(self, filename: str) -> None:
+        path = self._path(filename) if filename.endswith(".py") else None
+        if path is not None:
+            self._read.add(path)
+
+    def _path(self, filename: str) -> str | None:
+        """Relative to the project; None when it is none of its own files."""
+        if filename not in self._paths:
+            real = os.path.realpath(filename)
+            root = next((root for root in self._roots if real.startswith(root)), None)
+            self._paths[filename] = None if root is None else real[len(root) :].replace(os.sep, "/")
+        return self._paths[filename]
+
+
+class Functions:
+    """The code objects that have run, as names of their files and qualified names."""
+
+    def clear(self) -> None:
+        """Begin anew."""
+        raise NotImplementedError
+
+    def names(self) -> Iterable[tuple[str, str]] | None:
+        """Those that have run; None when that can't be said."""
+        raise NotImplementedError
+
+
+class MonitoredFunctions(Functions):
+    """By sys.monitoring (Python 3.12)."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[str, str]] = set()
+        add, disable = self._seen.add, monitoring.DISABLE
+
+        def start(code: types.CodeType, _offset: int) -> object:
+            add((code.co_filename, code.co_qualname))
+            return disable
+
+        monitoring.use_tool_id(TOOL, NAME)
+        monitoring.register_callback(TOOL, monitoring.events.PY_START, start)
+        monitoring.set_events(TOOL, monitoring.events.PY_START)
+
+    def clear(self) -> None:
+        self._seen.clear()
+
+    def names(self) -> Iterable[tuple[str, str]] | None:
+        own = monitoring.get_tool(TOOL) == NAME and monitoring.get_events(TOOL) == monitoring.events.PY_START
+        return set(self._seen) if own else None
+
+
+class ProfiledFunctions(Functions):
+    """By the profiler of the standard library: of this thread."""
+
+    def __init__(self) -> None:
+        from _lsprof import Profiler
+
+        self._profiler = Profiler(subcalls=False, builtins=False)
+        self._profiler.enable(subcalls=False, builtins=False)
+
+    def names(self) -> Iterable[tuple[str, str]] | None:
+        self._profiler.disable()
+        codes = [entry.code for entry in self._profiler.getstats() if isinstance(entry.code, types.CodeType)]
+        if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:
+            return None
+        return {(code.co_filename, code.co_qualname) for code in codes}
+
+
+def joined(reports: Iterable[Message | None]) -> Message | None:
+    """What several processes depend on, together; None: on everything."""
+    functions: dict[str, set[str]] = {}
+    texts: set[str] = set()
+    for report in reports:
+        if report is None or report["hidden"]:
+            return None
+        texts.update(report["texts"])
+        for path, names in report["functions"].items():
+            functions.setdefault(path, set()).update(names)
+    return {"functions": {path: sorted(names) for path, names in functions.items()}, "texts": sorted(texts)}
+
+
+def _files_of_modules() -> list[str]:
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return [file for file in files if isinstance(file, str) and "site-packages" not in file]
+
+
+def _is_import(frame: types.FrameType | None) -> bool:
+    """Whether a file is opened by the import system: `frame` is the one that opens it."""
+    caller = None if frame is None else frame.f_back
+    return caller is not None and caller.f_code.co_name == "get_code" and "importlib" in caller.f_code.co_filename
+
+
+def _is_rewriting(code: types.CodeType) -> bool:
+    return code.co_name == "_rewrite_test" and code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
+
+
+def _is_for_a_report(frame: types.FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_name in REPORTS and "_pytest" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
