@@ -65,6 +65,7 @@ class Project:
     python: Path | None = None  # the project's interpreter, when the user named it or one was found
     _jobs: int | Callable[[], int] = 1
     nested: bool = False  # below the directory that the user opened, and not chosen for this folder by name
+    incremental: bool = False  # results are kept for later runs: they may say what they depend on
     opened: Path | None = None  # that directory, where there is one: what lies around it is never read
 
     @property

@@ -10,8 +10,8 @@ line with something else is part of the rest.
 A body shows at import in few ways without being run, and these count as the rest: whether the function is a generator,
 its free variables, `__class__` in a class, and from Python 3.13 the names of attributes that methods set.
 
-Each body, and the text of each file as a whole, has a digest of 8 bytes that its place is part of. What a process ran is
-the set of such digests: the same code exists now if all of them do. The rests of all files, and all other files, are
+Each body, and the text of each file as a whole, has a digest of 8 bytes that its place is part of. What a process ran
+is the set of such digests: the same code exists now if all of them do. The rests of all files, and all other files, are
 one digest. What can't be parsed here, and what a link of another name leads to, is part of it.
 """
 

@@ -67,7 +67,8 @@ LOOKS = 20  # times what a look at the tree takes: so much of the run at most it
 class AskReach(Protocol):
     """`KnowsReach`."""
 
-    async def __call__(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]: ...
+    async def __call__(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+        """See there."""
 
 
 @define(eq=False)

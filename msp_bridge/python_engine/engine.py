@@ -24,6 +24,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing, nullcontext
 from functools import partial
 
+from attrs import evolve
+
 from msp_bridge.adapter import BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Result, Status
@@ -43,8 +45,9 @@ MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be
 class PreparationAhead:
     """At most one at a time; see above."""
 
-    def __init__(self, slot: HostSlot) -> None:
-        self._slot = slot
+    def __init__(self, slot: HostSlot, *, notes: bool) -> None:
+        """`notes`: see `TestPlan.dependencies`."""
+        self._slot, self._notes = slot, notes
         self._task: asyncio.Task[None] | None = None
         self._has_begun = self._again = False
 
@@ -94,7 +97,7 @@ class PreparationAhead:
             current = await plan()
             if current is not None:
                 self._slot.begin_request()
-                await self._slot.prepared(current)
+                await self._slot.prepared(evolve(current, dependencies=self._notes))
         except BridgeError as error:
             log.debug("not prepared ahead: %s", error)
         except Exception:  # a fault of ours: nobody awaits this task for its result
@@ -122,7 +125,7 @@ class PythonEngine:
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._host_lock = SharedLock()  # alone: what was tested when a host ended
         self._running = 0  # requests
-        self._ahead = PreparationAhead(self._slot)
+        self._ahead = PreparationAhead(self._slot, notes=project.incremental)
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
@@ -130,7 +133,7 @@ class PythonEngine:
         try:
             await self._ahead.join()
             self._slot.begin_request()
-            self._plan = plan
+            self._plan = plan = self._noting(plan)
             work = partial(self._test, plan, next(self._requests))
             async with aclosing(self._scheduler.run(mutants, work)) as results:
                 async for result in results:
@@ -145,7 +148,7 @@ class PythonEngine:
         try:
             await self._ahead.join()
             self._slot.begin_request()
-            self._plan = plan
+            self._plan = plan = self._noting(plan)
             return await self._slot.reach(mutants, plan, alone=alone)
         finally:
             self._running -= 1
@@ -161,7 +164,7 @@ class PythonEngine:
     async def prepare(self, plan: TestPlan) -> Host:
         """A host that has the files as they are, for `doctor`. Raises ToolError."""
         self._slot.begin_request()
-        return await self._slot.prepared(plan)
+        return await self._slot.prepared(self._noting(plan))
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
         """How many tests there are, what each mutant has for itself, and which tests fail without any mutant."""
@@ -187,6 +190,9 @@ class PythonEngine:
             yield Finding(False, "tests", text, f"make it steady, or {plan.remedy}")
         if not unsteady:
             yield Finding(True, "tests", "they passed twice more, the second time on a busy machine")
+
+    def _noting(self, plan: TestPlan) -> TestPlan:
+        return evolve(plan, dependencies=self._project.incremental)
 
     async def aclose(self) -> None:
         """End the hosts and give the sandboxes back. A cancel is raised when that is done."""

@@ -318,6 +318,7 @@ class TestPlan:
     always_fresh: bool = False  # every mutant in a process that imports everything anew
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
+    dependencies: bool = False  # note what each verdict depends on, which takes its time
     baseline_timeout_s: float | None = None  # for all tests, without a mutant; None: an hour
 
     def message(self) -> dict[str, Any]:
@@ -330,4 +331,5 @@ class TestPlan:
             "always_fresh": self.always_fresh,
             "debug": self.debug,
             "exit_kills": self.exit_kills,
+            "dependencies": self.dependencies,
         }

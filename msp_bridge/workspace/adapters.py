@@ -100,7 +100,8 @@ class MountedAdapter:
         outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
         found = await self.adapter.reach(list(outer), alone=alone)
         return {
-            outer[mutant]: evolve(reach, covered_by=self._named(reach.covered_by)) for mutant, reach in found.items()
+            outer[mutant]: evolve(reach, covered_by=self._named(reach.covered_by) or ())
+            for mutant, reach in found.items()
         }
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:

@@ -226,6 +226,7 @@ class _Detection:
             opened=self._root,
             config_file=file if file is not None and self._folder_of(file) == path else None,
             settings=configuration.settings.get(name, {}),
+            incremental=bool(self._configuration.incremental),
             jobs=lambda: min(budget.share_of(key), most or budget.total),
         )
 

@@ -57,6 +57,7 @@ class Edits:
         self._kinds: list[Callable[[], str]] = [
             *(self._number,) * 4,
             *(self._line,) * 2,
+            *(self._without_statement,) * 2,
             self._module_level,
             self._data,
             self._new_file,
@@ -118,6 +119,27 @@ class Edits:
         lines.insert(first.lineno - 1, f"{' ' * first.col_offset}added = {self._chance.randrange(9)}\n")
         self._write(file, "".join(lines).encode())
         return f"a line in a function of {file.name}"
+
+    def _without_statement(self) -> str:
+        """A function does one thing less: other code may run then, in other tests."""
+        file = self._chance.choice(self._files(".py"))
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        statements = [
+            node
+            for function in ast.walk(ast.parse("".join(lines)))
+            if isinstance(function, ast.FunctionDef)
+            for node in ast.walk(function)
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr))
+            and node.lineno == node.end_lineno
+            and lines[node.lineno - 1].isascii()
+            and lines[node.lineno - 1].strip() == lines[node.lineno - 1][node.col_offset : node.end_col_offset]
+        ]
+        if not statements:
+            return self._module_level()
+        node = self._chance.choice(statements)
+        lines[node.lineno - 1] = f"{' ' * node.col_offset}pass\n"
+        self._write(file, "".join(lines).encode())
+        return f"a statement less in {file.name}"
 
     def _module_level(self) -> str:
         file = self._chance.choice(self._files(".py"))

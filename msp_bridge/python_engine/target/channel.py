@@ -83,6 +83,7 @@ class TargetPlan:
     always_fresh: bool = False
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
+    dependencies: bool = False  # reports of mutants say what they depend on
 
     @classmethod
     def of(cls, message: dict[str, Any], place: str) -> TargetPlan:
@@ -97,6 +98,7 @@ class TargetPlan:
             message["always_fresh"],
             message["debug"],
             message["exit_kills"],
+            message["dependencies"],
         )
 
     @property

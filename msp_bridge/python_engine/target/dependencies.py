@@ -3,8 +3,8 @@
 Theory of operation
 -------------------
 A verdict of an earlier run holds as long as a test would go the same way again. It does if all code that ran is the
-same, and all that was read. Here is noted, for one process, what of the project's Python code that was; what else counts
-(data files, code that runs at import, packages) is compared as a whole, whoever uses it (`incremental.rule`).
+same, and all that was read. Here is noted, for one process, what of the project's Python code that was. What else
+counts (data files, module level, packages) is compared as a whole, whoever uses it (`incremental.code`).
 
 *Functions that ran.* From Python 3.12 by `sys.monitoring`: the first start of each code object in the process, in all
 threads. In 3.11 by the profiler of the standard library (`_lsprof`), which is written in C and notes each code object
@@ -19,8 +19,8 @@ and what pytest reads for the report of a failure or a warning, after the test h
 *Hidden.* A process of its own may run and read anything: one that has started some, forked, or replaced the profiler
 depends on everything. So does one that had modules of the project before this began.
 
-A live server notes what runs until the tests are collected; its forks begin anew (`renew`). What ran before the fork is
-noted once more only if it runs in a place that was not seen yet, and need not be: it belongs to every verdict.
+A live server notes what runs until the tests are collected; its forks begin anew (`renew`). What ran before the fork
+may or may not be noted once more: it belongs to every verdict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from .channel import Message
+from .channel import Message, TargetPlan
 from .imports import monitoring
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
@@ -55,6 +55,15 @@ class DependencyTrace:
         self._paths: dict[str, str | None] = {}  # file name to path
         self._hidden = False
         self._own = False  # it is us who set a profiler
+
+    @classmethod
+    def of(cls, plan: TargetPlan, root: str) -> DependencyTrace | None:
+        """From now on, of the tests of `plan`, if they are to say it; `root` is the user's tree."""
+        if not plan.dependencies:
+            return None
+        trace = cls(plan.place, root)
+        trace.begin()
+        return trace
 
     def begin(self) -> None:
         """Note what runs from now on."""
@@ -88,6 +97,8 @@ class DependencyTrace:
         assert self._functions is not None
         self._own = True
         names = self._functions.names()
+        if monitoring is None:
+            self._functions = None  # a fork that frees it would copy its pages
         self._own = False
         for filename, name in names or ():
             path = self._path(filename)
@@ -172,9 +183,11 @@ class MonitoredFunctions(Functions):
         monitoring.set_events(TOOL, monitoring.events.PY_START)
 
     def clear(self) -> None:
+        """See `Functions.clear`."""
         self._seen.clear()
 
     def names(self) -> Iterable[tuple[str, str]] | None:
+        """See `Functions.names`."""
         own = monitoring.get_tool(TOOL) == NAME and monitoring.get_events(TOOL) == monitoring.events.PY_START
         return set(self._seen) if own else None
 
@@ -189,6 +202,7 @@ class ProfiledFunctions(Functions):
         self._profiler.enable(subcalls=False, builtins=False)
 
     def names(self) -> Iterable[tuple[str, str]] | None:
+        """See `Functions.names`."""
         self._profiler.disable()
         codes = [entry.code for entry in self._profiler.getstats() if isinstance(entry.code, types.CodeType)]
         if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:

@@ -53,8 +53,7 @@ class Live:
         self._loaded: set[str] = set()
         self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
-        self._dependencies = DependencyTrace(plan.place, world.root)
-        self._dependencies.begin()
+        self._dependencies = DependencyTrace.of(plan, world.root)
 
     def serve(self, session: Any) -> object:
         """Instead of pytest's own loop."""
@@ -82,7 +81,7 @@ class Live:
             "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
-            "ran": self._dependencies.report(),
+            "ran": self._dependencies and self._dependencies.report(),
             "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
             "files": {
                 path: {
@@ -126,14 +125,17 @@ class Live:
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
             return self._measure(message["tests"], message.get("stuck", 0))
-        self._dependencies.renew()
+        if self._dependencies is not None:
+            self._dependencies.renew()
         if message.get("segment") is not None:
             try:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
-                return {"not_live": str(error), "ran": self._dependencies.report()}
-        report = run_until_failure(self._tests, message["tests"])
-        return {**report, "ran": self._dependencies.report()}
+                return self._with_dependencies({"not_live": str(error)})
+        return self._with_dependencies(run_until_failure(self._tests, message["tests"]))
+
+    def _with_dependencies(self, report: Message) -> Message:
+        return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
     def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.

@@ -81,8 +81,7 @@ class Fresh(Collecting):
         self.job, self._start = job, start
         silence(self._plan)
         if job.message["work"] == "mutant":
-            self._dependencies = DependencyTrace(self._plan.place, self._world.root)
-            self._dependencies.begin()
+            self._dependencies = DependencyTrace.of(self._plan, self._world.root)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_load_initial_conftests(self) -> Generator[None, None, None]:
