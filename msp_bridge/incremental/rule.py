@@ -155,10 +155,14 @@ class Verdicts:
             return []
         alone = any(tests is not None for _, tests in found)
         reached = await reach([result.mutant for result, _ in found], alone=alone)
+        if not reached:
+            log.info(
+                "%s: all mutants are tested, for not every test passes without any, alone and in order", self._label
+            )
         results = [
             evolve(result, covered_by=reached[result.mutant].covered_by or (None if result.static else ()))
             for result, tests in found
-            if result.mutant in reached and tests in (None, _named(reached[result.mutant].tests))
+            if result.mutant in reached and _holds(result, tests, reached[result.mutant])
         ]
         if not await self._is_same():
             return []
@@ -267,6 +271,17 @@ def _codes(row: Any) -> frozenset[bytes]:
     except (TypeError, ValueError):
         return frozenset({b""})
     return frozenset(joined[at : at + SIZE] for at in range(0, len(joined), SIZE))
+
+
+def _holds(result: Result, tests: str | None, reach: Reach) -> bool:
+    """Whether the tests that could notice the mutant are those for which the verdict holds.
+
+    A survivor is NoCoverage when no test was seen to run its code.
+    """
+    survived = result.status in (Status.SURVIVED, Status.NO_COVERAGE)
+    if survived and not result.static and bool(reach.covered_by) != (result.status is Status.SURVIVED):
+        return False
+    return tests in (None, _named(reach.tests))
 
 
 def _named(tests: Iterable[str]) -> str:

@@ -25,12 +25,13 @@ may or may not be noted once more: it belongs to every verdict.
 
 from __future__ import annotations
 
+import _thread
 import linecache
 import os
 import sys
 import threading
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -83,6 +84,8 @@ class DependencyTrace:
         self._getlines = getlines.__code__
         linecache.getlines = getlines
         BaseProcess.start = started  # type: ignore[assignment,method-assign]
+        if monitoring is None:
+            _thread.start_new_thread = self._seeing(_thread.start_new_thread)
         self._start()
 
     def renew(self) -> None:
@@ -115,6 +118,15 @@ class DependencyTrace:
             "hidden": self._hidden or names is None,
         }
 
+    def _seeing(self, start: Callable[..., int]) -> Callable[..., int]:
+        """`start`, after which something is hidden. Threads of `threading` are seen by the profiler."""
+
+        def started(*arguments: Any) -> int:
+            self._hidden = True
+            return start(*arguments)
+
+        return started
+
     def _start(self) -> None:
         self._own = True
         if self._functions is None or monitoring is None:
@@ -129,9 +141,11 @@ class DependencyTrace:
         elif event in STARTS or (event == "sys.setprofile" and monitoring is None and not self._own):
             self._hidden = True
 
-    def _opened(self, file: Any, _mode: Any, flags: Any) -> None:
-        if not isinstance(file, (str, bytes)) or not os.fsdecode(file).endswith(".py"):
+    def _opened(self, file: Any, mode: Any, flags: Any) -> None:
+        if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
             return
+        if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
+            self._hidden = True
         frame: types.FrameType | None = sys._getframe(2)
         if flags == 0 and _is_import(frame):
             return
@@ -148,6 +162,7 @@ class DependencyTrace:
 
     def _path(self, filename: str) -> str | None:
         """Relative to the project; None when it is none of its own files."""
+        filename = os.path.abspath(filename)
         if filename not in self._paths:
             real = os.path.realpath(filename)
             root = next((root for root in self._roots if real.startswith(root)), None)

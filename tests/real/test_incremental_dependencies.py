@@ -1,0 +1,233 @@
+"""What one edit has tested again, and what not, with mutmut: a test for each kind of thing that a verdict depends on."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.model import Result, Status
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.workspace import Workspace
+
+SHOP = {
+    "pyproject.toml": '[tool.mutmut]\nsource_paths = ["shop"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
+    "shop/__init__.py": "",
+    "shop/cart.py": '''"""What is bought."""
+
+from shop.rates import rate
+
+
+def total(prices, kind):
+    """The sum."""
+    return sum(prices) + rate(kind)
+
+
+def discount(price):
+    if price > 100:
+        return reduced(price)
+    return price
+
+
+def reduced(price):
+    return price - 10
+
+
+def shown(price):
+    label = "price"
+    return f"{label}: {price}" if price > 5 else ""
+
+
+def unused(price):
+    return price + 1
+''',
+    "shop/rates.py": """def rate(kind):
+    return 7 if kind == "fast" else 2
+
+
+def scale():
+    return 3
+
+
+SCALE = scale()
+""",
+    "shop/source.py": """def first(lines):
+    return lines[0] + "!"
+""",
+    "notes.txt": "notes\n",
+    "tests/conftest.py": """import pytest
+
+
+@pytest.fixture
+def prices():
+    return [3, 4]
+""",
+    "tests/test_cart.py": """from shop import cart
+
+
+def test_total(prices):
+    assert cart.total(prices, "fast") == 14
+
+
+def test_discount():
+    assert cart.discount(100) == 100
+
+
+def test_shown():
+    assert cart.shown(7)
+""",
+    "tests/test_source.py": """import inspect
+
+from shop import rates, source
+
+
+def test_first():
+    assert source.first(inspect.getsource(rates.rate).splitlines()) == "def rate(kind):!"
+""",
+}
+EVERY = {"scale"}  # runs at import, and its mutants survive all tests: they depend on whatever these run
+ALL = {"total", "discount", "reduced", "shown", "unused", "rate", "scale", "first"}
+Edit = tuple[str, str, str]  # path, text, what stands for it
+
+
+async def results(root: Path, store: Path, *, anew: bool = False) -> list[Result]:
+    configuration = Configuration(
+        adapters=("mutmut",), python=Path(sys.executable), jobs=2, incremental=True, store=store
+    )
+    async with contextlib.aclosing(Workspace.open(root, configuration)) as workspace:
+        return [result async for result in workspace.test(Selection(), anew=anew)]
+
+
+def functions(root: Path, found: list[Result], which: Callable[[Result], bool]) -> set[str]:
+    """The functions that have mutants of which `which` is true."""
+    names = set()
+    for result in found:
+        if which(result):
+            lines = (root / result.mutant.path).read_text().splitlines()[: result.mutant.location.start.line]
+            name = next(line for line in reversed(lines) if line.startswith("def "))
+            names.add(name.removeprefix("def ").partition("(")[0])
+    return names
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the project, and a store with the verdicts of all its mutants."""
+    import asyncio
+
+    home = tmp_path_factory.mktemp("known")
+    write(home / "project", SHOP)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MSP_BRIDGE_CACHE", str(home / "cache"))
+        found = asyncio.run(results(home / "project", home / "verdicts.sqlite"))
+    assert functions(home / "project", found, lambda _: True) == ALL
+    return home
+
+
+@pytest.fixture
+def home(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    shutil.copytree(known / "project", tmp_path / "project")
+    shutil.copy(known / "verdicts.sqlite", tmp_path)
+    return tmp_path
+
+
+EDITS: dict[str, tuple[Edit, set[str]]] = {  # what is edited, and the functions whose mutants must be tested again
+    "the mutated function": (("shop/cart.py", "    return price\n", "    return +price\n"), {"discount", *EVERY}),
+    "a function of another file that the tests run": (
+        ("shop/rates.py", 'kind == "fast"', '"fast" == kind'),
+        {"total", "rate", "first", *EVERY},  # the source of the file is read by the tests of the last
+    ),
+    "a function that only a mutant runs": (("shop/cart.py", "price - 10", "price - 0"), {"discount", "reduced"}),
+    "a test": (("tests/test_cart.py", "cart.shown(7)", 'cart.shown(7) == "price: 7"'), {"shown", *EVERY}),
+    "a fixture": (("tests/conftest.py", "[3, 4]", "[4, 3]"), {"total", "rate", *EVERY}),
+    "a function, which runs another one now": (
+        ("shop/cart.py", "    return price\n", "    return unused(price) - 1\n"),
+        {"discount", "unused", *EVERY},
+    ),
+    "a function that runs at import": (("shop/rates.py", "    return 3\n", "    return +3\n"), ALL),
+    "module level": (("shop/rates.py", "SCALE = scale()", "SCALE = scale() + 1"), ALL),
+    "a default value": (("shop/cart.py", "def unused(price)", "def unused(price=1)"), ALL),
+    "a docstring": (("shop/cart.py", '"""The sum."""', '"""Their sum."""'), ALL),
+    "a decorator": (("tests/test_cart.py", "def test_shown", "@staticmethod\ndef test_shown"), ALL),
+    "what kind of function it is": (("shop/cart.py", "    return price + 1", "    yield price + 1"), ALL),
+    "a new test": (("tests/test_cart.py", "def test_shown", "def test_new():\n    pass\n\n\ndef test_shown"), ALL),
+    "a data file": (("notes.txt", "notes", "other notes"), ALL),
+    "the configuration": (("pyproject.toml", "testpaths", "addopts = []\ntestpaths"), ALL),
+    "a test, which fails now": (("tests/test_cart.py", "cart.shown(7)", "not cart.shown(7)"), ALL),
+}
+
+
+@pytest.mark.parametrize(("edit", "tested"), EDITS.values(), ids=EDITS.keys())
+async def test_what_an_edit_has_tested_again(home: Path, edit: Edit, tested: set[str]) -> None:
+    root, (path, old, new) = home / "project", edit
+    text = (root / path).read_text()
+    assert text.count(old) == 1
+    (root / path).write_text(text.replace(old, new))
+    found = await results(root, home / "verdicts.sqlite")
+    assert functions(root, found, lambda result: not result.reused) == tested
+    again = await results(root, home / "verdicts.sqlite")
+    if edit != EDITS["a test, which fails now"][0]:
+        assert all(result.reused for result in again)
+    assert {one.mutant: one.status for one in again} == {one.mutant: one.status for one in found}
+    anew = await results(root, home / "verdicts.sqlite", anew=True)
+    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
+
+
+async def test_what_stands_below_may_move(home: Path) -> None:
+    root = home / "project"
+    file = root / "shop" / "cart.py"
+    file.write_text(file.read_text().replace("    return sum(", "    # all of them\n\n    return sum("))
+    found = await results(root, home / "verdicts.sqlite")
+    assert functions(root, found, lambda result: not result.reused) == {"total", *EVERY}
+    [unused] = {result.mutant.location.start.line for result in found if result.status is Status.NO_COVERAGE}
+    assert unused == 29
+
+
+async def test_a_new_file_has_everything_tested(home: Path) -> None:
+    write(home / "project", {"tests/json.py": ""})
+    found = await results(home / "project", home / "verdicts.sqlite")
+    assert not any(result.reused for result in found)
+
+
+async def test_an_edit_that_is_undone_needs_no_test(home: Path) -> None:
+    root = home / "project"
+    file = root / "shop" / "cart.py"
+    text = file.read_text()
+    file.write_text(text.replace("price - 10", "price - 0"))
+    await results(root, home / "verdicts.sqlite")
+    file.write_text(text)
+    assert all(result.reused for result in await results(root, home / "verdicts.sqlite"))
+
+
+@pytest.mark.parametrize(
+    "hides",
+    [
+        "subprocess.run([sys.executable, '-c', 'import shop.cart'], check=True)",
+        "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
+        "sys.setprofile(None); sys.settrace(None)" if sys.version_info < (3, 12) else "sys.monitoring.free_tool_id(3)",
+    ],
+)
+async def test_tests_that_hide_what_they_run_depend_on_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hides: str
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
+    test = f"import os, subprocess, sys\n\nfrom shop import cart\n\n\ndef test_shown():\n    {hides}\n"
+    write(root, SHOP | {"tests/test_cart.py": f"{test}    assert cart.shown(7)\n"})
+    await results(root, store)
+    file = root / "shop" / "source.py"
+    file.write_text(file.read_text().replace('"!"', '"!" + ""'))
+    found = await results(root, store)
+    assert "shown" in functions(root, found, lambda result: not result.reused)
