@@ -141,13 +141,13 @@ class DependencyTrace:
         elif event in STARTS or (event == "sys.setprofile" and monitoring is None and not self._own):
             self._hidden = True
 
-    def _opened(self, file: Any, mode: Any, flags: Any) -> None:
+    def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
         if not isinstance(file, (str, bytes, os.PathLike)) or not os.fsdecode(file).endswith(".py"):
             return
         if mode is None and not os.path.isabs(file):  # os.open, perhaps relative to another directory
             self._hidden = True
         frame: types.FrameType | None = sys._getframe(2)
-        if flags == 0 and _is_import(frame):
+        if _is_import(frame):
             return
         while frame is not None:
             if frame.f_code is self._getlines or _is_rewriting(frame.f_code):
@@ -162,6 +162,8 @@ class DependencyTrace:
 
     def _path(self, filename: str) -> str | None:
         """Relative to the project; None when it is none of its own files."""
+        if filename.startswith("<"):
+            return None
         filename = os.path.abspath(filename)
         if filename not in self._paths:
             real = os.path.realpath(filename)
@@ -245,8 +247,9 @@ def _files_of_modules() -> list[str]:
 
 def _is_import(frame: types.FrameType | None) -> bool:
     """Whether a file is opened by the import system: `frame` is the one that opens it."""
-    caller = None if frame is None else frame.f_back
-    return caller is not None and caller.f_code.co_name == "get_code" and "importlib" in caller.f_code.co_filename
+    codes = [] if frame is None or frame.f_back is None else [frame.f_code, frame.f_back.f_code]
+    own = all("importlib" in code.co_filename for code in codes)
+    return own and [code.co_name for code in codes] == ["get_data", "get_code"]
 
 
 def _is_rewriting(code: types.CodeType) -> bool:
