@@ -129,7 +129,7 @@ def _first_line(node: Definition | ast.stmt) -> int:
 
 
 def _span(node: Definition, lines: list[str]) -> tuple[int, int] | None:
-    """The lines of the body, which has them for itself."""
+    """The lines of the body, which has them for itself, with the comments before it."""
     first = node.body[0]
     docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str
     body = node.body[docstring:]
@@ -139,8 +139,12 @@ def _span(node: Definition, lines: list[str]) -> tuple[int, int] | None:
     line = lines[start - 1]
     before = line.encode()[: body[0].col_offset].decode()
     alone = line.lstrip().startswith("@") if start < body[0].lineno else not before.strip()
-    after_head = start > (node.body[0].end_lineno or 0 if docstring else node.lineno)
-    return (start, node.end_lineno) if alone and after_head else None
+    head = node.body[0].end_lineno or node.end_lineno if docstring else node.lineno
+    if not alone or start <= head:
+        return None
+    while start - 1 > head and (not lines[start - 2].strip() or lines[start - 2].lstrip().startswith("#")):
+        start -= 1
+    return start, node.end_lineno
 
 
 def _attributes(node: Definition) -> list[str]:

@@ -35,6 +35,7 @@ from collections.abc import Callable, Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from .bytecode import is_current
 from .channel import Message, TargetPlan
 from .imports import monitoring
 
@@ -42,6 +43,7 @@ TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"}
 REPORTS = {"from_item_and_call", "pytest_make_collect_report", "warning_record_to_str"}  # functions of pytest
+REWRITING = {"_read_pyc", "_rewrite_test"}
 GENERIC = "<generic"  # in the names of functions that have type parameters: which one it is, is not known
 LOCALS = ".<locals>"
 
@@ -253,7 +255,9 @@ def _is_import(frame: types.FrameType | None) -> bool:
 
 
 def _is_rewriting(code: types.CodeType) -> bool:
-    return code.co_name == "_rewrite_test" and code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
+    """Whether a file is opened to compile it, or to see whether it was compiled."""
+    own = code.co_filename.endswith(os.path.join("assertion", "rewrite.py"))
+    return code is is_current.__code__ or (own and code.co_name in REWRITING)
 
 
 def _is_for_a_report(frame: types.FrameType | None) -> bool:
