@@ -19,6 +19,26 @@ tested.* What a verdict depends on:
 
 An adapter that can't say what surrounds its tool has nothing reused.
 
+After an edit. Of the Python engine's verdicts, some say more exactly what of the files they depend on
+(`Result.dependencies`): the functions that ran, and the files whose source was read, in the process that collected the
+tests and in every process that the verdict rests on: those with the mutant, and the run of the killer without it. Such
+a verdict holds though bodies of other functions have changed:
+
+- *Killed*: its killer would go the same way, and fail again, and would pass without the mutant.
+- *Survived* and *NoCoverage*: so would all tests that ran, and these are all that could notice the mutant. An edit may
+  have led other tests to its code; so all tests are run without a mutant first, each of them alone, too, where there
+  are such verdicts, and exactly the same must be found to run it (`KnowsReach`).
+- Neither holds where some test fails without a mutant, needs others before it, or does not always pass: the engine
+  then leaves tests out, or tests in another way.
+
+Why the same code goes the same way: a process does what its code says, and the code that ran is the same, step by step,
+up to the first function that has changed, which is never reached. What the code can read besides is the same, too: the
+rest of all Python files (`code`), all other files and their names, and the source of Python files where it was read.
+A mutant is known by the rest of the code, the function around it and its place in that, so lines may have moved.
+
+Such verdicts have a second row in the store, which holds the names of sets of code; the sets are rows of their own, for
+many verdicts share them. A set that is no longer there is code that has changed.
+
 What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Timeout` and `RuntimeError` say as much
 about the machine as about the mutant, and `Ignored` costs nothing. No verdict that the adapter says is not reusable, as
 when tests were left out because they fail without any mutant: the next run has to say so again.
