@@ -70,7 +70,7 @@ class Traffic:
 
 @define(eq=False)
 class Dispatch:
-    """One request. `say` tells the user, once, why a worker is not used."""
+    """One request. `say` reports to the user, once, why a worker is not used."""
 
     connection: SchedulerConnection
     order: Order

@@ -1,4 +1,4 @@
-"""Looks at a large tree again and again: the kernel tells what was touched (inotify), so not every file is looked at.
+"""Looks at a large tree again and again: the kernel reports what was touched (inotify), so not every file is looked at.
 
 Theory of operation
 -------------------
@@ -70,7 +70,7 @@ class Unwatchable(Exception):
 
 
 class WalkNeeded(Exception):
-    """What was touched can't be told from the events alone."""
+    """The events alone don't say what was touched."""
 
 
 @define(eq=False)

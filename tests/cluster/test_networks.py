@@ -96,7 +96,7 @@ async def test_a_cluster_with_tls_tests_and_refuses_whoever_has_no_certificate_o
 
 
 async def refused(tree: ScriptedTree, cluster: Cluster, configured: Mapping[str, Any]) -> str:
-    """What a client with this configuration of Dask is told."""
+    """What a client with this configuration of Dask gets as an error."""
     with dask.config.set(configured):
         async with tree.adapter(cluster) as adapter:
             with pytest.raises(BridgeError) as raised:

@@ -31,7 +31,7 @@ PYTHON_HARMS = {
     "close": "os.closerange(0, 1000)",
     "daemon": f"os.fork() or (os.setsid(), os.fork() or os.execv(sys.executable, [sys.executable, '-c', "
     f"'import time; time.sleep(1000)', '{MARK}']), os._exit(0))",
-    "crowd": f"[subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)', '{MARK}'], "
+    "many": f"[subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1000)', '{MARK}'], "
     "start_new_session=bool(n % 2)) for n in range(10)]",
 }
 
@@ -168,7 +168,7 @@ JAVASCRIPT_HARMS = {
     "flood": "for (let n = 0; n < 20000; n++) fs.writeSync(1 + n % 2, 'x'.repeat(999) + '\\n');",
     "garbage": "for (const to of [1, 2]) fs.writeSync(to, Buffer.from(Array.from({ length: 256 }, (_, n) => n)));",
     "daemon": "spawned(true);",
-    "crowd": "for (let n = 0; n < 10; n++) spawned(n % 2 === 0);",
+    "many": "for (let n = 0; n < 10; n++) spawned(n % 2 === 0);",
 }
 JAVASCRIPT_IMPORTS = f"""import assert from 'node:assert';
 import fs from 'node:fs';

@@ -14,7 +14,7 @@ def interrupted(seconds):
     return len(found) + 0
 
 
-def told():
+def signalled():
     found = []
     before = signal.signal(signal.SIGTERM, lambda number, _: found.append(number))
     os.kill(os.getpid(), signal.SIGTERM)

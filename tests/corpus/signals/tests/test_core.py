@@ -1,9 +1,9 @@
-from subject.core import interrupted, told
+from subject.core import interrupted, signalled
 
 
 def test_interrupted():
     assert interrupted(0.02) == 1
 
 
-def test_told():
-    assert told()
+def test_signalled():
+    assert signalled()
