@@ -7,15 +7,23 @@ import py_compile
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from _pytest.assertion import rewrite
 
 from msp_bridge.python_engine.program import TARGET
-from msp_bridge.python_engine.target.bytecode import is_current
+from msp_bridge.python_engine.target.bytecode import is_current, read_beside_plugins
 
 IMPORT = (
     "import sys; sys.path[:0] = [{target!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
     "import m; print(m.__cached__)"
+)
+OLD = 1_500_000_000.0  # s since the epoch: July 2017
+LATEST = 4_000_000_000.0  # later than whenever this runs
+VALUE = (
+    "import sys; sys.path[:0] = [{target!r}, {place!r}]; import bytecode; bytecode.read_beside_sources(); "
+    "import m; print(m.VALUE)"
 )
 MODES = [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMode.CHECKED_HASH]
 
@@ -24,16 +32,26 @@ MODES = [py_compile.PycInvalidationMode.TIMESTAMP, py_compile.PycInvalidationMod
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "place" / "m.py"
     file.parent.mkdir()
-    file.write_text("VALUE = 1\n")
+    save(file, "VALUE = 1\n", OLD)
     return file
+
+
+def save(file: Path, text: str, time: float) -> None:
+    file.write_text(text)
+    os.utime(file, (time, time))
 
 
 def imported_from(source: Path, cache: Path) -> Path:
     """The bytecode that another process imports `source` from."""
-    code = IMPORT.format(target=str(TARGET), place=str(source.parent))
+    return Path(printed(IMPORT, source, cache))
+
+
+def printed(code: str, source: Path, cache: Path) -> str:
+    """What another process prints."""
+    code = code.format(target=str(TARGET), place=str(source.parent))
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    return Path(done.stdout.strip())
+    return done.stdout.strip()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -43,7 +61,7 @@ def test_bytecode_beside_its_source_is_used_while_it_is_current(
     beside = Path(py_compile.compile(str(source), invalidation_mode=mode) or "")
     assert imported_from(source, tmp_path / "cache") == beside
     before = beside.read_bytes()
-    source.write_text("VALUE = 22\n")
+    save(source, "VALUE = 22\n", OLD)
     assert not is_current(str(beside), source)
     assert imported_from(source, tmp_path / "cache").is_relative_to(tmp_path / "cache")
     assert beside.read_bytes() == before
@@ -54,6 +72,26 @@ def test_without_bytecode_nothing_is_written_beside_a_source(source: Path, tmp_p
     assert compiled.is_relative_to(tmp_path / "cache")
     assert compiled.is_file()
     assert [file.name for file in source.parent.iterdir()] == ["m.py"]
+
+
+def test_of_two_versions_saved_in_one_second_the_second_one_is_imported(source: Path, tmp_path: Path) -> None:
+    for value in ("1", "2"):
+        save(source, f"VALUE = {value}\n", LATEST)
+        assert printed(VALUE, source, tmp_path / "cache") == value
+
+
+def test_of_two_versions_of_a_test_saved_in_one_second_the_second_one_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "cache"))
+    rewriting = ModuleType("rewriting")
+    vars(rewriting).update(get_cache_dir=lambda file: tmp_path / "cache", PYC_TAIL="-pytest.pyc")
+    read_beside_plugins(rewriting)
+    file = tmp_path / "test_m.py"
+    save(file, "", OLD)
+    assert rewriting.get_cache_dir(file) == tmp_path / "cache"
+    save(file, "", LATEST)
+    assert not rewrite.try_makedirs(rewriting.get_cache_dir(file)), "pytest would write bytecode"
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\0" * 16])

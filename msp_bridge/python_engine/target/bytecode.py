@@ -6,6 +6,10 @@ Theory of operation
 doesn't read there either: the first start would compile the standard library, pytest and all that the project needs
 anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date:
 then nobody writes to it. All other bytecode is read from the cache and written there.
+
+Bytecode is known to be of a source by the source's size, and its time in whole seconds. Of two versions that were saved
+in the same second, the second one would be tested with the code of the first. So a source that was saved just now has
+no bytecode, neither read nor written.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +25,8 @@ from typing import Any
 
 HEADER = 16  # bytes; PEP 552
 BY_TIME, UNCHECKED, BY_HASH = 0, 1, 3  # the flags in the header
+YOUNG_S = 2.0  # no file system in use has a coarser clock (FAT)
+NOWHERE = Path(os.devnull, "bytecode")  # pytest goes without bytecode where it can't make the directory
 
 
 def read_beside_sources() -> None:
@@ -33,6 +40,8 @@ def read_beside_sources() -> None:
 
     def cache_from_source(path: Any, *rest: Any, **options: Any) -> Any:
         if not rest and not options:
+            if is_young(path):
+                raise NotImplementedError  # as where there is no bytecode at all
             folder, name = os.path.split(os.fspath(path))
             beside = os.path.join(folder, "__pycache__", name.rpartition(".")[0] + ending)
             if is_current(beside, path):
@@ -50,10 +59,20 @@ def read_beside_plugins(rewrite: ModuleType) -> None:
         return
 
     def get_cache_dir(file: Path) -> Path:
+        if is_young(file):
+            return NOWHERE
         beside = file.parent / "__pycache__"
         return beside if is_current(str(beside / f"{file.stem}{ending}"), file) else in_cache(file)
 
     rewrite.get_cache_dir = get_cache_dir  # type: ignore[attr-defined]
+
+
+def is_young(source: str | os.PathLike[str]) -> bool:
+    """Whether the file was saved so lately that its time could be that of its next version, too."""
+    try:
+        return time.time() - os.stat(source).st_mtime < YOUNG_S
+    except OSError:
+        return False
 
 
 def is_current(compiled: str, source: str | os.PathLike[str]) -> bool:
