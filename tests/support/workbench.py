@@ -24,6 +24,10 @@ EXTENSION = ROOT / "build/msp-bridge.vsix"
 START_TIMEOUT_S = 120.0
 LISTENING = re.compile(rb"Extension host agent listening on (\d+)")
 ROWS = "[...document.querySelectorAll('.test-explorer .monaco-list-row')]"
+TRUST = (  # "Add Folder" may be there earlier
+    "[...document.querySelectorAll('.workspace-trust-editor .monaco-button')]"
+    ".find(button => button.innerText.trim() === 'Trust')"
+)
 MISSING = [
     what
     for what, there in {
@@ -58,7 +62,7 @@ class Workbench:
         """Say that we trust the authors of what is open."""
         await self.page.until("Restricted Mode")
         await self.command("Workspaces: Manage Workspace Trust")
-        await self.page.click("document.querySelector('.workspace-trust-editor .monaco-button')")
+        await self.page.click(TRUST)
         await self.page.until("You trust this")
         await self.command("View: Close Editor")
 
