@@ -69,7 +69,8 @@ from msp_bridge import reading
 from msp_bridge.adapter import Reach, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
-from msp_bridge.incremental.code import SIZE, Code, CodeReader
+from msp_bridge.incremental.code import Code, CodeReader
+from msp_bridge.incremental.rows import REUSABLE, code_of, name_of_tests, result_of, row_of, row_of_code
 from msp_bridge.incremental.state import Look, State, machine, variables
 from msp_bridge.incremental.store import Store
 from msp_bridge.model import Mutant, Result, Status
@@ -77,9 +78,7 @@ from msp_bridge.text import counted
 
 log = logging.getLogger(__name__)
 
-FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed")  # of Result
 Ask = Callable[[], Awaitable[Surroundings | None]]  # `ReportsSurroundings`
-REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR})
 SAVE_S = 10.0  # between two times that what has come is remembered
 LOOKS = 20  # times what a look at the tree takes: so much of the run at most it costs to remember
 
@@ -162,7 +161,7 @@ class Verdicts:
     def _known(self, mutants: list[Mutant]) -> list[Result]:
         keys = {self._key(mutant): mutant for mutant in mutants}
         values = self._incremental.store.find(list(keys))
-        results = (_result(keys[key], value) for key, value in values.items())
+        results = (result_of(keys[key], value) for key, value in values.items())
         return [result for result in results if result is not None]
 
     async def unaffected(self, mutants: Iterable[Mutant], reach: AskReach) -> list[Result]:
@@ -187,7 +186,7 @@ class Verdicts:
         if not await self._is_same():
             return []
         for result in results:
-            self._new[self._key(result.mutant)] = _value(result)
+            self._new[self._key(result.mutant)] = row_of(result)
         log.info("%s: %s did not depend on what has changed", self._label, counted(len(results), "verdict"))
         return results
 
@@ -197,10 +196,10 @@ class Verdicts:
         values = self._incremental.store.find(list(keys))
         names = {name for value in values.values() for name in value.get("ran", ())}
         rows = self._incremental.store.find([bytes.fromhex(name) for name in names])
-        there = {key.hex() for key, row in rows.items() if self._code.has(_codes(row))}
+        there = {key.hex() for key, row in rows.items() if self._code.has(code_of(row))}
         found = []
         for key, value in values.items():
-            result = _result(keys[key], value) if "ran" in value and there.issuperset(value["ran"]) else None
+            result = result_of(keys[key], value) if "ran" in value and there.issuperset(value["ran"]) else None
             if result is not None:
                 found.append((result, value.get("tests")))
         return found
@@ -218,7 +217,7 @@ class Verdicts:
     def note(self, result: Result) -> None:
         """A verdict that the tool has given just now."""
         if result.status in REUSABLE and result.reusable and not self._changed:
-            self._new[self._key(result.mutant)] = _value(result)
+            self._new[self._key(result.mutant)] = row_of(result)
             if result.dependencies is not None:
                 self._dependent.append(result)
 
@@ -256,11 +255,11 @@ class Verdicts:
             identity = self._code.identity(result.mutant, result.mutant.path[len(self._folder) :])
             if key is None or identity is None or result.dependencies is None:
                 continue
-            sets = [_row(self._code.digests(ran)) for ran in (*result.dependencies.ran, identity[1])]
+            sets = [row_of_code(self._code.digests(ran)) for ran in (*result.dependencies.ran, identity[1])]
             rows.update(sets)
             tests = result.dependencies.tests
-            named = None if tests is None else _named(tests)
-            rows[key] = {**_value(result), "ran": [name.hex() for name, _ in sets], "tests": named}
+            named = None if tests is None else name_of_tests(tests)
+            rows[key] = {**row_of(result), "ran": [name.hex() for name, _ in sets], "tests": named}
         return rows
 
     def _code_key(self, mutant: Mutant) -> bytes | None:
@@ -278,21 +277,6 @@ class Verdicts:
         return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
 
 
-def _row(digests: frozenset[bytes]) -> tuple[bytes, Any]:
-    """What is stored of a set of code, and under which name."""
-    joined = b"".join(sorted(digests))
-    return blake2b(joined, digest_size=16, person=b"code").digest(), joined.hex()
-
-
-def _codes(row: Any) -> frozenset[bytes]:
-    """From what is stored. What can't have been written here is no code that there is."""
-    try:
-        joined = bytes.fromhex(row)
-    except (TypeError, ValueError):
-        return frozenset({b""})
-    return frozenset(joined[at : at + SIZE] for at in range(0, len(joined), SIZE))
-
-
 def _holds(result: Result, tests: str | None, reach: Reach) -> bool:
     """Whether the tests that could notice the mutant are those for which the verdict holds.
 
@@ -301,25 +285,4 @@ def _holds(result: Result, tests: str | None, reach: Reach) -> bool:
     survived = result.status in (Status.SURVIVED, Status.NO_COVERAGE)
     if survived and not result.static and bool(reach.covered_by) != (result.status is Status.SURVIVED):
         return False
-    return tests in (None, _named(reach.tests))
-
-
-def _named(tests: Iterable[str]) -> str:
-    """Names a set of tests."""
-    return blake2b("\0".join(sorted(tests)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _value(result: Result) -> dict[str, Any]:
-    fields = {name: getattr(result, name) for name in FIELDS}
-    return {"status": result.status.value, **{name: value for name, value in fields.items() if value is not None}}
-
-
-def _result(mutant: Mutant, value: Mapping[str, Any]) -> Result | None:
-    """None for what can't have been written here."""
-    try:
-        fields = {name: value[name] for name in FIELDS if name in value}
-        tests: dict[str, Any] = {name: tuple(fields[name]) for name in ("covered_by", "killed_by") if name in fields}
-        result = Result(mutant, Status(value["status"]), reused=True, **{**fields, **tests})
-    except (TypeError, ValueError, KeyError):
-        return None
-    return result if result.status in REUSABLE else None
+    return tests in (None, name_of_tests(reach.tests))
