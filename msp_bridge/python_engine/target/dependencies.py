@@ -53,7 +53,7 @@ class DependencyTrace:
 
     def __init__(self, *roots: str) -> None:
         self._roots = sorted({os.path.realpath(root) + os.sep for root in roots})
-        self._functions: Functions | None = None
+        self._functions: MonitoredFunctions | ProfiledFunctions | None = None
         self._read: set[str] = set()
         self._paths: dict[str, str | None] = {}  # file name to path
         self._hidden = False
@@ -131,10 +131,10 @@ class DependencyTrace:
 
     def _start(self) -> None:
         self._own = True
-        if self._functions is None or monitoring is None:
-            self._functions = MonitoredFunctions() if monitoring is not None else ProfiledFunctions()
-        else:
+        if isinstance(self._functions, MonitoredFunctions):
             self._functions.clear()
+        else:
+            self._functions = MonitoredFunctions() if monitoring is not None else ProfiledFunctions()
         self._own = False
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
@@ -174,20 +174,8 @@ class DependencyTrace:
         return self._paths[filename]
 
 
-class Functions:
-    """The code objects that have run, as names of their files and qualified names."""
-
-    def clear(self) -> None:
-        """Begin anew."""
-        raise NotImplementedError
-
-    def names(self) -> Iterable[tuple[str, str]] | None:
-        """Those that have run; None when that can't be said."""
-        raise NotImplementedError
-
-
-class MonitoredFunctions(Functions):
-    """By sys.monitoring (Python 3.12)."""
+class MonitoredFunctions:
+    """The code objects that have run, by sys.monitoring (Python 3.12)."""
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, str]] = set()
@@ -202,17 +190,17 @@ class MonitoredFunctions(Functions):
         monitoring.set_events(TOOL, monitoring.events.PY_START)
 
     def clear(self) -> None:
-        """See `Functions.clear`."""
+        """Begin anew."""
         self._seen.clear()
 
     def names(self) -> Iterable[tuple[str, str]] | None:
-        """See `Functions.names`."""
+        """File and qualified name of each; None when that can't be said."""
         own = monitoring.get_tool(TOOL) == NAME and monitoring.get_events(TOOL) == monitoring.events.PY_START
         return set(self._seen) if own else None
 
 
-class ProfiledFunctions(Functions):
-    """By the profiler of the standard library: of this thread."""
+class ProfiledFunctions:
+    """The code objects that this thread has run, by the profiler of the standard library."""
 
     def __init__(self) -> None:
         from _lsprof import Profiler
@@ -221,7 +209,7 @@ class ProfiledFunctions(Functions):
         self._profiler.enable(subcalls=False, builtins=False)
 
     def names(self) -> Iterable[tuple[str, str]] | None:
-        """See `Functions.names`."""
+        """As of `MonitoredFunctions`."""
         self._profiler.disable()
         codes = [entry.code for entry in self._profiler.getstats() if isinstance(entry.code, types.CodeType)]
         if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:
