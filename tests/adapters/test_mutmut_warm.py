@@ -30,8 +30,13 @@ HANGING = {
 
 def below(pid: int) -> set[int]:
     """The living descendants of a process."""
-    found = psutil.Process(pid).children(recursive=True)
-    return {process.pid for process in found if process.status() != psutil.STATUS_ZOMBIE}
+    return {process.pid for process in psutil.Process(pid).children(recursive=True) if is_living(process)}
+
+
+def is_living(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def namespace(pid: int) -> str:
@@ -43,7 +48,7 @@ def namespace(pid: int) -> str:
 
 def lasting(host: int) -> set[int]:
     """The host's descendants that are not in a world of a mutant's."""
-    return {pid for pid in below(host) if namespace(pid) in ("", namespace(host))}
+    return {pid for pid in below(host) if namespace(pid) in ("", namespace(host)) and psutil.pid_exists(pid)}
 
 
 def worlds(host: int) -> int:
