@@ -50,12 +50,18 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
 
 
 def _edit(root: Path, chance: random.Random) -> None:
-    """Put a statement that does nothing into some function."""
+    """Put a statement that changes nothing into some function."""
     found = [(file, node.body[0]) for file in _sources(root) for node in _functions(file)]
     file, first = chance.choice(found)
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines.insert(first.lineno - 1, f"{' ' * first.col_offset}0\n")
+    place = (first.end_lineno or first.lineno) if _is_docstring(first) else first.lineno - 1
+    lines.insert(place, f"{' ' * first.col_offset}added = 0\n")
     file.write_text("".join(lines), encoding="utf-8")
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    """A docstring must stay the first statement: without it, the edit would be one of the documentation."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _functions(file: Path) -> list[ast.FunctionDef]:

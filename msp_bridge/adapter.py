@@ -7,7 +7,7 @@ entry-point group `msp_bridge.adapters`. Those that ship with the bridge use not
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -21,11 +21,12 @@ from msp_bridge.errors import (
     log_failing_tests,
     suggestion,
 )
-from msp_bridge.model import Location, Mutant, Position, Result, Scope, Status
+from msp_bridge.model import Location, Mutant, Position, Ran, Result, Scope, Status
 from msp_bridge.source import Edit
 
 __all__ = [
     "Adapter",
+    "AskRanAlone",
     "BaselineError",
     "BridgeError",
     "ChecksTests",
@@ -40,6 +41,8 @@ __all__ = [
     "Mutant",
     "Position",
     "Project",
+    "Ran",
+    "RanAlone",
     "Reach",
     "ReportsSurroundings",
     "Result",
@@ -116,6 +119,17 @@ class Reach:
 
     covered_by: tuple[str, ...]  # those that run it
     tests: frozenset[str]  # those that could notice it: these, and such as start processes
+
+
+@frozen
+class RanAlone:
+    """What tests run when they run alone, as an earlier run has shown, and as they would again."""
+
+    functions: tuple[tuple[str, str], ...] = ()  # path and qualified name: those that are told apart
+    tests: Mapping[str, frozenset[int]] = field(factory=dict)  # by the adapter's own names; indexes of `functions`
+
+
+AskRanAlone = Callable[[], Awaitable[RanAlone]]
 
 
 class Adapter(Protocol):
@@ -262,11 +276,16 @@ class ReportsSurroundings(Protocol):
 class KnowsReach(Protocol):
     """What an adapter may have besides, whose results say what they depend on (`Result.dependencies`)."""
 
-    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """Which tests could notice each of `mutants`, in the project as it is now, after a run without any mutant.
 
-        `alone`: also when each test runs alone. A mutant is left out whose file has another content than it was
-        discovered in; all are where some test fails without a mutant, or does not pass alone: then verdicts say nothing
-        about the next run. Raises BridgeError.
+        `alone`: also when each test runs alone, but those of which `known` says that they would run what they have run.
+        It is awaited when the adapter has seen the files as they are. A mutant is left out whose file has another
+        content than it was discovered in; all are where some test fails without a mutant, or does not pass alone: then
+        verdicts say nothing about the next run. Raises BridgeError.
         """
+        ...
+
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """What tests have run alone in the project as `reach` or `test` has last seen it: in all their processes."""
         ...

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
+    AskRanAlone,
     BridgeError,
     ConfigurationError,
     Edit,
     Finding,
     Mutant,
     Project,
+    Ran,
     Reach,
     Result,
     Scope,
@@ -126,10 +128,14 @@ class CosmicRay:
             async for result in results:
                 yield result
 
-    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """See `KnowsReach`."""
         plan = await self._engine_plan()
-        return {} if plan is None else await self._engine.reach(mutants, plan, alone=alone)
+        return {} if plan is None else await self._engine.reach(mutants, plan, known, alone=alone)
+
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """See `KnowsReach`."""
+        return self._engine.ran_alone()
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import Edit, Finding, Mutant, Project, Reach, Result, Scope, Surroundings
+from msp_bridge.adapter import AskRanAlone, Edit, Finding, Mutant, Project, Ran, Reach, Result, Scope, Surroundings
 from msp_bridge.concurrency import run_shielded
 
 from .configuration import (
@@ -92,10 +92,14 @@ class Mutmut:
             async for result in results:
                 yield result
 
-    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """See `KnowsReach`."""
         plan = await (await self._discover()).plan()
-        return await self._engine.reach(mutants, plan, alone=alone)
+        return await self._engine.reach(mutants, plan, known, alone=alone)
+
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """See `KnowsReach`."""
+        return self._engine.ran_alone()
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`."""

@@ -197,6 +197,11 @@ class Code:
             known = self._digests[ran] = frozenset([*filter(None, functions), *texts])
         return known
 
+    def functions(self) -> dict[bytes, tuple[str, str]]:
+        """Path and name of those that have a body of their own, by its digest."""
+        every = ((path, name) for path, file in self._files.items() for name in file.texts)
+        return {digest: each for each in every if (digest := self._function(*each)) is not None}
+
     def has(self, digests: frozenset[bytes]) -> bool:
         """Whether all of that code is there."""
         return digests <= self._known

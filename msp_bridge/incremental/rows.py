@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from msp_bridge.incremental.code import SIZE
+from msp_bridge.incremental.code import SIZE, Code
+from msp_bridge.incremental.store import Store
 from msp_bridge.model import Mutant, Result, Status
 
 FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed")  # of Result
@@ -28,9 +29,18 @@ def code_of(row: Any) -> frozenset[bytes]:
     return frozenset(joined[at : at + SIZE] for at in range(0, len(joined), SIZE))
 
 
-def name_of_tests(tests: Iterable[str]) -> str:
-    """Names a set of tests."""
-    return blake2b("\0".join(sorted(tests)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def unchanged_sets(names: Iterable[str], store: Store, code: Code) -> dict[str, frozenset[bytes]]:
+    """Those of the sets of code of these names whose code is all there. Blocks."""
+    rows = store.find([bytes.fromhex(name) for name in names])
+    sets = {key.hex(): code_of(row) for key, row in rows.items()}
+    return {name: digests for name, digests in sets.items() if code.has(digests)}
+
+
+def row_of_tests(tests: Iterable[str]) -> tuple[bytes, Any]:
+    """What is stored of a set of tests, and under which name."""
+    names = sorted(tests)
+    joined = "\0".join(names).encode("utf-8", "surrogatepass")
+    return blake2b(joined, digest_size=16, person=b"tests").digest(), names
 
 
 def row_of(result: Result) -> dict[str, Any]:

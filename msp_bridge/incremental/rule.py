@@ -27,7 +27,8 @@ a verdict holds though bodies of other functions have changed:
 - *Killed*: its killer would go the same way, and fail again, and would pass without the mutant.
 - *Survived* and *NoCoverage*: so would all tests that ran, and these are all that could notice the mutant. An edit may
   have led other tests to its code; so all tests are run without a mutant first, each of them alone, too, where there
-  are such verdicts, and exactly the same must be found to run it (`KnowsReach`).
+  are such verdicts, and no other one must be found to run it (`KnowsReach`). A test that ran nothing that has changed
+  when it ran alone would find what it has found: it isn't run alone again (`alone`).
 - Neither holds where some test fails without a mutant, needs others before it, or does not always pass: the engine
   then leaves tests out, or tests in another way.
 
@@ -36,8 +37,8 @@ up to the first function that has changed, which is never reached. What the code
 rest of all Python files (`code`), all other files and their names, and the source of Python files where it was read.
 A mutant is known by the rest of the code, the function around it and its place in that, so lines may have moved.
 
-Such verdicts have a second row in the store, which holds the names of sets of code; the sets are rows of their own, for
-many verdicts share them. A set that is no longer there is code that has changed.
+Such verdicts have a second row in the store, which holds the names of sets of code and of tests; the sets are rows of
+their own, for many verdicts share them. A set that is no longer there is code that has changed.
 
 What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Timeout` and `RuntimeError` say as much
 about the machine as about the mutant, and `Ignored` costs nothing. No verdict that the adapter says is not reusable, as
@@ -66,14 +67,15 @@ from typing import Any, Protocol
 from attrs import define, evolve, field
 
 from msp_bridge import reading
-from msp_bridge.adapter import Reach, Surroundings
+from msp_bridge.adapter import AskRanAlone, RanAlone, Reach, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
+from msp_bridge.incremental.alone import RunsAlone
 from msp_bridge.incremental.code import Code, CodeReader
-from msp_bridge.incremental.rows import REUSABLE, code_of, name_of_tests, result_of, row_of, row_of_code
+from msp_bridge.incremental.rows import REUSABLE, result_of, row_of, row_of_code, row_of_tests, unchanged_sets
 from msp_bridge.incremental.state import Look, State, machine, variables
 from msp_bridge.incremental.store import Store
-from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.text import counted
 
 log = logging.getLogger(__name__)
@@ -86,7 +88,7 @@ LOOKS = 20  # times what a look at the tree takes: so much of the run at most it
 class AskReach(Protocol):
     """`KnowsReach`."""
 
-    async def __call__(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def __call__(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """See there."""
 
 
@@ -147,6 +149,7 @@ class Verdicts:
     _new: dict[bytes, Any] = field(factory=dict)
     _dependent: list[Result] = field(factory=list)  # of the new ones, those that say what they depend on
     _split: Code | None = None
+    _alone: RunsAlone | None = None
     _changed: bool = False  # the project has, since
     _saved: float = field(factory=time.monotonic)
 
@@ -169,17 +172,21 @@ class Verdicts:
 
         Has all tests run without a mutant, if there could be some. Raises BridgeError.
         """
-        found = await in_thread(self._not_changed, list(mutants))
-        if not found:
+        found, runs_alone = await in_thread(lambda: (self._not_changed(list(mutants)), self._runs_alone))
+        if not found and not runs_alone.known.tests:
             return []
+
+        async def known() -> RanAlone:
+            return runs_alone.known if await self._is_same() else RanAlone()
+
         alone = any(tests is not None for _, tests in found)
-        reached = await reach([result.mutant for result, _ in found], alone=alone)
-        if not reached:
+        reached = await reach([result.mutant for result, _ in found], known, alone=alone)
+        if found and not reached:
             log.info(
                 "%s: all mutants are tested, for not every test passes without any, alone and in order", self._label
             )
         results = [
-            evolve(result, covered_by=reached[result.mutant].covered_by or (None if result.static else ()))
+            evolve(result, covered_by=_covered_by(result, reached[result.mutant]))
             for result, tests in found
             if result.mutant in reached and _holds(result, tests, reached[result.mutant])
         ]
@@ -190,19 +197,25 @@ class Verdicts:
         log.info("%s: %s did not depend on what has changed", self._label, counted(len(results), "verdict"))
         return results
 
-    def _not_changed(self, mutants: list[Mutant]) -> list[tuple[Result, str | None]]:
-        """Those that ran nothing that has changed, each with the name of the set of tests that it holds for."""
+    def _not_changed(self, mutants: list[Mutant]) -> list[tuple[Result, frozenset[str] | None]]:
+        """Those that ran nothing that has changed, each with the tests that may reach it; None: any."""
+        store = self._incremental.store
         keys = {key: mutant for mutant in mutants if (key := self._code_key(mutant)) is not None}
-        values = self._incremental.store.find(list(keys))
-        names = {name for value in values.values() for name in value.get("ran", ())}
-        rows = self._incremental.store.find([bytes.fromhex(name) for name in names])
-        there = {key.hex() for key, row in rows.items() if self._code.has(code_of(row))}
-        found = []
-        for key, value in values.items():
-            result = result_of(keys[key], value) if "ran" in value and there.issuperset(value["ran"]) else None
-            if result is not None:
-                found.append((result, value.get("tests")))
-        return found
+        values = {key: value for key, value in store.find(list(keys)).items() if "ran" in value}
+        there = unchanged_sets({name for value in values.values() for name in value["ran"]}, store, self._code)
+        values = {key: value for key, value in values.items() if there.keys() >= set(value["ran"])}
+        rows = store.find([bytes.fromhex(name) for name in {value["tests"] for value in values.values()} - {None}])
+        sets: dict[str | None, frozenset[str] | None] = {name.hex(): frozenset(row) for name, row in rows.items()}
+        sets[None] = None
+        results = {key: result_of(keys[key], value) for key, value in values.items() if value["tests"] in sets}
+        return [(result, sets[values[key]["tests"]]) for key, result in results.items() if result is not None]
+
+    @property
+    def _runs_alone(self) -> RunsAlone:
+        """Blocks."""
+        if self._alone is None:
+            self._alone = RunsAlone.of(self._label, self._incremental.store, self._code)
+        return self._alone
 
     @property
     def _code(self) -> Code:
@@ -226,8 +239,8 @@ class Verdicts:
         """Whether it is time for `save`."""
         return bool(self._new) and time.monotonic() - self._saved > self._interval
 
-    async def save(self) -> None:
-        """Remember what was noted, if the project is as it was."""
+    async def save(self, ran_alone: Mapping[str, tuple[Ran, ...]]) -> None:
+        """Remember what was noted, and what tests have run alone, if the project is as it was."""
         new, self._new = self._new, {}
         dependent, self._dependent = self._dependent, []
         if not new or self._changed:
@@ -235,7 +248,7 @@ class Verdicts:
         same = await self._is_same()
         self._saved = time.monotonic()
         if same:
-            await in_thread(lambda: self._incremental.store.save({**new, **self._rows(dependent)}))
+            await in_thread(lambda: self._incremental.store.save({**new, **self._rows(dependent, ran_alone)}))
         else:
             self._changed = True
             log.info("%s: the project has changed since: the verdicts of this run are not kept", self._label)
@@ -247,9 +260,9 @@ class Verdicts:
         except BridgeError:
             return False
 
-    def _rows(self, results: Iterable[Result]) -> dict[bytes, Any]:
+    def _rows(self, results: Iterable[Result], ran_alone: Mapping[str, tuple[Ran, ...]]) -> dict[bytes, Any]:
         """What is stored of verdicts that say what they depend on, and of the code that this is."""
-        rows = dict[bytes, Any]()
+        rows = self._runs_alone.rows(self._code, ran_alone) if ran_alone else {}
         for result in results:
             key = self._code_key(result.mutant)
             identity = self._code.identity(result.mutant, result.mutant.path[len(self._folder) :])
@@ -257,8 +270,10 @@ class Verdicts:
                 continue
             sets = [row_of_code(self._code.digests(ran)) for ran in (*result.dependencies.ran, identity[1])]
             rows.update(sets)
-            tests = result.dependencies.tests
-            named = None if tests is None else name_of_tests(tests)
+            named = None
+            if result.dependencies.tests is not None:
+                name, names = row_of_tests(result.dependencies.tests)
+                named, rows[name] = name.hex(), names
             rows[key] = {**row_of(result), "ran": [name.hex() for name, _ in sets], "tests": named}
         return rows
 
@@ -277,12 +292,20 @@ class Verdicts:
         return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
 
 
-def _holds(result: Result, tests: str | None, reach: Reach) -> bool:
-    """Whether the tests that could notice the mutant are those for which the verdict holds.
+def _covered_by(result: Result, reach: Reach) -> tuple[str, ...] | None:
+    """As it is now: tests that were not run alone again reach what they have reached."""
+    covered_by = reach.covered_by
+    if result.status is Status.SURVIVED:
+        covered_by += tuple(test for test in result.covered_by or () if test not in reach.covered_by)
+    return covered_by or (None if result.static else ())
+
+
+def _holds(result: Result, tests: frozenset[str] | None, reach: Reach) -> bool:
+    """Whether no test could notice the mutant but those for which the verdict holds.
 
     A survivor is NoCoverage when no test was seen to run its code.
     """
     survived = result.status in (Status.SURVIVED, Status.NO_COVERAGE)
     if survived and not result.static and bool(reach.covered_by) != (result.status is Status.SURVIVED):
         return False
-    return tests in (None, name_of_tests(reach.tests))
+    return tests is None or reach.tests <= tests

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-VERSION = 2  # of the tables, and of what the keys are made of
+VERSION = 3  # of the tables, and of what the keys are made of
 MAX_ROWS = 200_000
 KEPT_SHARE = 0.8  # of them, when there are too many
 BUSY_S = 10.0  # that another process may take for its transaction

@@ -26,9 +26,9 @@ from functools import partial
 
 from attrs import evolve
 
-from msp_bridge.adapter import BridgeError, Finding, Project, Reach
+from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
-from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.python_engine.host import Host, TestPlan
 from msp_bridge.python_engine.slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.text import counted
@@ -142,16 +142,22 @@ class PythonEngine:
         finally:
             self._running -= 1
 
-    async def reach(self, mutants: Sequence[Mutant], plan: TestPlan, *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(
+        self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
+    ) -> Mapping[Mutant, Reach]:
         """See `KnowsReach`."""
         self._running += 1
         try:
             await self._ahead.join()
             self._slot.begin_request()
             self._plan = plan = self._noting(plan)
-            return await self._slot.reach(mutants, plan, alone=alone)
+            return await self._slot.reach(mutants, plan, known, alone=alone)
         finally:
             self._running -= 1
+
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """See `KnowsReach`."""
+        return self._slot.ran_alone
 
     def prepare_ahead(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
         """Begin to bring the host up to date with the files, for the request that is likely to come; see above.

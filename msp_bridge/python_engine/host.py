@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from msp_bridge.adapter import Reach
+from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
@@ -51,6 +51,7 @@ class Host:
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
+    _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: set[int] = field(factory=set, init=False)
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
@@ -122,6 +123,7 @@ class Host:
         if "error" in answer:
             raise self._error(answer, plan)
         self._tests, self.failing = answer["tests"], answer["failing"]
+        self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         self._log(answer)
@@ -152,10 +154,16 @@ class Host:
         answer = await self._answer(number, future)
         return None if answer["status"] == "stale" else self._result(mutant, answer)
 
-    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> dict[Mutant, Reach]:
-        """See `KnowsReach`. Raises Interrupted."""
-        rows = [[each.path, each.handle.source.digest, each.handle.start, each.handle.end] for each in mutants]
-        answer = await self._answer(*self._process.post({"do": "reach", "mutants": rows, "alone": alone}))
+    async def reach(self, mutants: Sequence[Mutant], known: RanAlone, *, alone: bool) -> dict[Mutant, Reach]:
+        """See `KnowsReach`. Raises Interrupted. `known` holds for the files as the host has them at the call."""
+        question = {
+            "do": "reach",
+            "mutants": [[each.path, each.handle.source.digest, each.handle.start, each.handle.end] for each in mutants],
+            "alone": alone,
+            "functions": known.functions,
+            "ran_alone": {test: sorted(ran) for test, ran in known.tests.items()},
+        }
+        answer = await self._answer(*self._process.post(question))
         if not answer["sound"]:
             return {}
         sets = {mask: self._names(mask) for row in answer["reach"] if row is not None for mask in row}
@@ -164,6 +172,11 @@ class Host:
             for mutant, row in zip(mutants, answer["reach"], strict=True)
             if row is not None
         }
+
+    @property
+    def ran_alone(self) -> dict[str, tuple[Ran, ...]]:
+        """See `KnowsReach`."""
+        return {} if self._imported is None else {test: (self._imported, ran) for test, ran in self._ran_alone.items()}
 
     async def _answer(self, number: int, future: asyncio.Future[Answer]) -> Answer:
         """To a question that can be stopped. Raises Interrupted."""
@@ -197,7 +210,10 @@ class Host:
         await in_thread(self._scratch.cleanup)
 
     def _notice(self, notice: Answer) -> None:
-        if "tests_run" in notice:
+        if "ran_alone" in notice:
+            log.info("%s run alone, which shows what they run then", counted(notice["count"], "test"))
+            self._ran_alone.update({test: _ran(report) for test, report in notice["ran_alone"].items()})
+        elif "tests_run" in notice:
             report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
         else:
             self.restarts = True

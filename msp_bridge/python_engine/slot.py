@@ -25,10 +25,10 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from msp_bridge.adapter import Project, Reach
+from msp_bridge.adapter import AskRanAlone, Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
-from msp_bridge.model import Mutant, Result
+from msp_bridge.model import Mutant, Ran, Result
 from msp_bridge.python_engine.host import Host, Interrupted, TestPlan
 from msp_bridge.python_engine.program import python_environment
 from msp_bridge.toolkit import (
@@ -89,16 +89,27 @@ class HostSlot:
             looked = True
             self._looked = 0.0
 
-    async def reach(self, mutants: Sequence[Mutant], plan: TestPlan, *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(
+        self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
+    ) -> Mapping[Mutant, Reach]:
         """See `KnowsReach`."""
         while True:
             host, epoch = await self.prepared(plan), self._epoch
+            ran_alone = await known()
+            if epoch != self._epoch:
+                continue  # what is known is about other files than the host's
             try:
-                found = await host.reach(mutants, alone=alone)
+                found = await host.reach(mutants, ran_alone, alone=alone)
             except Interrupted:
                 continue
             if epoch == self._epoch:
                 return found
+
+    @property
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """See `KnowsReach`."""
+        host = None if self._warm is None else self._warm.process.current
+        return {} if host is None else host.ran_alone
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:

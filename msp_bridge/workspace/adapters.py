@@ -10,12 +10,14 @@ from attrs import evolve, frozen
 
 from msp_bridge.adapter import (
     Adapter,
+    AskRanAlone,
     Edit,
     Finding,
     IgnoresMutants,
     KnowsReach,
     Mutant,
     Project,
+    Ran,
     Reach,
     ReportsSurroundings,
     Result,
@@ -93,16 +95,20 @@ class MountedAdapter:
         """Whether its results say what they depend on."""
         return isinstance(self.adapter, KnowsReach)
 
-    async def reach(self, mutants: Sequence[Mutant], *, alone: bool) -> Mapping[Mutant, Reach]:
+    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """See `KnowsReach.reach`; the names of tests in `Reach.tests` are the adapter's own."""
         if not isinstance(self.adapter, KnowsReach):
             return {}
         outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
-        found = await self.adapter.reach(list(outer), alone=alone)
+        found = await self.adapter.reach(list(outer), known, alone=alone)
         return {
             outer[mutant]: evolve(reach, covered_by=self._named(reach.covered_by) or ())
             for mutant, reach in found.items()
         }
+
+    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
+        """See `KnowsReach.ran_alone`."""
+        return self.adapter.ran_alone() if isinstance(self.adapter, KnowsReach) else {}
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:

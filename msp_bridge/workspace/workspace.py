@@ -242,9 +242,9 @@ class Workspace:
                     verdicts.note(result)
                 yield result
                 if verdicts is not None and verdicts.due:
-                    await verdicts.save()
+                    await verdicts.save(tool.ran_alone())
         if verdicts is not None:
-            await verdicts.save()
+            await verdicts.save(tool.ran_alone())
 
     async def _unaffected(
         self, tool: MountedAdapter, verdicts: Verdicts, due: dict[Mutant, None], turn: Turn

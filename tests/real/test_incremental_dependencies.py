@@ -231,3 +231,95 @@ async def test_tests_that_hide_what_they_run_depend_on_everything(
     file.write_text(file.read_text().replace('"!"', '"!" + ""'))
     found = await results(root, store)
     assert "shown" in functions(root, found, lambda result: not result.reused)
+
+
+def run_alone(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """How many tests were, each time, since this was asked last."""
+    found = [record.getMessage().partition(" run alone")[0] for record in caplog.records]
+    caplog.clear()
+    return [text for text in found if text.endswith(("test", "tests"))]
+
+
+async def test_a_test_runs_alone_again_when_what_it_ran_alone_has_changed(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    root, store = home / "project", home / "verdicts.sqlite"
+    caplog.set_level("INFO", "msp_bridge.python_engine.host")
+    cart, rates = root / "shop" / "cart.py", root / "shop" / "rates.py"
+    cart.write_text(cart.read_text().replace("    return price\n", "    return +price\n"))
+    await results(root, store)
+    assert run_alone(caplog) == ["1 test"]
+    rates.write_text(rates.read_text().replace('kind == "fast"', '"fast" == kind'))
+    await results(root, store)
+    assert run_alone(caplog) == ["2 tests"]  # one that runs it, and one that reads it
+    rates.write_text(rates.read_text().replace("return 3", "return +3"))
+    await results(root, store)
+    assert run_alone(caplog) == ["4 tests"]
+
+
+CACHED = """import functools
+
+
+@functools.cache
+def answer():
+    return compute(20) * 2
+
+
+def compute(number):
+    return number + 1
+
+
+def shift(number):
+    return number
+
+
+def other():
+    return 5
+"""
+CACHED_TESTS = """from shop.cart import answer, other, shift
+
+
+def test_first():
+    assert shift(answer()) > 5
+
+
+def test_second():
+    assert shift(answer()) == 42
+
+
+def test_other():
+    assert other() == 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "alone"),
+    [
+        ("return 5", "return +5", []),  # no mutant of it survives
+        ("number + 1", "1 + number", ["2 tests"]),
+        ("    return number\n", "    return +number\n", ["2 tests"]),
+    ],
+)
+async def test_what_only_shows_alone_is_found_after_an_edit_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    old: str,
+    new: str,
+    alone: list[str],
+) -> None:
+    """The first test fills a cache: that the second one runs `compute`, too, shows when it runs alone."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO", "msp_bridge.python_engine.host")
+    root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
+    files = {path: text for path, text in SHOP.items() if path in ("pyproject.toml", "shop/__init__.py")}
+    write(root, files | {"shop/cart.py": CACHED, "tests/test_cart.py": CACHED_TESTS})
+    await results(root, store)
+    assert run_alone(caplog) == ["3 tests"]
+    assert CACHED.count(old) == 1
+    (root / "shop" / "cart.py").write_text(CACHED.replace(old, new))
+    found = await results(root, store)
+    assert run_alone(caplog) == alone
+    anew = await results(root, store, anew=True)
+    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
+    assert {one.status for one in found} == {Status.KILLED}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from .channel import Message
+from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 
 
@@ -40,6 +41,9 @@ class Baseline:
     order_dependent: frozenset[int] = frozenset()  # tests that fail without others before them
     fork_unsafe: frozenset[int] = frozenset()  # tests that fail in a fork of the collected session, and only there
     unsteady: frozenset[int] = frozenset()  # tests that have passed and failed without a mutant
+    # What tests that have not been run alone would run of the functions that are told apart.
+    ran_alone: Mapping[int, frozenset[Function]] = field(default_factory=dict)
+    told_apart: frozenset[Function] = frozenset()
 
     @classmethod
     def of(cls, report: Message, collected: Message) -> Baseline:
@@ -112,6 +116,8 @@ class Baseline:
             subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             alone=self.alone - done,
             order_dependent=self.order_dependent - done,
+            ran_alone={},
+            told_apart=frozenset(),
         )
 
     def known(
@@ -130,13 +136,29 @@ class Baseline:
         failing = {test: text for test, text in self.failing.items() if test not in passed}
         return replace(self, failing=failing, fork_unsafe=passed)
 
-    @property
-    def isolated_runs(self) -> bool:
-        """Whether each test has been run alone."""
-        return not self.never_alone
+    def knowing(self, functions: Sequence[Function], tests: Mapping[str, Iterable[int]]) -> Baseline:
+        """With what `tests`, by their names, run alone as an earlier run has shown: indexes of `functions`."""
+        index = {name: test for test, name in enumerate(self.tests)}
+        known = {
+            index[name]: frozenset(functions[number] for number in ran) for name, ran in tests.items() if name in index
+        }
+        return replace(self, ran_alone=known, told_apart=frozenset(functions))
 
     @property
-    def never_alone(self) -> list[int]:
+    def unknown_alone(self) -> list[int]:
+        """The tests of which nobody knows what they run alone."""
+        return [test for test in self._never_alone if test not in self.ran_alone]
+
+    def unknown_for(self, path: str, change: CodeChange) -> list[int]:
+        """The tests of which it is not known whether they run the code of `change` in the file `path` alone."""
+        functions = {(path, outermost(name) or "") for (name, _), _ in change.changed}
+        if not functions or not functions <= self.told_apart:
+            return self._never_alone
+        known = {test for test, ran in self.ran_alone.items() if ran.isdisjoint(functions)}
+        return [test for test in self._never_alone if test not in known]
+
+    @property
+    def _never_alone(self) -> list[int]:
         """The tests that have not been run alone yet."""
         known = self.alone | self.order_dependent | self.fork_unsafe | self.failing.keys()
         return [test for test in range(len(self.tests)) if test not in known]

@@ -16,12 +16,13 @@ while nothing else runs, and the log names it.
 
 *Isolated runs*: each test alone, in a process that has run no other. What one test computes and keeps, later tests use
 without running the code: a mutant there would survive if only the first were a candidate. Only survivors need to know,
-so these runs are made when the first mutant survives.
+so these runs are made when the first mutant survives. What a test would run alone may be known from an earlier run
+(`Baseline.ran_alone`): then it is run alone only for a survivor in a function that it runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from .channel import Message
@@ -81,14 +82,20 @@ def _is_power_of_four(number: int) -> bool:
 class IsolatedRuns:
     """One job for each test, at most `jobs` at once. Their ids are negative."""
 
-    def __init__(self, tests: list[int], jobs: int, start: Callable[[int, int], None]) -> None:
-        self._left, self._jobs, self._start = tests, jobs, start
+    def __init__(self, jobs: int, start: Callable[[int, int], None]) -> None:
+        self._jobs, self._start = jobs, start
+        self._left: list[int] = []
         self._running: set[int] = set()
         self.reports: dict[int, Message | None] = {}  # None: the test doesn't pass alone
 
+    def want(self, tests: Iterable[int]) -> None:
+        """Each of `tests` is to be run, once."""
+        known = {*self._left, *self._running, *self.reports}
+        self._left += [test for test in tests if test not in known]
+
     @property
     def done(self) -> bool:
-        """Whether every test has been run."""
+        """Whether every test that is wanted has been run."""
         return not self._left and not self._running
 
     def advance(self) -> None:

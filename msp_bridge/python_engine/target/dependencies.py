@@ -47,6 +47,8 @@ REWRITING = {"_read_pyc", "_rewrite_test"}
 GENERIC = "<generic"  # in the names of functions that have type parameters: which one it is, is not known
 LOCALS = ".<locals>"
 
+Function = tuple[str, str]  # path, and qualified name up to the first `<locals>`
+
 
 class DependencyTrace:
     """Of this process, from `begin` on; there is one at most. `roots`: the project, by all names that it has."""
@@ -109,11 +111,11 @@ class DependencyTrace:
             path = self._path(filename)
             if path is None:
                 continue
-            outer = name.partition(LOCALS)[0]
-            if GENERIC in outer:
-                texts.add(path)
-            elif not outer.startswith("<"):
+            outer = outermost(name)
+            if outer is not None:
                 functions.setdefault(path, set()).add(outer)
+            elif GENERIC in name.partition(LOCALS)[0]:
+                texts.add(path)
         return {
             "functions": {path: sorted(found) for path, found in sorted(functions.items())},
             "texts": sorted(texts),
@@ -215,6 +217,12 @@ class ProfiledFunctions:
         if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:
             return None
         return {(code.co_filename, code.co_qualname) for code in codes}
+
+
+def outermost(name: str) -> str | None:
+    """The function that the one of the qualified `name` belongs to; None where it has no name of its own."""
+    outer = name.partition(LOCALS)[0]
+    return None if "<" in outer else outer
 
 
 def joined(reports: Iterable[Message | None]) -> Message | None:

@@ -147,11 +147,15 @@ class HostServer:
         self._scheduler.test(message["id"], path, change, {path: message["content"]})
 
     def _reach(self, message: Message) -> None:
-        """Which tests could notice each mutant, in the project as it is; `alone`: as far as tests run alone show."""
+        """Which tests could notice each mutant, in the project as it is; `alone`: as far as tests run alone show.
+
+        Those of `ran_alone` are not run alone for that: they would show what they have shown.
+        """
         scheduler, id = self._scheduler, message["id"]
         if scheduler is None:
             self._channel.send({"id": id, "status": "stopped"})
             return
+        scheduler.know_alone([(path, name) for path, name in message["functions"]], message["ran_alone"])
         found = [self._statement(*row) for row in message["mutants"]]
 
         def answer() -> Message:

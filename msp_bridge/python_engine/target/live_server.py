@@ -144,6 +144,9 @@ class Live:
         """
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
         signal.alarm(stuck)
+        alone = tests is not None and len(tests) == 1
+        if alone and self._dependencies is not None:
+            self._dependencies.renew()
         self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed))
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
@@ -165,13 +168,14 @@ class Live:
             by_path.setdefault(names[filename], {})[number] = hex(mask)
         signal.alarm(0)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
-        return {
+        report = {
             "durations": durations,
             "lines": by_path,
             "failing": failing,
             "subprocess_tests": hex(subprocess_tests),
             "late": sorted(names[filename] for filename in late),
         }
+        return self._with_dependencies(report) if alone else report
 
 
 def _text(filename: str) -> str:

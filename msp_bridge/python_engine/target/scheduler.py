@@ -28,12 +28,12 @@ runs have negative ids. A stopped request is answered when its job is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from .baseline import Baseline
 from .channel import Message, TargetPlan
 from .controls import Controls, IsolatedRuns
-from .dependencies import joined
+from .dependencies import Function, joined
 from .endings import verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
@@ -57,11 +57,14 @@ class MutantScheduler:
         send: Callable[[Message], None],
         note: Callable[[], None],
     ) -> None:
-        """`servers` are the live and the fresh one; `note` is called when the baseline has become richer."""
+        """`servers` are the live and the fresh one; `note` is called when the baseline has become richer.
+
+        Through `send` goes also what tests have run alone, under no id.
+        """
         self.baseline, self._plan, self._at_once, self._send, self._note = baseline, plan, jobs, send, note
         self._live, self._fresh = servers
         self._mutants: dict[int, ScheduledMutant] = {}
-        self._isolated: IsolatedRuns | None = None
+        self._isolated = IsolatedRuns(jobs, self._start_isolated)
         self._asked: dict[int, Callable[[], Message]] = {}  # what waits for the isolated runs, and is no mutant
         self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
         self._controls = Controls(baseline.unsteady)
@@ -102,10 +105,14 @@ class MutantScheduler:
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
+    def know_alone(self, functions: Sequence[Function], ran_alone: Mapping[str, Sequence[int]]) -> None:
+        """See `Baseline.knowing`: what holds for the project as it is."""
+        self.baseline = self.baseline.knowing(functions, ran_alone)
+
     def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
         """Answer with what `answer` returns once each test has been run alone."""
         self._asked[request] = answer
-        self._run_isolated()
+        self._run_isolated(self.baseline.unknown_alone)
         self._answer_asked()
 
     @property
@@ -127,7 +134,7 @@ class MutantScheduler:
             if mutant.stage is Stage.ISOLATED or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
         waiting = self._asked or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
-        if self._isolated is not None and not waiting:
+        if not waiting:
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
                 self._isolated.receive({"id": id, "kill_reason": "stopped"})
@@ -286,9 +293,9 @@ class MutantScheduler:
     def _after_survival(self, mutant: ScheduledMutant) -> None:
         """It survived its candidates; would others notice it that run its code when they run alone?"""
         baseline = self.baseline
-        if not baseline.isolated_runs:
+        if unknown := baseline.unknown_for(mutant.path, mutant.change):
             mutant.stage = Stage.ISOLATED
-            self._run_isolated()
+            self._run_isolated(unknown)
         elif baseline.order_dependent or baseline.fork_unsafe:
             self._start_fresh(mutant)
         elif more := self._more(mutant):
@@ -296,15 +303,12 @@ class MutantScheduler:
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
 
-    def _run_isolated(self) -> None:
-        if self.baseline.isolated_runs:
-            return
-        if self._isolated is None:
-            self._isolated = IsolatedRuns(self.baseline.never_alone, self._at_once, self._start_isolated)
+    def _run_isolated(self, tests: Collection[int]) -> None:
+        self._isolated.want(tests)
         self._isolated.advance()
 
     def _answer_asked(self) -> None:
-        if self.baseline.isolated_runs:
+        if not self.baseline.unknown_alone:
             for request, answer in list(self._asked.items()):
                 del self._asked[request]
                 self._send({"id": request, **answer()})
@@ -380,18 +384,35 @@ class MutantScheduler:
 
     def _on_isolated_run(self, answer: Message) -> None:
         """One test was run alone."""
-        assert self._isolated is not None
         self._isolated.receive(answer)
         waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
         if (waiting or self._asked) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:
             self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
-            self._isolated = None
+            self._send(
+                {
+                    "id": None,
+                    "ran_alone": self._ran_alone(self._isolated.reports),
+                    "count": len(self._isolated.reports),
+                }
+            )
+            self._isolated = IsolatedRuns(self._at_once, self._start_isolated)
             self._note()
             self._answer_asked()
             for mutant in waiting:
                 self._after_survival(mutant)
+
+    def _ran_alone(self, reports: Mapping[int, Message | None]) -> Message:
+        """What tests have run alone, by their names, where that would be the same again; none that imports files."""
+        if not self.is_sound:
+            return {}
+        ran = {
+            self.baseline.tests[test]: joined([report.get("ran")])
+            for test, report in reports.items()
+            if report is not None and not report["late"]
+        }
+        return {test: report for test, report in ran.items() if report is not None}
 
     def _killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
