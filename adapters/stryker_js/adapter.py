@@ -185,7 +185,7 @@ class StrykerJs:
         yield self._configuration_finding()
         try:
             async with self._sessions.lease(tools) as session:
-                listing = await self._discovery.list(session)
+                listing = await self._discovery.list(session, anew=True)
                 mutants = await self._discovery.find(session, Scope())
         except BridgeError as error:
             yield Finding(False, "mutants", error.problem, error.remedy)

@@ -1,9 +1,12 @@
-"""StrykerJsDiscovery: which mutants there are, remembered as long as nothing in the project has changed."""
+"""StrykerJsDiscovery: which mutants there are, remembered as long as nothing in the project has changed.
+
+StrykerJS takes a second to start and to list them, so the next bridge knows them, too (`KeptListings`).
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -12,8 +15,10 @@ from attrs import evolve
 
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, Scope, ToolError
+from msp_bridge.concurrency import in_thread
 
 from .configuration import patterns_of_packages
+from .kept_listings import KeptListings
 from .mutants import StrykerJsHandle, StrykerJsListing, unknown_option
 from .sessions import StrykerJsSession
 
@@ -27,6 +32,7 @@ class StrykerJsDiscovery:
         self._project = project
         self._state: object = None
         self._known: dict[frozenset[str] | None, StrykerJsListing] = {}  # by the files that were listed; None: all
+        self._kept: KeptListings | None = None
         self._warned: set[str] = set()
         self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
@@ -45,22 +51,39 @@ class StrykerJsDiscovery:
             self._warn(f"{path} has no mutants: {why}{addition}")
         return mutants
 
-    async def list(self, session: StrykerJsSession, paths: frozenset[str] | None = None) -> StrykerJsListing:
-        """What there is in these files, or in all. Raises BridgeError."""
+    async def list(
+        self, session: StrykerJsSession, paths: frozenset[str] | None = None, *, anew: bool = False
+    ) -> StrykerJsListing:
+        """What there is in these files, or in all. `anew`: StrykerJS says so now. Raises BridgeError."""
         state = session.sandbox.state
         if self._state != state:
-            self._state, self._known, self._warned = state, {}, set()
-        known = self._known  # another request may replace it meanwhile
-        if None in known:
-            return known[None]
+            kept = await in_thread(KeptListings.of, self._project, session)
+            read = {} if kept is None else await in_thread(kept.read)
+            self._state, self._known, self._kept, self._warned = state, read, kept, set()
+        known, kept = self._known, self._kept  # another request may replace them meanwhile
+        if anew:
+            known.clear()
+        paths = None if None in known else paths
         if paths not in known:
             known[paths] = await self._asked(session, paths)
-            self.threshold = known[paths].threshold
-            for option, remedy in known[paths].unknown.items():
-                self._warn(f"{unknown_option(option)}: {remedy}")
-            for path, reason in known[paths].broken.items():
-                self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
+            if kept is not None:
+                await in_thread(self._keep, kept, dict(known))
+        self._say(known[paths])
         return known[paths]
+
+    def _say(self, listing: StrykerJsListing) -> None:
+        """What the user should know, once."""
+        self.threshold = listing.threshold
+        for option, remedy in listing.unknown.items():
+            self._warn(f"{unknown_option(option)}: {remedy}")
+        for path, reason in listing.broken.items():
+            self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
+
+    def _keep(self, kept: KeptListings, listings: Mapping[frozenset[str] | None, StrykerJsListing]) -> None:
+        try:
+            kept.write(listings)
+        except OSError as error:
+            self._warn(f"the next bridge asks StrykerJS again what there is to mutate: {error}")
 
     async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)

@@ -69,8 +69,8 @@ class StrykerJsSession:
     """A leased sandbox and the StrykerJS in it, for one request."""
 
     def __init__(self, project: Project, toolchain: Toolchain, warm: Warm, isolation: Isolation) -> None:
-        self._project, self._toolchain, self._warm = project, toolchain, warm
-        self.isolation = isolation
+        self._project, self._warm = project, warm
+        self.toolchain, self.isolation = toolchain, isolation
 
     @property
     def sandbox(self) -> ProjectSandbox:
@@ -100,7 +100,7 @@ class StrykerJsSession:
         settings = Settings.of(self._project)
         parts = self.isolation.wanted if self.sandbox.isolated else frozenset()
         paths, config = self.sandbox.paths, self._config(self.sandbox.paths.sandbox)
-        launch = Launch(self._toolchain, paths, config, settings.warm, parts, self.sandbox, self.isolation)
+        launch = Launch(self.toolchain, paths, config, settings.warm, parts, self.sandbox, self.isolation)
         return await self._warm.process.get(partial(_start, launch), (launch, self._reads()))
 
     async def end_process(self) -> None:

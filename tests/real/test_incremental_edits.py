@@ -1,7 +1,7 @@
 """Random edits: after each, a run that reuses verdicts says the same as one that tests everything.
 
-More of them, and on another project: MSP_BRIDGE_EDITS=200 MSP_BRIDGE_EDITED=/path/to/a/library, whose copy is edited.
-MSP_BRIDGE_SEED repeats a run that failed, by the seed in its message.
+More of them, and on another project: MSP_BRIDGE_EDITS=200 MSP_BRIDGE_EDITED=/path/to/a/library, whose copy is edited;
+with cosmic-ray if it is configured there. MSP_BRIDGE_SEED repeats a run that failed, by the seed in its message.
 """
 
 from __future__ import annotations
@@ -25,10 +25,20 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
 
-EDITS = int(os.environ.get("MSP_BRIDGE_EDITS", "8"))
+EDITS = int(os.environ.get("MSP_BRIDGE_EDITS", "5"))
 EDITED = os.environ.get("MSP_BRIDGE_EDITED")
 SEED = int(os.environ.get("MSP_BRIDGE_SEED") or random.SystemRandom().randrange(1 << 32))
+COSMIC_RAY = "cosmic-ray.toml"
 SHOP = {
+    COSMIC_RAY: """[cosmic-ray]
+module-path = "shop"
+timeout = 10.0
+excluded-modules = []
+test-command = "python -m pytest -x"
+
+[cosmic-ray.distributor]
+name = "local"
+""",
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["shop"]\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
     "shop/__init__.py": "",
     "shop/cart.py": "from shop.rates import rate\n\n\ndef total(prices, kind):\n    return sum(prices) + rate(kind)\n",
@@ -55,9 +65,9 @@ class Edits:
         self._root, self._chance = root, chance
         self._before: list[tuple[Path, bytes | None]] = []
         self._kinds: list[Callable[[], str]] = [
-            *(self._number,) * 4,
-            *(self._line,) * 2,
-            *(self._without_statement,) * 2,
+            *(self._number,) * 8,
+            *(self._line,) * 8,
+            *(self._without_statement,) * 6,
             self._module_level,
             self._data,
             self._new_file,
@@ -210,10 +220,13 @@ async def verdicts(workspace: Workspace, *, anew: bool) -> tuple[Verdicts, int, 
     return found, reused, reusable
 
 
+@pytest.mark.parametrize("tool", ["mutmut", "cosmic-ray"])
 async def test_what_is_reused_is_what_a_test_would_say(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tool: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plain = Configuration(adapters=("mutmut",), python=Path(sys.executable), jobs=2)
+    if tool == "cosmic-ray" and not (root / COSMIC_RAY).exists():
+        pytest.skip(f"the library has no {COSMIC_RAY}")
+    plain = Configuration(adapters=(tool,), python=Path(sys.executable), jobs=2)
     both = evolve(plain, incremental=True, store=tmp_path / "verdicts.sqlite")
     edits, total = Edits(root, random.Random(SEED)), 0
     expected: Verdicts = {}
