@@ -48,6 +48,10 @@ class ScheduledMutant:
     in_order: bool = False  # no test may be brought forward
     stopped: bool = False
 
+    def rest_on_last(self) -> None:
+        """The last job shows the kill by itself: what ran before it only led to the test that kills."""
+        self.ran = self.ran[-1:]
+
 
 class MutantJobs:
     """Makes the jobs of one scheduler, and puts them into its queue. Tests are indexes of the baseline.

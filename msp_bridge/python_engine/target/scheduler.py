@@ -205,6 +205,7 @@ class MutantScheduler:
         killer = self._killer(mutant)
         assert killer is not None
         if _failed(answer):
+            mutant.rest_on_last()
             self._control(mutant, killer)
         elif self._controls.is_unsteady(killer):
             self._without(mutant, killer)
@@ -348,6 +349,7 @@ class MutantScheduler:
             self._start_fresh(mutant)
         else:
             mutant.from_fresh = True
+            mutant.rest_on_last()
             self._control(mutant, killer)
 
     def _start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
