@@ -21,8 +21,8 @@ An adapter that can't say what surrounds its tool has nothing reused.
 
 After an edit. Of the Python engine's verdicts, some say more exactly what of the files they depend on
 (`Result.dependencies`): the functions that ran, and the files whose source was read, in the process that collected the
-tests and in every process that the verdict rests on: those with the mutant, and the run of the killer without it. Such
-a verdict holds though bodies of other functions have changed:
+tests and in every process that the verdict rests on: the runs of the killer alone, with the mutant and without it, or,
+where there is none, all those with the mutant. Such a verdict holds though bodies of other functions have changed:
 
 - *Killed*: its killer would go the same way, and fail again, and would pass without the mutant.
 - *Survived* and *NoCoverage*: so would all tests that ran, and these are all that could notice the mutant. An edit may

@@ -9,7 +9,7 @@ import psutil
 import pytest
 from support.mutmut_trial import Trial
 
-from msp_bridge.adapter import Status, ToolError
+from msp_bridge.adapter import RanAlone, Status, ToolError
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'
 SOURCE = b"""LIMIT = 3
@@ -102,6 +102,42 @@ async def test_an_edit_is_reloaded_in_a_project_in_which_a_test_fails(tmp_path, 
         assert await trial.host() == host
         assert how(caplog) == ["started", "reloaded"]
         assert {result.status for name, result in results.items() if "x_first" in name} == {Status.KILLED}
+
+
+SLOW = b"""import time
+
+from pkg.m import first, second
+
+
+def test_first():
+    time.sleep(0.5)
+    assert first(1) == 2
+
+
+def test_second():
+    time.sleep(0.5)
+    assert second(1) == 4
+"""
+
+
+async def test_a_request_that_knows_less_of_the_tests_leaves_no_other_without_an_answer(tmp_path):
+    """The first waits until one test has run alone, and knows of the other; for the host nothing is known then."""
+
+    async def known() -> RanAlone:
+        return RanAlone((("pkg/m.py", "first"),), {"tests/test_m.py::test_second": frozenset([0])})
+
+    async def nothing() -> RanAlone:
+        return RanAlone()
+
+    async with Trial.of({**FILES, "tests/test_m.py": SLOW}, tmp_path, incremental=True) as trial:
+        mutants = await trial.discover()
+        unasked = await trial.adapter.reach(mutants, nothing, alone=False)
+        waiting = asyncio.create_task(trial.adapter.reach(mutants, known, alone=True))
+        await asyncio.sleep(0.2)
+        assert await trial.adapter.reach(mutants, nothing, alone=False) == unasked
+        async with asyncio.timeout(60):
+            assert await waiting == unasked
+        assert trial.adapter.ran_alone().keys() == {"tests/test_m.py::test_first", "tests/test_m.py::test_second"}
 
 
 NOTING = """from pkg.m import first, second

@@ -112,7 +112,6 @@ class MutantScheduler:
     def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
         """Answer with what `answer` returns once each test has been run alone."""
         self._asked[request] = answer
-        self._run_isolated(self.baseline.unknown_alone)
         self._answer_asked()
 
     @property
@@ -309,10 +308,14 @@ class MutantScheduler:
         self._isolated.advance()
 
     def _answer_asked(self) -> None:
-        if not self.baseline.unknown_alone:
-            for request, answer in list(self._asked.items()):
-                del self._asked[request]
-                self._send({"id": request, **answer()})
+        """Or run what is unknown: another request may have made it so meanwhile."""
+        unknown = self.baseline.unknown_alone
+        if self._asked and unknown:
+            self._run_isolated(unknown)
+            return
+        for request, answer in list(self._asked.items()):
+            del self._asked[request]
+            self._send({"id": request, **answer()})
 
     def _more(self, mutant: ScheduledMutant) -> list[int]:
         candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
