@@ -64,12 +64,13 @@ class StrykerJsDiscovery:
         if anew:
             known.clear()
         paths = None if None in known else paths
-        if paths not in known:
-            known[paths] = await self._asked(session, paths)
+        listing = known.get(paths)
+        if listing is None:
+            listing = known[paths] = await self._asked(session, paths)
             if kept is not None:
                 await in_thread(self._keep, kept, dict(known))
-        self._say(known[paths])
-        return known[paths]
+        self._say(listing)
+        return listing
 
     def _say(self, listing: StrykerJsListing) -> None:
         """What the user should know, once."""
