@@ -120,14 +120,15 @@ async def check_closing(
     """Closing a generator half-way ends its processes; the next request is served as if nothing had been.
 
     What runs while the adapter is idle may stay: it is counted first. Each worker but the first may have got its first
-    mutants only then, and keeps the tool that it has started for them.
+    mutants only then, and keeps the tool that it has started for them; when it gets the next ones, also what that keeps
+    ready for more, such as test runners. A process that is left at each request is one too many in the end.
     """
     idle = len(running.look())
     for ended, how in (
         (_closed_half_way, "closing test()"),
         (_cancelled_at_its_start, "cancelling test() at its start"),
     ):
-        for others in reversed(range(workers)):
+        for others in reversed(range(2 * workers - 1)):
             await ended(adapter, chosen)
             left = await running.settled(idle)
             if len(left) <= idle:
