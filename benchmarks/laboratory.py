@@ -47,6 +47,7 @@ PROJECTS = {
         ),
         RealProject("h11", "0.16.0", 'source_paths = ["h11"]\ndo_not_mutate = ["h11/tests/*"]\n'),
         RealProject("itsdangerous", "2.2.0", 'source_paths = ["src/itsdangerous"]\n', ["freezegun"]),
+        RealProject("toolz", "1.2.0", 'source_paths = ["toolz"]\n'),
         RealProject("jinja2", "3.1.6", 'source_paths = ["src/jinja2"]\n', ["markupsafe", "trio"]),
         RealProject("click", "8.5.1", 'source_paths = ["src/click"]\n'),
     )
