@@ -102,7 +102,7 @@ class Dependencies:
     """What a verdict depends on of the code in functions. On all else of the project every verdict depends."""
 
     ran: tuple[Ran, ...]  # in the processes that it rests on
-    tests: frozenset[str] | None  # it holds while exactly these could notice the mutant; None: whatever others could
+    tests: frozenset[str] | None  # it holds while no others could notice the mutant; None: whatever others could
 
 
 @frozen
