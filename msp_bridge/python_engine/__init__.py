@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
-from msp_bridge.python_engine.host import TestPlan
+from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import (
     ask_for_mutants,
     pytest_command,

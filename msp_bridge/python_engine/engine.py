@@ -29,7 +29,8 @@ from attrs import evolve
 from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Ran, Result, Status
-from msp_bridge.python_engine.host import Host, TestPlan
+from msp_bridge.python_engine.host import Host
+from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool

@@ -10,15 +10,15 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, wait_shielded
 from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
 from msp_bridge.phases import BASELINE, COLLECTING, report_phase
+from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
@@ -317,35 +317,3 @@ def _scratch(record: Path) -> tempfile.TemporaryDirectory[str]:
     with contextlib.suppress(OSError):  # should the bridge be killed then, nobody deletes it
         record.write_text(scratch.name, "utf-8")
     return scratch
-
-
-@frozen
-class TestPlan:
-    """How the tests are started and limited. Equal plans need no new measurement."""
-
-    __test__ = False  # pytest would take it for a test
-
-    python: Path  # the project's interpreter
-    arguments: tuple[str, ...]  # of pytest
-    sources: tuple[str, ...]  # the files that may be mutated, relative to the root, with `/`
-    limit: tuple[float, float]  # s, factor: tests that take t seconds without a mutant may take (t + s) * factor
-    remedy: str  # the setting that selects tests or leaves some out
-    environment: str = ""  # names all else that a measurement depends on, such as the tool's version
-    always_fresh: bool = False  # every mutant in a process that imports everything anew
-    debug: bool = False
-    exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
-    dependencies: bool = False  # note what each verdict depends on, which takes its time
-    baseline_timeout_s: float | None = None  # for all tests, without a mutant; None: an hour
-
-    def message(self) -> dict[str, Any]:
-        """As the host takes it."""
-        return {
-            "arguments": self.arguments,
-            "sources": self.sources,
-            "limit": self.limit,
-            "environment": self.environment,
-            "always_fresh": self.always_fresh,
-            "debug": self.debug,
-            "exit_kills": self.exit_kills,
-            "dependencies": self.dependencies,
-        }

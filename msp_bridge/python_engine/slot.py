@@ -29,7 +29,8 @@ from msp_bridge.adapter import AskRanAlone, Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Ran, Result
-from msp_bridge.python_engine.host import Host, Interrupted, TestPlan
+from msp_bridge.python_engine.host import Host, Interrupted
+from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import python_environment
 from msp_bridge.toolkit import (
     ProcessEnded,

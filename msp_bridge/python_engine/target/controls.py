@@ -26,6 +26,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from .channel import Message
+from .dependencies import joined
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
@@ -108,6 +109,13 @@ class IsolatedRuns:
     def pause(self) -> list[int]:
         """No mutant waits for them any more: the ids of the jobs to stop."""
         return [-1 - test for test in self._running]
+
+    @property
+    def dependencies(self) -> dict[int, Message]:
+        """What each test depends on that would run the same again; none that imports files."""
+        reports = {test: report for test, report in self.reports.items() if report is not None}
+        ran = {test: joined([report.get("ran")]) for test, report in reports.items() if not report["late"]}
+        return {test: report for test, report in ran.items() if report is not None}
 
     def receive(self, answer: Message) -> None:
         """A job has ended."""

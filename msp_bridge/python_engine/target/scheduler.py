@@ -395,29 +395,14 @@ class MutantScheduler:
             self._isolated.advance()
         elif self._isolated.done:
             self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
-            self._send(
-                {
-                    "id": None,
-                    "ran_alone": self._ran_alone(self._isolated.reports),
-                    "count": len(self._isolated.reports),
-                }
-            )
+            ran = self._isolated.dependencies if self.is_sound else {}
+            named = {self.baseline.tests[test]: report for test, report in ran.items()}
+            self._send({"id": None, "ran_alone": named, "count": len(self._isolated.reports)})
             self._isolated = IsolatedRuns(self._at_once, self._start_isolated)
             self._note()
             self._answer_asked()
             for mutant in waiting:
                 self._after_survival(mutant)
-
-    def _ran_alone(self, reports: Mapping[int, Message | None]) -> Message:
-        """What tests have run alone, by their names, where that would be the same again; none that imports files."""
-        if not self.is_sound:
-            return {}
-        ran = {
-            self.baseline.tests[test]: joined([report.get("ran")])
-            for test, report in reports.items()
-            if report is not None and not report["late"]
-        }
-        return {test: report for test, report in ran.items() if report is not None}
 
     def _killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
