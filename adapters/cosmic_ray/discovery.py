@@ -1,4 +1,8 @@
-"""CosmicRayDiscovery: a module's mutants, made by cosmic-ray in a warm process, kept while the file is the same."""
+"""CosmicRayDiscovery: a module's mutants, made by cosmic-ray in a warm process, kept while the file is the same.
+
+The next bridge has them too (`KeptAnswers`), unless they depend on more than the file and the configuration: on git, as
+some filters do, or on operators of other packages.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,15 @@ from attrs import frozen
 
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.python_engine import PythonEdit, PythonSource, ask_for_mutants, python_environment, start_program
+from msp_bridge.python_engine import (
+    KeptAnswers,
+    PythonEdit,
+    PythonSource,
+    ask_for_mutants,
+    python_environment,
+    start_program,
+)
+from msp_bridge.reading import digest
 from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
 from msp_bridge.toolkit.install import python_install
 
@@ -25,6 +37,7 @@ log = logging.getLogger(__name__)
 PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
 REQUIREMENT = "cosmic-ray>=8.7,<9"
 OLDEST, NEXT = (8, 7), (9,)
+WITHOUT_GIT = frozenset({"operators-filter"})  # filters that read the configuration alone
 REPLACED = re.compile(r"Replace(Binary|Comparison|Unary)Operator_(Delete_)?([A-Za-z]+)(?:_([A-Za-z]+))?")
 SYMBOLS = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "RShift": ">>",
@@ -60,6 +73,7 @@ class CosmicRayDiscovery:
         self._project = project
         self._lock = asyncio.Lock()
         self._process: WarmProcess[JsonLinesProcess] = WarmProcess(lambda: identity(project.root))
+        self._kept = KeptAnswers.of(project.cache, PROGRAMS)
         self._known: dict[str, tuple[str, tuple[Mutant, ...]]] = {}  # path to what was asked for, and the mutants
 
     @property
@@ -107,7 +121,7 @@ class CosmicRayDiscovery:
 
     async def _discover(self, question: dict[str, Any], source: PythonSource) -> tuple[Mutant, ...]:
         try:
-            answer = await self._ask({**question, "source": source.normal}, source.normal)
+            answer = await self._answer(question, source)
         except TimeoutError as error:
             log.warning("%s has no mutants, cosmic-ray can't mutate it: %s", source.path, error)
             return ()
@@ -117,6 +131,21 @@ class CosmicRayDiscovery:
             log.warning("%s", warning)
         found = dict.fromkeys(_mutant(row, source) for row in answer["mutants"])
         return tuple(found)  # two work items may make the same change
+
+    async def _answer(self, question: dict[str, Any], source: PythonSource) -> dict[str, Any]:
+        """Raises TimeoutError and ToolError."""
+        asked = {**question, "source": source.normal}
+        versions = (await self.greeting())["versions"]
+        if versions is None or not WITHOUT_GIT.issuperset(question["filters"]):
+            return await self._ask(asked, source.normal)
+        key = (asked, versions, await in_thread(digest, question["config"]))
+        kept = await in_thread(self._kept.read, source.path, *key)
+        if kept is not None:
+            return kept
+        answer = await self._ask(asked, source.normal)
+        if "error" not in answer:
+            await in_thread(self._kept.write, source.path, answer, *key)
+        return answer
 
     async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:
         """Tries once more when the process ends. Raises TimeoutError when `text`, the module, takes too long."""

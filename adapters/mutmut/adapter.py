@@ -156,7 +156,7 @@ class Mutmut:
                 config_file = config_file_of(project)
                 installation = await MutmutInstallation.look(project.python, project.root)
                 installation.check()
-                self._discovery = MutmutDiscovery(project.root, project.cache, installation.executable, config_file)
+                self._discovery = MutmutDiscovery(project.root, project.cache, installation, config_file)
             return self._discovery
 
 

@@ -1,4 +1,7 @@
-"""mutmut's mutants of the files as they are now, from a warm process that runs nothing of the project."""
+"""mutmut's mutants of the files as they are now, from a warm process that runs nothing of the project.
+
+Those of a text that was read before, by an earlier bridge perhaps, are kept (`KeptAnswers`).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
+    KeptAnswers,
     PythonEdit,
     PythonSource,
     TestPlan,
@@ -27,7 +31,7 @@ from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
 from .configuration import place_of_options
-from .installation import PROGRAMS
+from .installation import PROGRAMS, MutmutInstallation
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +55,10 @@ class Discovered:
 class MutmutDiscovery:
     """Files are read here, each once for each of its versions, so that offsets and text always belong together."""
 
-    def __init__(self, root: Path, cache: Path, python: Path, config_file: str | None) -> None:
-        self._root, self._cache, self._python, self._config_file = root, cache, python, config_file
+    def __init__(self, root: Path, cache: Path, installation: MutmutInstallation, config_file: str | None) -> None:
+        self._root, self._cache, self._config_file = root, cache, config_file
+        self._python, self._installation = installation.executable, installation
+        self._kept, self._configuration = KeptAnswers.of(cache, PROGRAMS), ""
         self._process: JsonLinesProcess | None = None
         self._directory: tuple[int, int] | None = None  # that the process is in
         self._lock = asyncio.Lock()
@@ -71,6 +77,7 @@ class MutmutDiscovery:
     async def files(self) -> Answer:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""
         answer = await self._ask({"do": "files"})
+        self._configuration = answer.get("configuration", "")
         if UNKNOWN_SOURCES in answer.get("problem", ""):
             place, found = place_of_options(self._root, self._config_file), likely_sources(self._root)
             setting = f"source_paths = {json.dumps(found)}" if found and place.endswith(".toml") else "source_paths"
@@ -152,9 +159,8 @@ class MutmutDiscovery:
         return discovered
 
     async def _discover(self, source: PythonSource) -> tuple[Mutant, ...]:
-        question = {"do": "mutants", "path": source.path, "text": source.normal}
         try:
-            answer = await self._ask(question, source.normal)
+            answer = await self._answer(source)
         except TimeoutError as error:
             answer = {"problem": str(error)}
         if "problem" in answer:
@@ -166,6 +172,18 @@ class MutmutDiscovery:
             mutant = Mutant(source.path, mutator, edit.location, edit.replacement, description=name, handle=edit)
             found.setdefault(mutant)  # f(a, a) without its first or its second argument is the same text
         return tuple(found)
+
+    async def _answer(self, source: PythonSource) -> Answer:
+        """What mutmut's mutants of a file are. Raises TimeoutError."""
+        installed, text = self._installation, source.normal
+        key = (text, installed.python, installed.mutmut, installed.libcst)
+        kept = await in_thread(self._kept.read, source.path, *key, self._configuration)
+        if kept is not None:
+            return kept
+        answer = await self._ask({"do": "mutants", "path": source.path, "text": text}, text)
+        if "problem" not in answer:
+            await in_thread(self._kept.write, source.path, answer, *key, answer["configuration"])
+        return answer
 
     def _warn(self, path: str, problem: str) -> None:
         warning = f"{path} has no mutants, mutmut can't mutate it: {problem}"

@@ -26,6 +26,7 @@ class MutmutInstallation:
     python: str
     implementation: str  # "CPython", "PyPy" …
     mutmut: str | None
+    libcst: str | None  # which mutmut needs
     pytest: str | None
     fork: bool
 
@@ -54,7 +55,8 @@ class MutmutInstallation:
             ) from None
         found = process.greeting
         await process.close()
-        return cls(python, found["python"], found["implementation"], found["mutmut"], found["pytest"], found["fork"])
+        names = ("python", "implementation", "mutmut", "libcst", "pytest", "fork")
+        return cls(python, *(found[name] for name in names))
 
     @property
     def remedy(self) -> str:

@@ -7,7 +7,6 @@ A listing holds while all that StrykerJS reads for it is the same: the project a
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Project
+from msp_bridge.writing import replace_content
 
 from .configuration import config_file
 from .mutants import StrykerJsListing
@@ -61,13 +61,7 @@ class KeptListings:
             for paths, listing in listings.items()
             if listing.missing_runner is None
         ]
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._file.with_suffix(f".{os.getpid()}")
-        try:
-            fresh.write_text(json.dumps({"key": self._key, "listings": kept}), encoding="ascii")
-            fresh.replace(self._file)
-        finally:
-            fresh.unlink(missing_ok=True)
+        replace_content(self._file, json.dumps({"key": self._key, "listings": kept}))
 
 
 def _paths(value: list[str] | None) -> Paths:

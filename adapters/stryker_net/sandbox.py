@@ -18,6 +18,7 @@ from attrs import define, field
 
 from msp_bridge import reading
 from msp_bridge.toolkit import Sandbox
+from msp_bridge.writing import replace_content
 
 from .hosts import CONTROL_VARIABLE
 from .plan import BUILT, MANIFESTS, OUTPUT, projects_in, what_is_built
@@ -139,10 +140,8 @@ class StrykerNetTestBed:
         """Keep `text`, which holds as long as the project and what is built are as they are now."""
         files = [str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll")]
         content = {"key": self._key(key), "stamps": {file: _stamp(file) for file in files}, "kept": text}
-        fresh = self.home / "prepared.new"
         with contextlib.suppress(OSError):  # then it is found out again the next time
-            fresh.write_text(json.dumps(content), encoding="ascii")
-            fresh.replace(self.home / "prepared.json")
+            replace_content(self.home / "prepared.json", json.dumps(content))
 
     def make_ready(self) -> None:
         """Put back every assembly that was replaced, and write what a run finds around the project."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -28,6 +27,7 @@ from msp_bridge.errors import ToolError
 from msp_bridge.toolkit import Sandbox
 from msp_bridge.toolkit.slot import DAY, erase, unwritable
 from msp_bridge.toolkit.tree import Kind
+from msp_bridge.writing import replace_content
 
 PIECE = 4 << 20  # bytes in one message, unless one file has more
 STORE_SIZE = 4 << 30  # bytes that a worker keeps of files
@@ -94,15 +94,11 @@ class ContentStore:
     def keep(self, files: Mapping[str, bytes]) -> None:
         """Write compressed files, each whole or not at all. Raises ToolError."""
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
             for digest, compressed in files.items():
                 content = zlib.decompress(compressed)
                 if _digest(content) != digest:
                     raise ToolError("a file of the snapshot arrived damaged", "run it again")
-                descriptor, fresh = tempfile.mkstemp(dir=self.directory, suffix=".new")
-                with open(descriptor, "wb") as writer:
-                    writer.write(content)
-                os.replace(fresh, self.directory / digest)
+                replace_content(self.directory / digest, content)
         except OSError as error:
             raise unwritable(self.directory, error) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
+from msp_bridge.python_engine.kept_answers import KeptAnswers
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import (
     ask_for_mutants,
@@ -14,6 +15,7 @@ from msp_bridge.python_engine.program import (
 from msp_bridge.python_engine.source import PythonEdit, PythonSource, likely_sources
 
 __all__ = [
+    "KeptAnswers",
     "PythonEdit",
     "PythonEngine",
     "PythonSource",

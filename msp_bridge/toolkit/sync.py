@@ -51,6 +51,7 @@ from msp_bridge.phases import COPYING, Phase
 from msp_bridge.toolkit.cloning import clone, digest_of
 from msp_bridge.toolkit.slot import erase
 from msp_bridge.toolkit.tree import CopyTree, Entry, Kind, Stamp
+from msp_bridge.writing import replace_content
 
 VERSION = 1
 GRANULARITY_NS = 2_000_000_000  # the coarsest clock of a file system in use (FAT)
@@ -106,9 +107,7 @@ class Manifest:
     def save(self, file: Path) -> None:
         """Write it, whole or not at all."""
         rows = {path: (r.kind.value, r.source, r.digest, r.seen, r.copy) for path, r in self.records.items()}
-        fresh = file.with_suffix(".new")
-        fresh.write_text(json.dumps({"version": VERSION, "source": self.source, "records": rows}), encoding="ascii")
-        fresh.replace(file)
+        replace_content(file, json.dumps({"version": VERSION, "source": self.source, "records": rows}))
 
     @property
     def digest(self) -> str:

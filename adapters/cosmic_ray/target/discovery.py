@@ -1,9 +1,9 @@
 """Every mutant of a module, exactly as cosmic-ray would make it. Runs nothing of the project.
 
-The greeting has `version`, `paths` and `engine`, or `error`. A question: `path`, `source`, `operators`, `filters`,
-`config`; its answer: `mutants` and `warnings`, or `error`. Offsets are code points in `source`, whose line ends are
-`\\n` (cosmic-ray reads with universal newlines). The source is parsed once, and its nodes are mutated, read and
-restored; cosmic-ray itself parses the file anew for each mutant.
+The greeting has `version`, `versions`, `paths` and `engine`, or `error`. A question: `path`, `source`, `operators`,
+`filters`, `config`; its answer: `mutants` and `warnings`, or `error`. Offsets are code points in `source`, whose line
+ends are `\\n` (cosmic-ray reads with universal newlines). The source is parsed once, and its nodes are mutated, read
+and restored; cosmic-ray itself parses the file anew for each mutant.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import warnings
 from argparse import Namespace
 from bisect import bisect_right
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ NODE_TYPES = {
     "cosmic_ray.operators.break_continue": ("keyword",),
 }
 PRAGMA = re.compile(r".*#.*pragma:.*no mutate.*")  # cosmic_ray.tools.filters.pragma_no_mutate
+PROVIDERS = "cosmic_ray.operator_providers"  # the group of entry points of packages that have operators
 OLDEST_PYTEST = 7  # that the engine works with
 
 
@@ -304,6 +305,13 @@ def engine_works() -> bool:
     return python and pytest >= OLDEST_PYTEST
 
 
+def versions() -> list[str] | None:
+    """Of all that an answer depends on; None where operators of others may depend on anything."""
+    if {point.module.partition(".")[0] for point in entry_points(group=PROVIDERS)} != {"cosmic_ray"}:
+        return None
+    return [sys.version, *(f"{name} {version(name)}" for name in ("cosmic-ray", "parso"))]
+
+
 def main(_options: Message) -> None:
     """Answer the bridge until it closes the channel."""
     channel = Channel.to_bridge()
@@ -312,7 +320,12 @@ def main(_options: Message) -> None:
     try:
         import cosmic_ray.plugins  # noqa: F401
 
-        found = {"version": version("cosmic-ray"), "paths": import_roots(), "engine": engine_works()}
+        found = {
+            "version": version("cosmic-ray"),
+            "versions": versions(),
+            "paths": import_roots(),
+            "engine": engine_works(),
+        }
     except Exception as error:
         channel.send({**READY, "error": f"{type(error).__name__}: {error}"})
         return

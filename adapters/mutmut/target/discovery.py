@@ -10,15 +10,15 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msp_bridge_python_engine.channel import READY, Channel, Message
 from mutmut import configuration
 from mutmut.configuration import Config, ProcessIsolation
 
-from .mutations import Mutations
+if TYPE_CHECKING:
+    from .mutations import Mutations
 
 NEVER = {"mutants", "node_modules", "venv", "__pycache__", "__pypackages__"}  # and whatever starts with a dot
 TESTS = {"tests", "test"}
@@ -29,6 +29,7 @@ class MutmutConfiguration:
 
     def __init__(self, config_file: str | None) -> None:
         self._config_file = config_file
+        self._text: str | None = None
 
     def read(self) -> Config:
         """Anew; mutmut's own functions see it too. Raises what mutmut raises, ValueError for instance."""
@@ -44,7 +45,15 @@ class MutmutConfiguration:
             configuration._config_reader = original
         config.track_dependencies = False  # costs time in every call, and its result would be unused
         config.resolved_mutated_source_paths = [Path.cwd() / path for path in config.source_paths]
+        self._text = repr(config)
         return config
+
+    @property
+    def text(self) -> str:
+        """What was read last: all that mutmut's functions see of it."""
+        if self._text is None:
+            self.read()
+        return self._text or ""
 
     def unused(self) -> list[str]:
         """Options that are set and that the bridge doesn't follow."""
@@ -98,14 +107,14 @@ def _marked(directory: str, name: str) -> bool:
 def main(options: Message) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     channel = Channel.to_bridge()
-    configuration, mutations = MutmutConfiguration(options["config_file"]), Mutations()
+    configuration, mutants = MutmutConfiguration(options["config_file"]), Mutants()
     channel.send(READY)
     for request in channel.messages():
         try:
             if request["do"] == "files":
                 answer = files(configuration)
             else:
-                answer = mutants(mutations, request["path"], request["text"])
+                answer = mutants.of(configuration, request["path"], request["text"])
         except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
             answer = {"problem": f"{type(error).__name__}: {error}"}
         channel.send({"id": request["id"], **answer})
@@ -123,14 +132,25 @@ def files(configuration: MutmutConfiguration) -> Message:
         "limit": [config.timeout_constant, config.timeout_multiplier],
         "always_fresh": config.process_isolation is ProcessIsolation.FORKSERVER,
         "debug": config.debug,
-        "version": version("mutmut"),
+        "configuration": configuration.text,
     }
 
 
-def mutants(mutations: Mutations, path: str, text: str) -> Message:
-    """The mutants of `text`: rows of handle, mutator, start, end, replacement; offsets in `text` (code points)."""
-    rows = [
-        (change.handle, change.mutator, change.start, change.end, change.replacement)
-        for change in mutations.changes(path, text)
-    ]
-    return {"mutants": rows}
+class Mutants:
+    """Those of texts, each kept for the next text of the same file."""
+
+    def __init__(self) -> None:
+        self._mutations: Mutations | None = None
+
+    def of(self, configuration: MutmutConfiguration, path: str, text: str) -> Message:
+        """Rows of handle, mutator, start, end, replacement; offsets in `text` (code points). And the configuration."""
+        read = configuration.text
+        if self._mutations is None:
+            from .mutations import Mutations  # libcst takes its time: who asks for the files alone doesn't wait for it
+
+            self._mutations = Mutations()
+        rows = [
+            (change.handle, change.mutator, change.start, change.end, change.replacement)
+            for change in self._mutations.changes(path, text)
+        ]
+        return {"mutants": rows, "configuration": read}

@@ -1,0 +1,22 @@
+"""Writing files of our own, each whole or not at all: another process may read them, or end this one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def replace_content(file: Path, content: str | bytes) -> None:
+    """Make or replace `file`, and make its directory if need be; text is UTF-8. Raises OSError."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, fresh = tempfile.mkstemp(dir=file.parent, prefix=f"{file.name}.", suffix=".new")
+    try:
+        with open(descriptor, "wb") as writer:
+            writer.write(content.encode() if isinstance(content, str) else content)
+        os.replace(fresh, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
