@@ -41,6 +41,7 @@ API = {
     "source",
     "text",
     "toolkit",
+    "writing",
 }
 MAY = {  # what each package, or module at the top level, may import of ours, besides itself
     "access": {"errors", "jsonrpc"},
@@ -50,6 +51,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "concurrency": set(),
     "phases": set(),
     "reading": set(),
+    "writing": set(),
     "text": {"model"},
     "source": {"model", "reading"},
     "adapter": {"errors", "model", "source"},
@@ -65,8 +67,9 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "source",
         "text",
         "toolkit",
+        "writing",
     },
-    "toolkit": {"concurrency", "errors", "phases", "processes", "reading"},
+    "toolkit": {"concurrency", "errors", "phases", "processes", "reading", "writing"},
     "cluster": {
         "adapter",
         "concurrency",
@@ -80,6 +83,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "workspace.adapters",
         "workspace.cache",
         "workspace.interpreter",
+        "writing",
     },
     "incremental": {"adapter", "concurrency", "errors", "model", "reading", "text", "toolkit"},
     "dialects": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,14 @@ def test_python_files_are_claimed(tmp_path):
     adapter = Mutmut(Project(tmp_path, tmp_path / "cache"))
     assert adapter.claims("pkg/m.py")
     assert not adapter.claims("pkg/m.js")
+
+
+async def test_an_installation_without_what_mutmut_needs_is_an_error_and_no_fault_of_a_file(tmp_path: Path) -> None:
+    python = environment(tmp_path / "venv")
+    (site,) = tmp_path.glob("venv/lib/python3*/site-packages")
+    (site / "libcst.py").write_text("raise ImportError('no libcst for this machine')\n")
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    files = {**SOURCE, "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n'}
+    async with Trial.of(files, tmp_path, python=python) as trial:
+        with pytest.raises(ToolError, match="no libcst for this machine"):
+            await trial.discover()

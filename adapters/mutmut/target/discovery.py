@@ -115,6 +115,8 @@ def main(options: Message) -> None:
                 answer = files(configuration)
             else:
                 answer = mutants.of(configuration, request["path"], request["text"])
+        except ImportError:  # of what mutmut needs: no file is at fault
+            raise
         except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
             answer = {"problem": f"{type(error).__name__}: {error}"}
         channel.send({"id": request["id"], **answer})
