@@ -19,6 +19,7 @@ from msp_bridge.python_engine.target.live_code import (
     key,
     nested,
     put,
+    same_shallow,
 )
 
 MODULE = '''
@@ -188,6 +189,18 @@ def test_future_statements_hold_for_a_single_function():
 def test_constants_of_equal_value_and_other_type_differ():
     assert change("return 1", "return 1.0", "def f():\n    return 1\n").changed
     assert change("return 0.0", "return -0.0", "def f():\n    return 0.0\n").changed
+
+
+def test_two_compilations_of_one_set_are_the_same():
+    code = compile("x = 1", "m.py", "exec")
+    one, other = (code.replace(co_consts=(1, None, (frozenset(members), 2))) for members in ([0, 8], [8, 0]))
+    assert [repr(each.co_consts) for each in (one, other)] == [
+        "(1, None, (frozenset({0, 8}), 2))",
+        "(1, None, (frozenset({8, 0}), 2))",
+    ]
+    assert same_shallow(one, other)
+    assert not same_shallow(one, code.replace(co_consts=(1, None, (frozenset([0, 8.0]), 2))))
+    assert not same_shallow(one, code.replace(co_consts=(1, None, (frozenset([0, 8]), 2.0))))
 
 
 def test_a_suspended_generator_is_known(module):

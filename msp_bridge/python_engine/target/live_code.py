@@ -248,9 +248,18 @@ def pairs(old: types.CodeType, new: types.CodeType, parents: tuple[Key, ...] = (
             yield Pair(each, None, around)
 
 
-def _constants(code: types.CodeType) -> list[tuple[type, Any]]:
-    """With their types: 1, 1.0 and True are equal. repr: so are 0.0 and -0.0."""
-    return [(type(value), repr(value)) for value in code.co_consts if not isinstance(value, types.CodeType)]
+def _constants(code: types.CodeType) -> list[tuple[type, object]]:
+    return [_constant(value) for value in code.co_consts if not isinstance(value, types.CodeType)]
+
+
+def _constant(value: object) -> tuple[type, object]:
+    """With its type: 1, 1.0 and True are equal. repr: so are 0.0 and -0.0.
+
+    Two compilations of one set may have its elements in different orders.
+    """
+    if isinstance(value, tuple):
+        return tuple, [_constant(each) for each in value]
+    return type(value), sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _signature(code: types.CodeType) -> tuple[Any, ...]:
