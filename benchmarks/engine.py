@@ -34,7 +34,7 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     """One server for all but the first verdicts."""
     bridge, goes = laboratory.bridge(project), rounds or ROUNDS
     with laboratory.copy_of(project) as root:
-        suite = [_plain_suite(bridge, root) for _ in range(goes + 1)][1:]
+        suite = [_plain_suite(bridge, root, project) for _ in range(goes + 1)][1:]
         first = [_first_verdict(laboratory, bridge, root) for _ in range(goes)]
         with laboratory.directory() as cache, _server(bridge, root, cache) as client:
             session = Session(client, root)
@@ -44,7 +44,7 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
         with laboratory.directory() as cache:
             with _server(bridge, root, cache, MSP_BRIDGE_ISOLATION="off") as client:
                 shared = Session(client, root).again(False, goes)
-        pytest_mb = _peak_of_pytest(bridge, root)
+        pytest_mb = _peak_of_pytest(bridge, root, project)
     own = [separate - other for separate, other in zip(again[False], shared, strict=True)]
     return [
         Comparison("first verdict, cold", "wall s", Series(first), PLAIN, Series(suite), f"{AT_MOST} 2 times + 2 s"),
@@ -84,7 +84,7 @@ class Session:
         """Of the host and its servers, in MB; pages that they share are counted once."""
         below = psutil.Process(self._client.pid).children(recursive=True)
         hosts = [process for process in below if "host" in process.cmdline() and "supervisor" not in process.cmdline()]
-        return sum(process.memory_full_info().pss for process in hosts) / MEGABYTE
+        return sum(map(_memory, hosts)) / MEGABYTE
 
     def _edited(self, path: str, mutant: dict[str, Any]) -> float:
         file, line = self._root / path, mutant["location"]["start"]["line"]
@@ -120,8 +120,25 @@ def _server(bridge: Path, root: Path, cache: Path, **environment: str) -> Any:
     return Client.of([bridge, "serve", "stdio", "--", "--adapter", "mutmut", "--jobs", "2"], root, env)
 
 
-def _plain_suite(bridge: Path, root: Path) -> float:
-    return run([bridge.with_name("python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"], root, _path(root))[0].wall
+def _memory(process: psutil.Process) -> int:
+    """Bytes; none of one that has ended, as that of a mutant may."""
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def _plain_suite(bridge: Path, root: Path, project: RealProject) -> float:
+    command: list[str | Path] = [
+        bridge.with_name("python"),
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        *project.tests,
+    ]
+    return run(command, root, _path(root))[0].wall
 
 
 def _path(root: Path) -> dict[str, str]:
@@ -144,9 +161,9 @@ def _first_verdict(laboratory: Laboratory, bridge: Path, root: Path) -> float:
     return times[0] - began
 
 
-def _peak_of_pytest(bridge: Path, root: Path) -> float:
+def _peak_of_pytest(bridge: Path, root: Path, project: RealProject) -> float:
     """Of the process that runs the suite, in MB."""
-    code = "import pytest, resource; pytest.main(['-q', '-p', 'no:cacheprovider'])\n"
+    code = f"import pytest, resource; pytest.main(['-q', '-p', 'no:cacheprovider', *{list(project.tests)}])\n"
     code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     return int(run([bridge.with_name("python"), "-c", code], root, _path(root))[1].splitlines()[-1]) * 1024 / MEGABYTE
 

@@ -32,6 +32,7 @@ class RealProject:
     version: str
     settings: str  # the `[tool.mutmut]` that it needs
     requirements: Sequence[str] = ()  # of the library and of its tests, beside pytest
+    tests: Sequence[str] = ()  # arguments of pytest, which finds them by itself elsewhere
 
 
 PROJECTS = {
@@ -44,6 +45,7 @@ PROJECTS = {
             "5.0.2",  # the last whose sdist has the tests
             'source_paths = ["slugify"]\nalso_copy = ["test.py"]\npytest_add_cli_args_test_selection = ["test.py"]\n',
             ["text-unidecode"],
+            ["test.py"],
         ),
         RealProject("h11", "0.16.0", 'source_paths = ["h11"]\ndo_not_mutate = ["h11/tests/*"]\n'),
         RealProject("itsdangerous", "2.2.0", 'source_paths = ["src/itsdangerous"]\n', ["freezegun"]),
