@@ -83,8 +83,7 @@ class Session:
     def memory(self) -> float:
         """Of the host and its servers, in MB; pages that they share are counted once."""
         below = psutil.Process(self._client.pid).children(recursive=True)
-        hosts = [process for process in below if "host" in process.cmdline() and "supervisor" not in process.cmdline()]
-        return sum(map(_memory, hosts)) / MEGABYTE
+        return sum(map(_memory_of_host, below)) / MEGABYTE
 
     def _edited(self, path: str, mutant: dict[str, Any]) -> float:
         file, line = self._root / path, mutant["location"]["start"]["line"]
@@ -120,10 +119,11 @@ def _server(bridge: Path, root: Path, cache: Path, **environment: str) -> Any:
     return Client.of([bridge, "serve", "stdio", "--", "--adapter", "mutmut", "--jobs", "2"], root, env)
 
 
-def _memory(process: psutil.Process) -> int:
-    """Bytes; none of one that has ended, as that of a mutant may."""
+def _memory_of_host(process: psutil.Process) -> int:
+    """Bytes; none of one that is no host's, or has ended, as that of a mutant may."""
     try:
-        return int(process.memory_full_info().pss)
+        words = process.cmdline()
+        return int(process.memory_full_info().pss) if "host" in words and "supervisor" not in words else 0
     except psutil.NoSuchProcess:
         return 0
 

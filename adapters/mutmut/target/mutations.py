@@ -93,10 +93,10 @@ def by_function(path: str, code: str, indent: str | None = None) -> ByFunction:
     """
     made_by = _Operators()
     layout = PartialParserConfig() if indent is None else PartialParserConfig(default_indent=indent)
-    wrapper = MetadataWrapper(cst.parse_module(code, layout))
+    wrapper = MetadataWrapper(cst.parse_module(code, layout), unsafe_skip_copy=True)  # a parser shares no nodes
     visitor = MutationVisitor(made_by.noting(mutation_operators), get_ignored_lines(path, code, wrapper))
-    module = wrapper.visit(visitor)
-    places = _Places(module, code, visitor.mutations)
+    wrapper.visit(visitor)
+    places = _Places(wrapper, code, visitor.mutations)
     grouped: dict[int, list[tuple[str, Edit]]] = {}
     for mutation in visitor.mutations:
         if mutation.contained_by_top_level_function is None:
@@ -104,7 +104,7 @@ def by_function(path: str, code: str, indent: str | None = None) -> ByFunction:
         mutator, edit = places.of(mutation, made_by.name(mutation))
         if not _glued(code, *edit):
             grouped.setdefault(id(mutation.contained_by_top_level_function), []).append((mutator, edit))
-    return {name: grouped.get(id(function), []) for name, function in _live(module).items()}
+    return {name: grouped.get(id(function), []) for name, function in _live(wrapper.module).items()}
 
 
 def _live(module: cst.Module) -> dict[str, cst.FunctionDef]:
@@ -145,18 +145,17 @@ class _Operators:
 class _Places:
     """Where a mutation is in the text."""
 
-    def __init__(self, module: cst.Module, code: str, mutations: Iterable[Mutation]) -> None:
-        self._module, self._code = module, code
+    def __init__(self, wrapper: MetadataWrapper, code: str, mutations: Iterable[Mutation]) -> None:
+        self._module, self._code = wrapper.module, code
         self._line_starts = [0]
         for line in code.split("\n"):
             self._line_starts.append(self._line_starts[-1] + len(line) + 1)
-        wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
         self._outer: Mapping[cst.CSTNode, Any] = wrapper.resolve(WhitespaceInclusivePositionProvider)
         self._inner: Mapping[cst.CSTNode, Any] = wrapper.resolve(PositionProvider)
         nodes = {id(mutation.original_node) for mutation in mutations}
         nodes |= {id(mutation.contained_by_top_level_function) for mutation in mutations}
-        self._indents = _Indents(module.default_indent, nodes)
-        module.visit(self._indents)
+        self._indents = _Indents(wrapper.module.default_indent, nodes)
+        wrapper.module.visit(self._indents)
 
     def of(self, mutation: Mutation, operator: str) -> tuple[str, Edit]:
         """The name of the mutator, and the edit: of what differs or, where that has no position, of the function."""
