@@ -56,7 +56,7 @@ class MutmutInstallation:
         found = process.greeting
         await process.close()
         names = ("python", "implementation", "mutmut", "libcst", "pytest", "fork")
-        return cls(python, *(found[name] for name in names))
+        return cls(python, **{name: found[name] for name in names})
 
     @property
     def remedy(self) -> str:

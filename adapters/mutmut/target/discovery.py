@@ -115,8 +115,6 @@ def main(options: Message) -> None:
                 answer = files(configuration)
             else:
                 answer = mutants.of(configuration, request["path"], request["text"])
-        except ImportError:  # of what mutmut needs: no file is at fault
-            raise
         except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
             answer = {"problem": f"{type(error).__name__}: {error}"}
         channel.send({"id": request["id"], **answer})
@@ -148,11 +146,18 @@ class Mutants:
         """Rows of handle, mutator, start, end, replacement; offsets in `text` (code points). And the configuration."""
         read = configuration.text
         if self._mutations is None:
-            from .mutations import Mutations  # libcst takes its time: who asks for the files alone doesn't wait for it
-
-            self._mutations = Mutations()
+            self._mutations = _mutations()
         rows = [
             (change.handle, change.mutator, change.start, change.end, change.replacement)
             for change in self._mutations.changes(path, text)
         ]
         return {"mutants": rows, "configuration": read}
+
+
+def _mutations() -> Mutations:
+    """Imported when it is needed: libcst takes its time, and who asks for the files alone doesn't wait for it."""
+    try:
+        from .mutations import Mutations
+    except ImportError as error:  # the installation is at fault, and no file
+        raise SystemExit(f"{type(error).__name__}: {error}") from None
+    return Mutations()
