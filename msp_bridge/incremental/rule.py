@@ -29,6 +29,8 @@ where there is none, all those with the mutant. Such a verdict holds though bodi
   have led other tests to its code; so all tests are run without a mutant first, each of them alone, too, where there
   are such verdicts, and no other one must be found to run it (`KnowsReach`). A test that ran nothing that has changed
   when it ran alone would find what it has found: it isn't run alone again (`alone`).
+- A survivor at import depends on all tests together: from the first function on that has changed, the process may hold
+  something else, and a later test may find that, with the mutant only, without running what has made it.
 - Neither holds where some test fails without a mutant, needs others before it, or does not always pass: the engine
   then leaves tests out, or tests in another way.
 

@@ -323,3 +323,86 @@ async def test_what_only_shows_alone_is_found_after_an_edit_too(
     anew = await results(root, store, anew=True)
     assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
     assert {one.status for one in found} == {Status.KILLED}
+
+
+KEPT = {  # what one test leaves, and what another one finds only with a mutant of `suffix`, which runs at import
+    "a cached value": (
+        """import functools
+
+
+@functools.cache
+def known():
+    return {"fish", "sheep"}
+
+
+def suffix():
+    return "s"
+
+
+SUFFIX = suffix()
+
+
+def plural(word):
+    return word if len(SUFFIX) > 1 and word in known() else word + SUFFIX[:1]
+""",
+        """from shop import cart
+
+
+def test_known():
+    assert "sheep" in cart.known()
+
+
+def test_fish():
+    assert cart.plural("fish") != "fishX"
+""",
+        ("shop/cart.py", '{"fish", "sheep"}', '{"sheep"}'),
+    ),
+    "a variable": (
+        """KNOWN = {"fish"}
+
+
+def suffix():
+    return "s"
+
+
+SUFFIX = suffix()
+
+
+def plural(word):
+    return word if word in KNOWN else word + SUFFIX
+""",
+        """from shop import cart
+
+
+def test_known():
+    cart.KNOWN.add("sheep")
+    assert cart.plural("sheep") == "sheep"
+    cart.KNOWN.remove("sheep")
+
+
+def test_fish():
+    assert len(cart.plural("fish")) <= 5
+""",
+        ("tests/test_cart.py", 'KNOWN.remove("sheep")', "KNOWN.clear()"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "tests", "edit"), KEPT.values(), ids=KEPT.keys())
+async def test_a_survivor_at_import_may_be_killed_by_a_test_that_does_not_run_what_was_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, tests: str, edit: Edit
+) -> None:
+    """Nor does that test run it alone: so all tests are run for such a mutant, not only those that the edit concerns."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    root, store, (path, old, new) = tmp_path / "project", tmp_path / "verdicts.sqlite", edit
+    files = {path: text for path, text in SHOP.items() if path in ("pyproject.toml", "shop/__init__.py")}
+    write(root, files | {"shop/cart.py": code, "tests/test_cart.py": tests})
+    before = {one.mutant.replacement: one.status for one in await results(root, store)}
+    text = (root / path).read_text()
+    assert text.count(old) == 1
+    (root / path).write_text(text.replace(old, new))
+    found = await results(root, store)
+    after = {one.mutant.replacement: one.status for one in found}
+    assert (before['"XXsXX"'], after['"XXsXX"']) == (Status.SURVIVED, Status.KILLED)
+    anew = await results(root, store, anew=True)
+    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
