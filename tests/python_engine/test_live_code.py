@@ -1,6 +1,7 @@
 """Live code: which mutants can be put into live functions, and that those then do what a fresh import would do."""
 
 from __future__ import annotations
+import __future__
 
 import gc
 import sys
@@ -184,6 +185,16 @@ def test_future_statements_hold_for_a_single_function():
     text = "from __future__ import annotations\n\ndef f(a: Undefined) -> None:\n    return a\n"
     segment = change("return a", "return None", text).segment
     exec(segment.compiled()[1], {})
+
+
+@pytest.mark.parametrize("feature", sorted({*__future__.all_feature_names} - {"barry_as_FLUFL"}))
+def test_a_function_is_compiled_as_in_its_file_whatever_the_file_takes_from_the_future(feature):
+    """What is in the language by now leaves no trace in code objects, where the file asks for it."""
+    text = f"from __future__ import {feature}\n\n\ndef f(a: int):\n    return a + 1\n"
+    (of_segment,) = nested(change("1", "2", text).segment.compiled()[0])
+    (of_file,) = nested(compile(text, "m.py", "exec", dont_inherit=True))
+    assert of_segment.co_flags == of_file.co_flags
+    assert of_segment.co_code == of_file.co_code
 
 
 def test_constants_of_equal_value_and_other_type_differ():

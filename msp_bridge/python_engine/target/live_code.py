@@ -130,7 +130,7 @@ class SourceFile:
         for node in self.tree.body:
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 for name in node.names:
-                    self._flags |= getattr(__future__, name.name).compiler_flag
+                    self._flags |= _flag_of(name.name)
         if names := sorted(set(_imported(self.tree.body))):
             self._imports = f"\nimport {', '.join(names)}\n"
 
@@ -210,6 +210,13 @@ def all_nested(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for inner in nested(code):
         yield from all_nested(inner)
+
+
+def _flag_of(feature: str) -> int:
+    """What a `from __future__ import` sets in code objects: nothing, where the feature is in the language by now."""
+    found: __future__._Feature = getattr(__future__, feature)
+    mandatory = found.getMandatoryRelease()
+    return 0 if mandatory is not None and mandatory <= sys.version_info else found.compiler_flag
 
 
 def same_shallow(one: types.CodeType, other: types.CodeType) -> bool:
