@@ -138,13 +138,13 @@ class CosmicRayDiscovery:
         versions = (await self.greeting())["versions"]
         if versions is None or not WITHOUT_GIT.issuperset(question["filters"]):
             return await self._ask(asked, source.normal)
-        key = (asked, versions, await in_thread(digest, question["config"]))
-        kept = await in_thread(self._kept.read, source.path, *key)
+        config = await in_thread(digest, question["config"])
+        kept = await in_thread(self._kept.read, source.path, asked, versions, config)
         if kept is not None:
             return kept
         answer = await self._ask(asked, source.normal)
-        if "error" not in answer:
-            await in_thread(self._kept.write, source.path, answer, *key)
+        if "error" not in answer and config == await in_thread(digest, question["config"]):  # the filter has read this
+            await in_thread(self._kept.write, source.path, answer, asked, versions, config)
         return answer
 
     async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:
