@@ -145,6 +145,7 @@ def _run(tool: str, root: Path, output: Path, options: list[str], *, to_its_end:
             time.sleep(0.02)
         if process.returncode is None:
             _end(process.pid)
+    _end_servers(output)
     return time.perf_counter() - began, ready
 
 
@@ -155,6 +156,14 @@ def _end(pid: int) -> None:
         with suppress(psutil.NoSuchProcess):
             member.kill()
     psutil.wait_procs(tree[1:])
+
+
+def _end_servers(output: Path) -> None:
+    """Build servers, which the tool leaves behind, of the run with this temporary directory."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("TMPDIR") == str(output):
+                _end(process.pid)
 
 
 @contextmanager

@@ -58,8 +58,11 @@ async def sdk_directory(cwd: Path, env: Mapping[str, str]) -> Path | None:
 
 
 async def restore(built: Path, env: Mapping[str, str]) -> None:
-    """Have NuGet restore the packages of the solution or project `built`. Raises `ToolError`."""
-    await _printed(["dotnet", "restore", str(built)], built.parent, env)
+    """Have NuGet restore the packages of the solution or project `built`. Raises `ToolError`.
+
+    One node of MSBuild evaluates all projects: to start another takes longer than it saves, unless there are dozens.
+    """
+    await _printed(["dotnet", "restore", str(built), "-m:1"], built.parent, env)
 
 
 def take_precompiled(sdk: Path, assembly: Path) -> bool:
