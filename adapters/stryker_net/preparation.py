@@ -190,7 +190,7 @@ class Preparation:
             return await tool.run(
                 [*plan.installation.command, *words],
                 cwd=bed.path / base.directory,
-                env=bed.run_environment,
+                env=bed.preparation_environment if page else bed.environment,
                 output=output,
                 root=bed.path,
                 page=page,
@@ -291,7 +291,7 @@ async def _restored(bed: StrykerNetTestBed, base: Base) -> None:
     built = await in_thread(bed.unrestored, base.directory)
     if built is not None:
         with contextlib.suppress(ToolError):  # the tool tries it again, and says why it fails
-            await restore(built, bed.run_environment)
+            await restore(built, bed.preparation_environment)
 
 
 async def _refreshed(bed: StrykerNetTestBed, plan: StrykerNetPlan) -> str | None:

@@ -53,8 +53,9 @@ ENVIRONMENT = {
     "VSTEST_CONNECTION_TIMEOUT": "300",  # s; on a busy machine its 90 end a run
     "DOTNET_INFO_WAIT_TIME": "300000",  # ms; of Buildalyzer, whose 10 s end a run there with "no build environment"
 }
-# For a run of the tool, whose programs end after seconds: a tenth of its time. The numbers are hexadecimal.
-RUN_ENVIRONMENT = {
+
+# Besides, where all programs end after seconds: while the project is prepared. The numbers are hexadecimal.
+PREPARATION_ENVIRONMENT = {
     "DOTNET_TC_CallCountThreshold": "200",  # calls before a method is compiled again for speed, else 1E
     "DOTNET_GCgen0size": "4000000",  # bytes between two collections, 64 MB; else the size of a cache
 }
@@ -104,9 +105,9 @@ class StrykerNetTestBed:
         return self.home / "tmp"
 
     @property
-    def run_environment(self) -> dict[str, str]:
-        """For a run of the tool."""
-        return {**self.environment, **RUN_ENVIRONMENT}
+    def preparation_environment(self) -> dict[str, str]:
+        """For the restore and the run that prepares."""
+        return {**self.environment, **PREPARATION_ENVIRONMENT}
 
     @property
     def environment(self) -> dict[str, str]:
