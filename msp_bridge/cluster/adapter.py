@@ -254,11 +254,8 @@ class _OnCluster:
             return
         from msp_bridge.cluster import worker as remote  # as above
 
-        async def release(address: str) -> None:
-            with contextlib.suppress(WorkerLost, BridgeError):
-                await self._connection.call(address, remote.release, self._client, within=self.bounds.end)
-
-        await asyncio.gather(*map(release, used))
+        leave, within = self._connection.take_leave, self.bounds.end
+        await asyncio.gather(*(leave(address, remote.release, self._client, within=within) for address in used))
 
     def _say(self, text: str) -> None:
         """A warning, once."""

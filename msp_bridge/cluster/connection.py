@@ -16,13 +16,14 @@ from typing import Any, TypeVar
 from attrs import define, field, frozen
 
 from msp_bridge.cluster.wire import LEASE_S
-from msp_bridge.errors import ConfigurationError, ToolError
+from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 CONNECT_S = 30
+SILENT_S = 1  # for a worker that did not answer the last time, and is not to do anything more for us
 SUSPENDED_S = 5  # by which a time-out comes too late when this process was suspended, as by Ctrl-Z
 TASK = "msp-bridge"  # what Dask's dashboard shows
 
@@ -55,6 +56,7 @@ class SchedulerConnection:
     address: str
     _client: Any = None
     _connecting: asyncio.Lock = field(factory=asyncio.Lock)
+    _silent: set[str] = field(factory=set, init=False)  # workers that did not answer the last time
 
     async def connect(self) -> None:
         """Raises ToolError when there is no scheduler, ConfigurationError when it can't be talked to."""
@@ -101,7 +103,9 @@ class SchedulerConnection:
             try:
                 answers = await _answer(ask, within)
             except TimeoutError:
+                self._silent.add(worker)
                 raise WorkerLost(f"it has not answered for {within:.0f} s") from None
+        self._silent.discard(worker)
         answer = answers.get(worker)
         if isinstance(answer, ImportError | AttributeError):
             raise WorkerLost(f"it has another version of the bridge, or none: {answer}")
@@ -110,6 +114,26 @@ class SchedulerConnection:
         if isinstance(answer, Exception):
             raise WorkerLost(f"{answer!r}") from answer
         return answer
+
+    async def take_leave(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> None:
+        """Call `function`, which ends something on `worker`, and return when it has done so.
+
+        Nothing is waited for that won't come: a worker that hangs is told, and hears it when it goes on; one that the
+        scheduler has no more is not told, and none is when the scheduler is gone.
+        """
+        if not await self._knows(worker):
+            return
+        within = min(within, SILENT_S) if worker in self._silent else within
+        with contextlib.suppress(WorkerLost, BridgeError):
+            await self.call(worker, function, *arguments, within=within)
+
+    async def _knows(self, worker: str) -> bool:
+        """Whether there is a scheduler, and the worker is one of its own."""
+        if self._client is None or self._client.status != "running":
+            return False
+        with contextlib.suppress(BridgeError):
+            return worker in await self.workers()
+        return False
 
     def submit(self, worker: str, function: Callable[..., Any], argument: Any, key: str) -> Any:
         """The Dask future of a task that only this worker may run; it is released when it is no longer held."""
@@ -124,9 +148,15 @@ class SchedulerConnection:
 
     async def _close(self) -> None:
         client, self._client = self._client, None
-        if client is not None:
-            with contextlib.suppress(Exception):  # it may be gone, and that is all that is wanted
-                await asyncio.wait_for(client.close(), CONNECT_S)
+        if client is None:
+            return
+        closing = asyncio.ensure_future(client.close())
+        try:
+            await asyncio.wait([closing], timeout=CONNECT_S)  # the scheduler may be gone
+        finally:
+            closing.cancel()  # and not waited for: what hangs here may not heed that
+        if closing.done() and not closing.cancelled() and (error := closing.exception()) is not None:
+            log.debug("the client of %s did not close: %r", self.address, error)
 
     @contextlib.contextmanager
     def _scheduler_errors(self) -> Any:

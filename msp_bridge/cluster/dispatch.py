@@ -335,8 +335,7 @@ class Dispatch:
 
     async def _end(self, address: str, chunk: str) -> None:
         """Returns when its tests have ended, or the worker does not answer: then its lease runs out."""
-        with contextlib.suppress(WorkerLost, BridgeError):
-            await self.connection.call(address, remote.end_chunk, chunk, within=self.bounds.end)
+        await self.connection.take_leave(address, remote.end_chunk, chunk, within=self.bounds.end)
 
 
 GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"
