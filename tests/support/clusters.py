@@ -112,17 +112,17 @@ class Cluster:
         self.workers[name].wait()
 
     def aclose(self) -> None:
-        """End everything."""
-        running = [process for process in (*self.workers.values(), self.scheduler) if process is not None]
-        for process in running:
-            process.send_signal(signal.SIGCONT)
-            process.terminate()
-        for process in running:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        """End everything, the workers first: one that ends takes leave of its scheduler, and waits for one that is gone."""
+        for processes in (self.workers.values(), [self.scheduler] if self.scheduler else []):
+            for process in processes:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+            for process in processes:
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
 
     def _start(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         directory = self._directory / name
