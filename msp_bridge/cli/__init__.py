@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import gc
 import importlib
 import io
 import itertools
@@ -77,6 +78,9 @@ class Commands(click.Group):
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(f"msp_bridge.cli.{module}"), name)
+        if not gc.isenabled():  # `main` has begun with that
+            gc.freeze()
+            gc.enable()
         return command
 
     def resolve_command(
@@ -117,6 +121,7 @@ def msp_bridge() -> None:
 
 def main() -> NoReturn:
     """The console script. Every way in which a command can end leads to one exit code."""
+    gc.disable()  # while modules are loaded, which stay: to look for cycles in them is a twentieth of the start
     if isinstance(sys.stdout, io.TextIOWrapper) and _has_descriptor(sys.stdout):
         sys.stdout = _text(_Stdout(sys.stdout.fileno(), "w", closefd=False), sys.stdout)
     if isinstance(sys.stderr, io.TextIOWrapper):
