@@ -43,7 +43,7 @@ ENVIRONMENT = {
     "DOTNET_TieredPGO": "0",  # a tenth faster: nothing here runs long enough to be worth its measurements
     "DOTNET_EnableWriteXorExecute": "0",  # 4 % of a test host: memory for compiled code isn't mapped twice
     "MSBUILDDISABLENODEREUSE": "1",
-    "UseSharedCompilation": "false",  # its server's pipe lies in /tmp, whatever TMPDIR is
+    "UseSharedCompilation": "false",
     "RunAnalyzers": "false",  # a fifth of a build's CPU time, for warnings; source generators run nevertheless
     "EnableSourceControlManagerQueries": "false",
     "EnableSourceLink": "false",
@@ -58,7 +58,9 @@ ENVIRONMENT = {
 PREPARATION_ENVIRONMENT = {
     "DOTNET_TC_CallCountThreshold": "200",  # calls before a method is compiled again for speed, else 1E
     "DOTNET_GCgen0size": "4000000",  # bytes between two collections, 64 MB; else the size of a cache
+    "UseSharedCompilation": "true",  # one compiler for all projects; it ends with the run
 }
+SOCKETS = Path("/tmp")  # noqa: S108 - in which the server of the compiler listens, whatever TMPDIR is
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # each run leaves 32 MB there: an unzipped VSTest
 
 # What MSBuild, NuGet and the SDK look for in all directories above, and what stands in its place where there is none:
@@ -107,7 +109,7 @@ class StrykerNetTestBed:
     @property
     def preparation_environment(self) -> dict[str, str]:
         """For the restore and the run that prepares."""
-        return {**self.environment, **PREPARATION_ENVIRONMENT}
+        return {**self.environment, **PREPARATION_ENVIRONMENT, "SharedCompilationId": self._compiler_socket.name}
 
     @property
     def environment(self) -> dict[str, str]:
@@ -183,6 +185,7 @@ class StrykerNetTestBed:
         for directory in (output, self.temporary):
             shutil.rmtree(directory, ignore_errors=True)
             directory.mkdir(parents=True, exist_ok=True)
+        self._compiler_socket.unlink(missing_ok=True)
         return output
 
     def restore(self, suffix: str) -> bool:
@@ -215,6 +218,11 @@ class StrykerNetTestBed:
                     if assembly.is_file() and CONTROL_VARIABLE.encode("utf-16-le") in assembly.read_bytes():
                         found.add(Path(directory))
         return found
+
+    @property
+    def _compiler_socket(self) -> Path:
+        """Of the compiler's server: its own for this copy, which one bridge has at a time."""
+        return SOCKETS / f"msp-bridge-{blake2b(os.fsencode(self.path), digest_size=10).hexdigest()}"
 
     @property
     def _shims(self) -> Path:

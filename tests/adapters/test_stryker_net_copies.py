@@ -184,6 +184,9 @@ async def test_runs_leave_no_temporary_files(dotnet: Scripted, root: Path) -> No
         temporary = root.parent / "cache/prepared-0/tmp"
         assert {run["temporary"] for run in dotnet.runs} == {str(temporary)}
         assert list(temporary.iterdir()) == []
+        sockets = {Path("/tmp", run["compiler"]) for run in dotnet.runs if run["compiler"]}  # of the one that prepares
+        assert len(sockets) == 1
+        assert not any(socket.exists() for socket in sockets)
 
 
 async def test_packages_are_restored_once(dotnet: Scripted, root: Path) -> None:

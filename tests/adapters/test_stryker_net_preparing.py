@@ -84,6 +84,7 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
     tmp_path: Path, temporary: Path
 ) -> None:
     root = laid_out(tmp_path / "project", {"Pair": PAIR}, {"xunit": PAIR_TESTS})
+    before = sockets()
     async with adapter_on(root) as adapter:
         preparing = asyncio.create_task(discovered(adapter))
         await kill(RunningProcesses(), THE_TOOL)
@@ -95,3 +96,9 @@ async def test_a_tool_or_a_bridge_that_is_killed_while_it_prepares_leaves_nothin
     async with adapter_on(root, settings={"engine": "tool"}) as adapter:  # in the same copy
         results = await results_of(adapter, await discovered(adapter))
     assert outcomes(results) >= {("Pair.cs", "a + b", "Killed"), ("Pair.cs", "a / b", "Survived")}
+    assert sockets() <= before
+
+
+def sockets() -> set[Path]:
+    """Of the compiler's servers that bridges have started: Roslyn puts them there, whatever TMPDIR is."""
+    return {file for file in Path("/tmp").glob("msp-bridge-*") if file.is_socket()}
