@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NewType, TypeVar
 
 import attrs
 import cattrs
@@ -17,6 +17,7 @@ from msp_bridge.dialects.msp_types import OneBased
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 
 T = TypeVar("T")
+Token = NewType("Token", object)  # an integer or a string, as in LSP ("Partial Result Progress", "Work Done Progress")
 
 # A key or an index, which stays as it is, or the name of an attribute.
 STEP = re.compile(r"""\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[\d+\]|(\.[a-z_]+)""")
@@ -39,6 +40,7 @@ class StrictConverter:
             self._converter.register_structure_hook(exact, _exactly(exact))
         self._converter.register_structure_hook(float, _number)
         self._converter.register_structure_hook(OneBased, _one_based)
+        self._converter.register_structure_hook(Token, _token)
         self._converter.register_structure_hook_factory(_is_list, self._list)
         self._converter.register_structure_hook_factory(_is_dict, self._dict)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
@@ -128,6 +130,12 @@ def _one_based(value: Any, _: Any) -> OneBased:
     if type(value) is not int or value < 1:
         raise ValueError(f"must be a whole number from 1 on, not {_describe(value)}")
     return OneBased(value)
+
+
+def _token(value: Any, _: Any) -> Token:
+    if type(value) not in (int, str):
+        raise TypeError(f"must be an integer or a string, not {_describe(value)}")
+    return Token(value)
 
 
 def _wire_names(cls: type[Any]) -> dict[str, Any]:

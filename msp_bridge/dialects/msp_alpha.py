@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
+from msp_bridge.dialects.converter import Token
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.msp import Wire
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
@@ -21,8 +22,6 @@ from msp_bridge.workspace.selection import Selection, Target
 VERSION = "0.0.1-alpha.1"
 # Semantic Versioning 2.0.0; what comes behind the three numbers makes no difference for us.
 SEMANTIC_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?")
-
-ProgressToken = int | float | str
 
 
 class Code(enum.IntEnum):
@@ -53,7 +52,7 @@ class GlobParams:
     """`instrument` and `mutate`: the files that one of the globs matches, all when absent."""
 
     glob_patterns: list[str] | None = None
-    partial_result_token: ProgressToken | None = None
+    partial_result_token: Token | None = None
 
 
 class MspAlpha(Dialect):
@@ -108,7 +107,7 @@ class MspAlpha(Dialect):
 
         return await self._delivered(tested(), wanted.partial_result_token)
 
-    async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: ProgressToken | None) -> Any:
+    async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None) -> Any:
         """The answer: all results, or none of them when there is a token to report them against."""
         answer: list[Any] = []
         async with contextlib.aclosing(results) as batches:

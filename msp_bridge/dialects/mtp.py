@@ -65,11 +65,15 @@ class InitializeParams:
 
 @frozen
 class RunParams:
-    """Of both requests. `tests` is what the platform's servers read, `test_cases` what the text has."""
+    """The params of both requests. `tests` is what the platform's servers read, `test_cases` what the text has.
+
+    `filter` is an expression over the names of tests, which the platform's servers read. Mutants have no such names.
+    """
 
     run_id: str
     tests: list[dict[str, Any]] | None = None
     test_cases: list[dict[str, Any]] | None = None
+    filter: Any = None
 
 
 @define
@@ -160,10 +164,12 @@ class Mtp(Dialect):
         self._running += 1
         self._idle.clear()
         try:
+            if params.filter is not None:
+                text = "params.filter: mutants can't be filtered by an expression: send their nodes as `tests`"
+                raise RpcError(ErrorCode.INVALID_PARAMS, text)
             nodes = params.test_cases if params.tests is None else params.tests
             selection = Selection() if nodes is None else await self._selection(nodes)
-            mutants = {node["uid"]: node for node in nodes or () if not node["uid"].startswith(GROUP)}
-            request = Request(params.run_id, selection, mutants, nodes is None)
+            request = Request(params.run_id, selection, {node["uid"]: node for node in nodes or ()}, nodes is None)
             yield request
             self._remember(request)
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
@@ -204,7 +210,9 @@ class Mtp(Dialect):
         changes: list[Any] = []
         if path not in request.files:
             request.files.add(path)
-            changes.append({"parent": None, "node": self._group(path)})
+            group = self._group(path)
+            request.missing.pop(group["uid"], None)
+            changes.append({"parent": None, "node": group})
         for node in nodes:
             request.missing.pop(node["uid"], None)
             changes.append({"parent": f"{GROUP}{path}", "node": node})
@@ -268,14 +276,15 @@ class Mtp(Dialect):
 
 
 def _gone(node: Node) -> Node:
-    """A node of the client's whose mutant no longer exists."""
-    name = node.get("display-name")
+    """The final state of a node of the client whose mutant, or file with mutants, does not exist."""
+    name, is_group = node.get("display-name"), node["uid"].startswith(GROUP)
+    reason = "this file has no mutants" if is_group else "this mutant no longer exists, as its file has changed"
     return {
         "uid": node["uid"],
         "display-name": name if isinstance(name, str) else node["uid"],
-        "node-type": "action",
+        "node-type": "group" if is_group else "action",
         "execution-state": "skipped",
-        "error.message": "this mutant no longer exists, for its file has changed: discover again",
+        "error.message": f"{reason}: discover again",
         "traits": [],
     }
 

@@ -271,7 +271,9 @@ class JsonRpcTestRunner(Dialect):
         for node in operation.parents:
             if not self._let_go(operation, node):
                 continue
-            if node == operation.id:
+            if not self._tree.has(node):  # all below it is gone
+                await self._send_status(node, TestStatus.SKIPPED)
+            elif node == operation.id:
                 await self._send_status(node, status or self._tree.known(node) or TestStatus.SKIPPED)
             else:
                 await self._send_status(node, self._tree.known(node) or others)

@@ -71,11 +71,23 @@ class ClientTree:
         self._of_mutant[mutant.id] = file
 
     def remove(self, mutant: str) -> None:
-        """It no longer exists, as another operation may have noticed before."""
+        """Forget a mutant that no longer exists, as another operation may have noticed before.
+
+        A file goes with its last mutant, and a project with its last file.
+        """
         file = self._of_mutant.pop(mutant, None)
-        if file is not None:
-            del file.mutants[mutant]
-            file.results.pop(mutant, None)
+        if file is None:
+            return
+        del file.mutants[mutant]
+        file.results.pop(mutant, None)
+        if not file.mutants:
+            del self.files[file.id]
+            if all(other.project != file.project for other in self.files.values()):
+                self.projects.discard(file.project)
+
+    def has(self, node: str) -> bool:
+        """Whether the node is still there."""
+        return node == SOLUTION or node in self.files or node in self.projects or node in self._of_mutant
 
     def file_of(self, mutant: str) -> File | None:
         """The file of a mutant that is there."""

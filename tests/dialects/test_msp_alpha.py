@@ -117,12 +117,19 @@ async def test_globs_are_relative_to_the_root_and_several_are_a_union(
 
 @pytest.mark.parametrize(
     "params",
-    [[], {"globPatterns": "a.py"}, {"globPatterns": [1]}, {"globPatterns": ["{1..5000}"]}, {"partialResultToken": {}}],
+    [[], {"globPatterns": "a.py"}, {"globPatterns": [1]}, {"globPatterns": ["{1..5000}"]}],
 )
 async def test_wrong_params_are_named(params: Any, client: Talker) -> None:
     await MspAlpha().greet(client)
     code, message = await refused(client, "mutate", params)
     assert (code, message.startswith("params")) == (-32602, True)
+
+
+@pytest.mark.parametrize(("token", "what"), [({}, "an object"), (True, "true"), (1.5, "1.5"), ([], "an array")])
+async def test_a_token_is_an_integer_or_a_string(token: Any, what: str, client: Talker) -> None:
+    await MspAlpha().greet(client)
+    text = f"params.partialResultToken: must be an integer or a string, not {what}"
+    assert await refused(client, "mutate", {"partialResultToken": token}) == (-32602, text)
 
 
 async def test_a_result_is_reported_as_soon_as_it_is_known(project: ScriptedProject, client: Talker) -> None:

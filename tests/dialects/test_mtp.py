@@ -172,6 +172,21 @@ async def test_a_node_whose_mutant_is_gone_is_skipped(project: ScriptedProject, 
     assert "discover again" in gone["error.message"]
 
 
+@pytest.mark.parametrize("method", ["testing/discoverTests", "testing/runTests"])
+async def test_a_group_without_mutants_is_skipped_with_the_reason(
+    method: str, project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1")
+    await Mtp().greet(client)
+    unknown = {"uid": "file:b.py", "location.file": str(project.root / "b.py")}
+    known = {"uid": "file:a.py", "location.file": str(project.root / "a.py")}
+    await client.request(method, {"runId": RUN, "tests": [unknown, known]})
+    *found, gone = nodes(client)
+    assert {node["execution-state"] for node in found} <= {"discovered", "in-progress", "passed"}
+    assert (gone["uid"], gone["node-type"], gone["execution-state"]) == ("file:b.py", "group", "skipped")
+    assert gone["error.message"] == "this file has no mutants: discover again"
+
+
 @pytest.mark.parametrize(
     "params",
     [
@@ -182,6 +197,8 @@ async def test_a_node_whose_mutant_is_gone_is_skipped(project: ScriptedProject, 
         {"runId": RUN, "tests": {}},
         {"runId": RUN, "tests": [1]},
         {"runId": RUN, "tests": [{}]},
+        {"runId": RUN, "filter": "/**/a.py/*"},
+        {"runId": RUN, "filter": "", "tests": []},
     ],
 )
 async def test_wrong_params_are_named(params: Any, client: Talker) -> None:

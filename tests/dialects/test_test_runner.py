@@ -153,6 +153,23 @@ async def test_an_invalidation_finds_new_files_and_forgets_what_is_gone(
     assert statuses(client, old) == [None, "Skipped"]
 
 
+@pytest.mark.parametrize(("method", "node"), [("run", "file:a.py"), ("run", "solution"), ("invalidate", "file:a.py")])
+async def test_a_file_that_is_deleted_is_skipped_with_its_mutants_and_forgotten(
+    method: str, node: str, project: ScriptedProject, client: Talker
+) -> None:
+    project.write("a.py", "1")
+    project.write("b.py", "1")
+    await TestRunner().greet(client)
+    (project.root / "a.py").unlink()
+    client.notified.clear()
+    assert await client.request(f"testrunner/{method}", {"id": node}) == DONE
+    assert statuses(client, "file:a.py")[-1] == "Skipped"
+    assert (await refused(client, "testrunner/run", {"id": "file:a.py"}))[0] == -32602
+    project.write("a.py", "1")
+    assert await client.request("testrunner/invalidate", {"id": "project:scripted"}) == DONE
+    assert "file:a.py" in nodes(client)
+
+
 async def test_a_failure_is_a_status_before_it_is_an_error(project: ScriptedProject, client: Talker) -> None:
     project.write("a.py", "1")
     await TestRunner().greet(client)

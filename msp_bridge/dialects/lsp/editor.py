@@ -101,9 +101,8 @@ class Editor:
 
     def cancel(self, token: Any) -> None:
         """The user has pressed the button; too late is no fault."""
-        with contextlib.suppress(TypeError):  # a token that is none
-            if (task := self._running.get(token)) is not None:
-                task.cancel()
+        if (task := self._running.get(token)) is not None:
+            task.cancel()
 
     def _can_refresh(self, what: str) -> bool:
         return bool(self._capability("workspace", what, "refreshSupport"))

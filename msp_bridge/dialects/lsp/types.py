@@ -11,6 +11,8 @@ from typing import Any
 from attrs import field, frozen
 from attrs.validators import ge
 
+from msp_bridge.dialects.converter import Token
+
 
 @frozen
 class Position:
@@ -142,11 +144,11 @@ class CodeActionParams:
 
 @frozen
 class ExecuteCommandParams:
-    """`workspace/executeCommand`. A token is a number or a string."""
+    """`workspace/executeCommand`."""
 
     command: str
     arguments: list[Any] | None = None
-    work_done_token: Any = None
+    work_done_token: Token | None = None
 
 
 @frozen
@@ -178,7 +180,7 @@ class TestParams:
 class ProgressCancelParams:
     """`window/workDoneProgress/cancel`."""
 
-    token: Any
+    token: Token
 
 
 @frozen
