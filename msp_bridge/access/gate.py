@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from msp_bridge.access.credentials import AUTHENTICATE, Token
-from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, MessageLimits
+from msp_bridge.jsonrpc.framing import Farewell, FrameDecoder, Framing, FramingError, MessageLimits
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
@@ -139,8 +139,8 @@ class ConnectionGate:
                 await _send_reason(stream, messages, rejected)
             raise
         finally:
-            if stream is not None:
-                await stream.aclose()
+            if messages is not None:  # what is still open here has yet to become a client when the server ends
+                await messages.aclose(Farewell.GOING_AWAY)
 
     def _unauthenticated(self) -> AbstractAsyncContextManager[None]:
         if self._token is None and self._tls is None and not self.framing.has_handshake:
@@ -205,5 +205,5 @@ async def _send_reason(stream: SocketStream, messages: MessageStream, rejected: 
     with contextlib.suppress(OSError):  # it has left, or reads too slowly
         async with asyncio.timeout(REJECTION_TIMEOUT_S):
             await messages.send(error_response(rejected.id, error))
-            await messages.farewell()
+            await messages.farewell(Farewell.REFUSED)
             await stream.finish()

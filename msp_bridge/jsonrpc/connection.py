@@ -45,7 +45,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from msp_bridge.jsonrpc.framing import FramingError
+from msp_bridge.jsonrpc.framing import Farewell, FramingError
 from msp_bridge.jsonrpc.messages import (
     Call,
     ErrorCode,
@@ -132,6 +132,7 @@ class Connection:
     async def serve(self, service: Service) -> None:
         """Until the peer goes away, sends what can't be cut into messages, or `end` is called."""
         self._service = service
+        reason = Farewell.DONE
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._reading = tasks.create_task(self._read(tasks), name="reading")
@@ -140,8 +141,11 @@ class Connection:
                 finally:
                     self._outgoing.close()
                 self._end()
+        except asyncio.CancelledError:
+            reason = Farewell.GOING_AWAY
+            raise
         finally:
-            await self._messages.aclose()
+            await self._messages.aclose(reason)
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification; raises ConnectionError when the peer is gone, or the connection is closing."""

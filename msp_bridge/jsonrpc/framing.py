@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import enum
 import logging
 import re
 from collections.abc import Iterator
@@ -46,11 +47,20 @@ def frame(body: bytes) -> bytes:
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 
+class Farewell(enum.Enum):
+    """Why no further message is sent."""
+
+    DONE = "done"  # the connection has served its purpose
+    GOING_AWAY = "going away"  # the server ends
+    REFUSED = "refused"  # the peer does not become a client
+
+
 class Framing(abc.ABC):
     """How one peer's messages lie in a stream of bytes. `limits` may change between two messages."""
 
     title: ClassVar[str] = ""  # behind the protocol's name, in messages
     has_handshake: ClassVar[bool] = False  # messages may be sent when the peer has said something
+    has_probe: ClassVar[bool] = False  # every live peer answers `probe`
     limits: MessageLimits
 
     @property
@@ -85,7 +95,11 @@ class Framing(abc.ABC):
         """What the framing itself has to send, to what has come since the last time."""
         return b""
 
-    def farewell(self) -> bytes:
+    def probe(self) -> bytes:
+        """A question that every live peer answers at once; b"" while there is none."""
+        return b""
+
+    def farewell(self, reason: Farewell) -> bytes:
         """What is sent when no further message is."""
         return b""
 

@@ -16,13 +16,14 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, Self
 
-from msp_bridge.jsonrpc.framing import FrameDecoder, Framing, FramingError, MessageLimits
+from msp_bridge.jsonrpc.framing import Farewell, FrameDecoder, Framing, FramingError, MessageLimits
 from msp_bridge.jsonrpc.trace import PeerTrace
 
 log = logging.getLogger(__name__)
 
 CHUNK = 64 * 1024
 FAREWELL_S = 1.0  # for a peer to read the last word
+PROBE_S = 60.0  # of silence, before the peer is asked whether it is there, and for it to answer
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
 # s, s, and probes: a peer whose machine is gone without closing the connection is noticed within two minutes
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
@@ -222,6 +223,7 @@ class MessageStream:
     def __init__(self, stream: ByteStream, timeout_s: float | None = None, framing: Framing | None = None) -> None:
         self._stream, self._timeout_s = stream, timeout_s
         self._framing = framing or FrameDecoder()
+        self._sending = 0  # messages that the peer has not taken yet
         self.trace: PeerTrace | None = None
 
     def limit(self, limits: MessageLimits) -> None:
@@ -255,18 +257,22 @@ class MessageStream:
         framed = self._framing.frame(body)
         if self.trace is not None:
             self.trace.sent(body)
-        await self._stream.write(framed)
+        self._sending += 1
+        try:
+            await self._stream.write(framed)
+        finally:
+            self._sending -= 1
 
-    async def farewell(self) -> None:
+    async def farewell(self, reason: Farewell) -> None:
         """Say that no further message is sent, if the framing has a word for it. Raises ConnectionError."""
-        if farewell := self._framing.farewell():
+        if farewell := self._framing.farewell(reason):
             await self._stream.write(farewell)
 
-    async def aclose(self) -> None:
+    async def aclose(self, reason: Farewell = Farewell.DONE) -> None:
         """Close without waiting for the peer."""
         with contextlib.suppress(OSError):  # it is gone, or doesn't read
             async with asyncio.timeout(FAREWELL_S):
-                await self.farewell()
+                await self.farewell(reason)
         await self._stream.aclose()
 
     async def _next(self) -> bytes | None:
@@ -274,14 +280,37 @@ class MessageStream:
         while (body := await self._fed(data)) is None:
             if self._framing.ended:
                 return None
-            try:
-                async with asyncio.timeout(self._timeout_s if self._framing.mid_message else None):
-                    data = await self._stream.read()
-            except TimeoutError:
-                raise FramingError(f"the rest of a message hasn't come for {self._timeout_s:g} s") from None
+            data = await (self._rest() if self._framing.mid_message else self._more())
             if not data:
                 return None
         return body
+
+    async def _rest(self) -> bytes:
+        """More of a message that has begun. Raises FramingError when it takes too long."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._stream.read()
+        except TimeoutError:
+            raise FramingError(f"the rest of a message hasn't come for {self._timeout_s:g} s") from None
+
+    async def _more(self) -> bytes:
+        """What comes next, however long that takes. Raises FramingError when the peer doesn't answer a probe.
+
+        A peer that has messages of ours to take is not asked: it would not get to the question.
+        """
+        if not self._framing.has_probe:
+            return await self._stream.read()
+        asked = False
+        while True:
+            try:
+                async with asyncio.timeout(PROBE_S):
+                    return await self._stream.read()
+            except TimeoutError:
+                if asked and not self._sending:
+                    raise FramingError(f"the peer hasn't answered a ping for {PROBE_S:g} s") from None
+            if not self._sending and (probe := self._framing.probe()):
+                await self._reply(probe)
+                asked = True
 
     async def _fed(self, data: bytes) -> bytes | None:
         """The next body that has come whole; what the framing itself has to say to `data` is sent."""

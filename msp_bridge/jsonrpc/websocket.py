@@ -19,9 +19,14 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
-from msp_bridge.jsonrpc.framing import Framing, FramingError, MessageLimits
+from msp_bridge.jsonrpc.framing import Farewell, Framing, FramingError, MessageLimits
 
 DATA = (Opcode.TEXT, Opcode.BINARY, Opcode.CONT)
+CODES = {
+    Farewell.DONE: CloseCode.NORMAL_CLOSURE,
+    Farewell.GOING_AWAY: CloseCode.GOING_AWAY,
+    Farewell.REFUSED: CloseCode.POLICY_VIOLATION,
+}
 
 
 class WebSocketFraming(Framing):
@@ -29,10 +34,13 @@ class WebSocketFraming(Framing):
 
     title: ClassVar[str] = " over WebSocket"
     has_handshake: ClassVar[bool] = True
+    has_probe: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._protocol = ServerProtocol(origins=[None])
         self._fragments = bytearray()  # of the message that is being read
+        self._is_text = False  # whether that message is
+        self._fault: UnicodeDecodeError | None = None
         self._bodies: deque[bytes] = deque()
         self.limits = MessageLimits()
 
@@ -71,10 +79,11 @@ class WebSocketFraming(Framing):
         if data and not self.ended:
             self._protocol.receive_data(data)
             for event in self._protocol.events_received():
-                self._take(event)
+                if self._fault is None:
+                    self._take(event)
         while self._bodies:
             yield self._bodies.popleft()
-        if (fault := self._protocol.handshake_exc or self._protocol.parser_exc) is not None:
+        if (fault := self._fault or self._protocol.handshake_exc or self._protocol.parser_exc) is not None:
             raise FramingError(f"WebSocket: {fault}")
 
     def frame(self, body: bytes) -> bytes:
@@ -89,10 +98,16 @@ class WebSocketFraming(Framing):
         """See the base class."""
         return b"".join(self._protocol.data_to_send())
 
-    def farewell(self) -> bytes:
+    def probe(self) -> bytes:
         """See the base class."""
         if self._protocol.state is State.OPEN:
-            self._protocol.send_close(CloseCode.NORMAL_CLOSURE)
+            self._protocol.send_ping(b"")
+        return self.replies()
+
+    def farewell(self, reason: Farewell) -> bytes:
+        """See the base class."""
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_close(CODES[reason])
         return self.replies()
 
     def _take(self, event: object) -> None:
@@ -100,7 +115,20 @@ class WebSocketFraming(Framing):
             case Request():
                 self._protocol.send_response(self._protocol.accept(event))
             case Frame(opcode=opcode, data=data, fin=fin) if opcode in DATA:
+                if opcode is not Opcode.CONT:
+                    self._is_text = opcode is Opcode.TEXT
                 self._fragments += data
                 if fin:
-                    self._bodies.append(bytes(self._fragments))
+                    self._complete(bytes(self._fragments))
                     self._fragments.clear()
+
+    def _complete(self, body: bytes) -> None:
+        """A text that is not UTF-8 fails the connection (RFC 6455, section 8.1). The package leaves that to us."""
+        try:
+            if self._is_text:
+                body.decode()
+        except UnicodeDecodeError as error:
+            self._fault = error
+            self._protocol.fail(CloseCode.INVALID_DATA, f"{error.reason} at byte {error.start}")
+        else:
+            self._bodies.append(body)

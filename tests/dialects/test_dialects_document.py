@@ -13,7 +13,8 @@ from msp_bridge.dialects.dialect import DEFAULT, DIALECTS
 
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "dialects.md").read_text("utf-8")
-TESTS = "".join(file.read_text("utf-8") for file in HERE.glob("test_*.py"))
+OF_WEBSOCKET = HERE.parent / "server" / "test_security_websocket.py"
+TESTS = "".join(file.read_text("utf-8") for file in (*HERE.glob("test_*.py"), OF_WEBSOCKET))
 MCP_TESTS = [*HERE.parent.glob("server/test_mcp*.py"), HERE.parent / "test_mcp_known_mutants.py"]
 ELSEWHERE = {DEFAULT, "lsp"}  # documents of their own
 

@@ -20,10 +20,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from msp_bridge.access import gate
 from msp_bridge.access.credentials import server_tls
+from msp_bridge.jsonrpc import streams
 from msp_bridge.jsonrpc.framing import FrameDecoder
 from msp_bridge.jsonrpc.websocket import WebSocketFraming
 
 MANY = 3000
+PING, PONG = b"\x89\x00", b"\x8a\x80\x00\x00\x00\x00"  # a client's frames are masked
 
 
 class Frames:
@@ -73,7 +75,7 @@ async def test_a_session_over_websocket(project: ScriptedProject) -> None:
             assert [mutant["status"] for _, mutant in client.take_results()] == ["Killed"]
             server.process.terminate()
             assert await client.ended() == b""
-            assert client.wire.connection.close_code == 1000  # type: ignore[attr-defined]
+            assert client.wire.connection.close_code == 1001  # type: ignore[attr-defined]
         assert await server.exited() == 0, server.said
 
 
@@ -88,6 +90,7 @@ async def test_over_websocket_a_token_and_tls_are_wanted_first(project: Scripted
                 await unauthenticated.request("configure")
             assert refused.value.code == -32000
             assert await unauthenticated.ended() == b""
+            assert unauthenticated.wire.connection.close_code == 1008  # type: ignore[attr-defined]
         async with connected(server.port, client_tls) as client:
             assert await client.request("authenticate", {"token": TOKEN}) == {}
             await client.request("mutationTest")
@@ -161,6 +164,43 @@ async def test_a_message_may_come_in_fragments_and_with_pings_in_between(project
 
         await connection.send(parts())
         assert (await client.answer(1))["result"] == {"version": "0.4.0"}
+
+
+@pytest.mark.parametrize("parts", [[b'{"id": "\xff"}'], [b'{"id": "\xe2\x82', b'"}']], ids=["whole", "fragments"])
+async def test_a_text_that_is_not_utf_8_ends_the_connection(parts: list[bytes], project: ScriptedProject) -> None:
+    async with server_of(project) as server, connected(server.port) as client:
+        connection: ClientConnection = client.wire.connection  # type: ignore[attr-defined]
+        await connection.send(parts if len(parts) > 1 else parts[0], text=True)
+        assert await client.ended() == b""
+        assert connection.close_code == 1007
+
+
+async def test_a_letter_may_be_cut_in_two_by_fragments(project: ScriptedProject) -> None:
+    async with server_of(project) as server, connected(server.port) as client:
+        message = '{"jsonrpc": "2.0", "id": "€", "method": "configure"}'.encode()
+        cut = message.index("€".encode()) + 1
+        await client.wire.connection.send([message[:cut], message[cut:]], text=True)  # type: ignore[attr-defined]
+        assert (await client.answer("€"))["result"] == {"version": "0.4.0"}
+
+
+async def test_a_peer_that_answers_no_ping_is_gone(
+    project: ScriptedProject, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(streams, "PROBE_S", 0.5)
+    async with server_of(project) as server:
+        peer = await server.connect()
+        handshake = (
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        )
+        await peer.send(handshake)
+        received = b""
+        while not received.endswith(PING):
+            received += await peer.wire.read()
+        await peer.send(PONG)  # as long as it answers, it is asked again
+        assert await peer.wire.read() == PING
+        await peer.ended()
+    assert any("hasn't answered a ping" in record.message for record in caplog.records)
 
 
 async def test_over_websocket_a_client_that_reads_nothing_stops_its_tool(project: ScriptedProject) -> None:
