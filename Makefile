@@ -7,16 +7,19 @@ PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
 LOCKS := core8 core9 core10 yarn pnpm jsonrpc vscode  # in tests/npm: StrykerJS, what it runs with, and clients
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 VSIX := build/msp-bridge.vsix
+ON_TWO_CORES := --numprocesses 2 --dist loadfile --no-loadscope-reorder  # tests of one file share what is expensive
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check test vscode docker-test pictures lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check test test-all corpus vscode docker-test pictures lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
 	@echo "make check  lint, types, and the tests that need no tool (under a minute)"
-	@echo "make test   install everything that the tests need, then run them"
+	@echo "make test   install everything that the tests need, then run each promise to users once (8 minutes on two cores)"
+	@echo "make test-all  the same with every combination, as CI does (20 minutes)"
+	@echo "make corpus  test the corpus in fresh processes, and keep their verdicts for make test"
 	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
 	@echo "make pictures  take the pictures of VS Code in docs/images anew (needs chromium)"
@@ -38,10 +41,16 @@ check: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --core --timeout 20 --numprocesses 2 --quiet -W error::pytest.PytestUnraisableExceptionWarning
+	$(BIN)/python -m pytest --core --timeout 120 --numprocesses 2 --quiet
 
 test: $(VENV)/.test $(VSIX)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --main $(ON_TWO_CORES)
+
+test-all: $(VENV)/.test $(VSIX)
+	$(BIN)/python -m pytest $(ON_TWO_CORES)
+
+corpus: $(VENV)/.test
+	MSP_BRIDGE_CORPUS_WRITE=1 $(BIN)/python -m pytest tests/python_engine/test_corpus.py
 
 vscode: $(VSIX)
 

@@ -1,8 +1,23 @@
-"""What the tests share."""
+"""Declares which tests run when, and holds the fixtures that all tests share.
+
+There are three rings, each within the next:
+
+- The core (`make check`, `pytest --core`): tests that need no tool, and that take under a minute together. A new file
+  is in the core unless NOT_CORE names it.
+- The main ring (`make test`, `pytest --main`): each promise to users once, with each real tool, in eight minutes on two
+  cores.
+- All (`make test-all`, `pytest`): also the combinations, in twenty minutes. COMBINATIONS names them. A test is a
+  combination if a test of the main ring holds the same promise: with another version of the tool, on a platform
+  without isolation, through another transport, at each await or each message instead of some, with random edits,
+  or for one more project.
+
+`make soak` runs `tests/soak` and `tests/fuzz` for hours instead of seconds.
+"""
 
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,27 +35,63 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 TESTS = Path(__file__).parent
 sys.path.insert(0, str(TESTS))  # the scripted plugin is installed, as far as importlib.metadata can tell
 
-# `--core` leaves out these, which start programs or wait for them, and every test that is skipped where some program is
-# missing. All others are the core: a new file belongs to it by itself, and fails `make check` when it is slow.
-NOT_CORE = {
-    "adapters",
-    "cli",
-    "cluster",
-    "dialects",
-    "editors",
-    "faults",
-    "fuzz",
-    "processes",
-    "python_engine",
-    "real",
-    "server",
-    "soak",
-    "test_conformance_suite.py",
-    "test_docker.py",
-    "test_oracle.py",
-    "test_round_trip.py",
-    "test_the_written_adapter.py",
+CORE_CPU_S = 10.0  # that a test of the core may use, its processes included
+
+# What starts tools, and all tests with a `skipif`: directories, files, and parts of the names of tests in a file.
+NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (
+        "adapters",
+        "cli",
+        "cluster",
+        "dialects",
+        "editors",
+        "faults",
+        "fuzz",
+        "processes",
+        "python_engine",
+        "real",
+        "server",
+        "soak",
+        "test_conformance_suite.py",
+        "test_docker.py",
+        "test_oracle.py",
+        "test_round_trip.py",
+        "test_the_written_adapter.py",
+    ),
+    (),
+)
+# The same form: what only `make test-all` runs.
+COMBINATIONS: dict[str, tuple[str, ...]] = {
+    # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; the conformance suite has both.
+    "adapters/test_stryker_js_discovery.py": ("command line",),
+    "adapters/test_stryker_js_faults.py": ("command line",),
+    "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
+    "adapters/test_stryker_js_kept_listings.py": ("command line",),
+    "adapters/test_stryker_js_running.py": ("command line",),
+    # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
+    "adapters/test_generic_running.py": ("portable",),
+    "adapters/test_stryker_js_conformance.py": ("portable",),
+    "adapters/test_stryker_js_setup.py": ("portable",),
+    "adapters/test_stryker_js_workspaces.py": ("portable",),
+    "python_engine/test_corpus.py": ("off", "overlays"),
+    "test_oracle.py": ("beside-",),
+    # Behind the streams there is one connection; `test_every_dialect.py` and the tests of tokens have clients of sockets.
+    "server/test_configure_and_discover.py": ("tcp",),
+    "server/test_limits.py": ("tcp",),
+    "server/test_mutation_test.py": ("tcp",),
+    "server/test_one_endpoint.py": ("tcp",),
+    "server/test_order.py": ("tcp",),
+    "real/test_inflection.py": ("tcp",),
+    # With random edits and moments; each kind of edit and kill has a test of its own.
+    "real/test_incremental_edits.py": (),
+    "real/test_kills.py": (),
+    # One more layout of what the conformance suite with the real Stryker.NET tests.
+    "adapters/test_stryker_net_real.py": ("test_the_testing_platform_needs_a_setting",),
 }
+# What takes longest begins first, after the core: so no process is left alone with it at the end.
+LONG = ("python_engine/test_corpus.py",)
+# Skips that CI permits, by the beginning of their reasons.
+EXPECTED_SKIPS: tuple[str, ...] = ()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -66,23 +117,118 @@ def logging_as_it_was() -> Iterator[None]:
             root.removeHandler(handler)
 
 
+@pytest.fixture
+def every_case(request: pytest.FixtureRequest) -> bool:
+    """Whether a test that has many similar cases tries them all; in the main ring, it tries some."""
+    return not request.config.option.main
+
+
+@pytest.fixture(autouse=True)
+def core_is_quick(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A slow test of the core fails. CPU time counts: a loaded machine is no fault of the test."""
+    before = _cpu_s()
+    yield
+    if request.node.stash.get(IN_CORE, False):
+        used = _cpu_s() - before
+        assert used < CORE_CPU_S, f"takes {used:.0f} s of CPU: make it cheaper, or name it in NOT_CORE"
+
+
+def _cpu_s() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+IN_CORE = pytest.StashKey[bool]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--core", action="store_true", help="only the fast tests that need no tool and start no program")
+    parser.addoption("--core", action="store_true", help="only the tests that need no tool")
+    parser.addoption("--main", action="store_true", help="each promise once: everything but the combinations")
+    parser.addoption("--ci", action="store_true", help="fail if a test is skipped that CI does not expect to be")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gone = [name for name in NOT_CORE if not (TESTS / name).exists()]
+    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *LONG) if not (TESTS / name).exists()]
     if gone:
-        raise pytest.UsageError(f"NOT_CORE in {__file__} names what is not there: {', '.join(sorted(gone))}")
+        raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(sorted(gone))}")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    within = collection_path.is_relative_to(TESTS) and collection_path.relative_to(TESTS).parts
-    return True if config.option.core and within and within[0] in NOT_CORE else None
+    if not collection_path.is_relative_to(TESTS):
+        return None
+    name = collection_path.relative_to(TESTS).as_posix()
+    left_out = NOT_CORE if config.option.core else COMBINATIONS if config.option.main else {}
+    return True if left_out.get(name) == () else None
 
 
+@pytest.hookimpl(trylast=True)  # after pytest-randomly, whose order within each part stays
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    whole = Path(config.rootpath) == TESTS.parent and config.args == ["tests"]
+    if whole and not config.option.core:
+        _check_names(COMBINATIONS if not config.option.main else {}, items)
+        _check_names(NOT_CORE, items)
+    for item in items:
+        core = not _named(item, NOT_CORE) and item.get_closest_marker("skipif") is None
+        item.stash[IN_CORE] = core
+        if core:
+            item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))
     if config.option.core:
-        left_out = [item for item in items if item.get_closest_marker("skipif") is not None]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        _select(config, items, [item for item in items if item.stash[IN_CORE]])
+    if config.option.main:
+        _select(config, items, [item for item in items if not _named(item, COMBINATIONS)])
+    items.sort(key=lambda item: (not item.stash[IN_CORE], _file_of(item) not in LONG))
+
+
+def _select(config: pytest.Config, items: list[pytest.Item], selected: list[pytest.Item]) -> None:
+    kept = set(selected)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = selected
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+
+
+def _named(item: pytest.Item, table: dict[str, tuple[str, ...]]) -> bool:
+    """Whether `table` names the test, its file or a directory around it."""
+    file = _file_of(item)
+    for name in (file, *(parent.as_posix() for parent in Path(file).parents)):
+        if name in table and (not table[name] or any(part in item.name for part in table[name])):
+            return True
+    return False
+
+
+def _check_names(table: dict[str, tuple[str, ...]], items: list[pytest.Item]) -> None:
+    """Raises UsageError if `table` names a test that is not there."""
+    names: dict[str, list[str]] = {}
+    for item in items:
+        names.setdefault(_file_of(item), []).append(item.name)
+    for file, parts in table.items():
+        for part in parts:
+            if not any(part in name for name in names.get(file, [])):
+                raise pytest.UsageError(f"{__file__} names {file}::{part}, which is not there")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and session.config.option.ci and _unexpected_skips(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.option.ci and (unexpected := _unexpected_skips(config)):
+        terminalreporter.section("skips that CI does not expect (EXPECTED_SKIPS in tests/conftest.py)", red=True)
+        for line in unexpected:
+            terminalreporter.line(line)
+
+
+def _unexpected_skips(config: pytest.Config) -> list[str]:
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is None:  # a worker of pytest-xdist
+        return []
+    found = []
+    for report in reporter.stats.get("skipped", []):
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
+        if not reason.startswith(EXPECTED_SKIPS):
+            found.append(f"{report.nodeid}: {reason}")
+    return found

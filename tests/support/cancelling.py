@@ -78,15 +78,15 @@ def private_temporary_directory(directory: Path) -> Iterator[Path]:
         tempfile.tempdir = before
 
 
-async def cancelled_everywhere(work: Callable[[], Coroutine[Any, Any, object]], cache: Path) -> int:
-    """Run `work` once for each of its awaits, cancelled there; returns how many there are.
+async def cancelled_everywhere(work: Callable[[], Coroutine[Any, Any, object]], cache: Path, step: int = 1) -> int:
+    """Run `work` once for each of its awaits, or each `step`-th, cancelled there; returns how many awaits there are.
 
     `work` makes what it uses, and closes it however it ends: each time all is new, so that each await is reached. After
     each cancel no process of it may be left, no lock in `cache`, and no temporary file.
     """
     running = RunningProcesses()
     with private_temporary_directory(cache.parent / "temporary") as temporary:
-        for at in range(1, GUARD):
+        for at in range(1, GUARD, step):
             interrupted = Interrupted(work(), at)
             task = asyncio.create_task(_awaited(interrupted), name=f"cancelled at await {at}")
             with contextlib.suppress(asyncio.CancelledError):
