@@ -47,6 +47,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "editors",
         "faults",
         "fuzz",
+        "isolation",
         "processes",
         "python_engine",
         "real",

@@ -21,12 +21,13 @@ from msp_bridge.cli import COMMANDS
 HERE = Path(__file__).parents[1]
 NO_TESTS_OF_OURS = {"corpus", "projects", "node_modules"}  # what tests are made of
 FILES = sorted(
-    file for top in ("msp_bridge", "adapters") for file in (HERE / top).rglob("*.py") if "target" not in file.parts
+    file for top in ("msp_bridge", "adapters") for file in (HERE / top).rglob("*.py") if "programs" not in file.parts
 )
-TARGETS = {  # programs that run in a project's own interpreter: what they import beside the standard library
-    "msp_bridge/python_engine/target": {"pytest", "_pytest"},
-    "adapters/cosmic_ray/target": {"cosmic_ray", "msp_bridge_python_engine", "parso"},
-    "adapters/mutmut/target": {"libcst", "msp_bridge_python_engine", "mutmut"},
+PROGRAMS = {  # what runs in a project's own interpreter, and what it imports beside the standard library
+    "msp_bridge/isolation": set(),
+    "msp_bridge/python_engine/programs": {"pytest", "_pytest"},
+    "adapters/cosmic_ray/programs": {"cosmic_ray", "msp_bridge_in_project", "parso"},
+    "adapters/mutmut/programs": {"libcst", "msp_bridge_in_project", "mutmut"},
 }
 API = {
     "adapter",
@@ -69,7 +70,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "toolkit",
         "writing",
     },
-    "toolkit": {"concurrency", "errors", "phases", "processes", "reading", "writing"},
+    "toolkit": {"concurrency", "errors", "isolation", "phases", "processes", "reading", "writing"},
     "cluster": {
         "adapter",
         "concurrency",
@@ -85,6 +86,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "workspace.interpreter",
         "writing",
     },
+    "isolation": set(),
     "incremental": {"adapter", "concurrency", "errors", "model", "reading", "text", "toolkit"},
     "dialects": {
         "concurrency",
@@ -108,7 +110,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "source",
     },
     "reports": {"model", "phases", "source", "text", "version"},
-    "testing": {"adapter", "model", "processes", "python_engine", "reading", "source"},
+    "testing": {"adapter", "isolation", "model", "processes", "python_engine", "reading", "source"},
     "session": {"concurrency", "errors", "model", "source", "workspace"},
     "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
@@ -197,7 +199,7 @@ def siblings(file: Path) -> set[str]:
     """The modules beside it that a program of a project's interpreter imports."""
     found: set[str] = set()
     for node in ast.walk(parsed(file)):
-        if isinstance(node, ast.ImportFrom) and node.level:
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
             found |= {node.module.split(".")[0]} if node.module else {alias.name for alias in node.names}
     return found
 
@@ -213,13 +215,29 @@ def foreign(file: Path) -> set[str]:
     return absolute - sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("folder", TARGETS)
+@pytest.mark.parametrize("folder", PROGRAMS)
 def test_a_program_of_a_projects_interpreter_needs_nothing_of_the_bridges(folder: str) -> None:
     files = sorted((HERE / folder).rglob("*.py"))
-    assert {name for file in files for name in foreign(file)} == TARGETS[folder]
+    assert {name for file in files for name in foreign(file)} == PROGRAMS[folder]
 
 
-@pytest.mark.parametrize("folder", TARGETS)
+@pytest.mark.parametrize("folder", PROGRAMS)
+def test_a_program_of_a_projects_interpreter_reaches_only_the_isolation_of_the_bridge(folder: str) -> None:
+    above = {
+        node.module and node.module.split(".")[0]
+        for file in (HERE / folder).rglob("*.py")
+        for node in ast.walk(parsed(file))
+        if isinstance(node, ast.ImportFrom) and node.level > 1
+    }
+    assert above <= {"isolation"}
+
+
+def test_no_program_of_another_package_is_started_by_its_path() -> None:
+    """An arrow between packages that `imports` would not see."""
+    assert [name_of(file) for file in FILES if ").parents[" in file.read_text("utf-8")] == []
+
+
+@pytest.mark.parametrize("folder", PROGRAMS)
 def test_the_programs_of_a_projects_interpreter_have_layers(folder: str) -> None:
     """`graphlib` raises CycleError where two import one another."""
     imported = {file.stem: siblings(file) for file in (HERE / folder).glob("*.py")}
@@ -231,10 +249,10 @@ def test_every_program_of_a_projects_interpreter_has_its_rule() -> None:
     found = {
         folder
         for top in ("msp_bridge", "adapters")
-        for folder in (HERE / top).rglob("target")
+        for folder in (HERE / top).rglob("programs")
         if [*folder.glob("*.py")]
-    }
-    assert {folder.relative_to(HERE).as_posix() for folder in found} == TARGETS.keys()
+    } | {HERE / "msp_bridge/isolation"}
+    assert {folder.relative_to(HERE).as_posix() for folder in found} == PROGRAMS.keys()
 
 
 def test_nobody_imports_the_command_line_but_itself() -> None:
@@ -299,7 +317,9 @@ def using(forbidden: set[str]) -> dict[str, set[str]]:
 
 
 def test_nothing_spawns_or_kills_outside_processes() -> None:
-    assert {name: found for name, found in using(SPAWNING).items() if not name.startswith("processes")} == {}
+    assert {
+        name: found for name, found in using(SPAWNING).items() if not name.startswith(("processes", "isolation"))
+    } == {}
 
 
 def test_nothing_prints_to_stdout() -> None:

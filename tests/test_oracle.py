@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from msp_bridge.adapter import BaselineError, Mutant, Result, Status
-from msp_bridge.python_engine.target import isolation
+from msp_bridge.isolation import namespaces
 from msp_bridge.source import SourceText
 from msp_bridge.testing import Difference, Oracle, pytest_command
 from msp_bridge.testing.left_behind import TreeState
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["mounted", "beside"])
 def isolated(request: pytest.FixtureRequest) -> bool:
-    if request.param == "mounted" and "mount" in (refused := isolation.probe()[1]):
+    if request.param == "mounted" and "mount" in (refused := namespaces.probe()[1]):
         pytest.skip(f"this machine permits no namespaces: {refused['mount']}")
     return bool(request.param == "mounted")
 

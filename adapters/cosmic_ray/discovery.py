@@ -34,7 +34,7 @@ from .configuration import CosmicRayConfiguration
 
 log = logging.getLogger(__name__)
 
-PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
+PROGRAMS = Path(__file__).with_name("programs")  # ours, run by the project's interpreter
 REQUIREMENT = "cosmic-ray>=8.7,<9"
 OLDEST, NEXT = (8, 7), (9,)
 WITHOUT_GIT = frozenset({"operators-filter"})  # filters that read the configuration alone

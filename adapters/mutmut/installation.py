@@ -13,7 +13,7 @@ from msp_bridge.toolkit.install import python_install
 
 from .configuration import REQUIREMENTS
 
-PROGRAMS = Path(__file__).with_name("target")  # ours, run by the project's interpreter
+PROGRAMS = Path(__file__).with_name("programs")  # ours, run by the project's interpreter
 OLDEST_MUTMUT, NEXT_MUTMUT = (3, 8, 1), (4,)
 OLDEST_PYTEST = (9, 2)
 

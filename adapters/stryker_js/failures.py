@@ -13,7 +13,7 @@ from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, T
 from .configuration import as_option
 from .installation import plugin_install
 
-CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as target/configuration.mjs words it
+CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as programs/configuration.mjs words it
 MISSING = re.compile(r'Cannot find (?P<kind>\w+) plugin "(?P<name>[^"\n]+)"')
 UNLOADABLE = re.compile(r'Error during loading "(?P<plugin>[^"\n]+)" plugin:\s*(?P<why>[^\n]+)')
 STAMP = r"\d\d:\d\d:\d\d \(\d+\) "

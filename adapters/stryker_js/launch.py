@@ -1,6 +1,6 @@
 """Launch and Observer: how StrykerJS is started and configured in a private copy, and what it sends from within.
 
-`target/configuration.mjs` reads what `Launch` writes; `target/observer.mjs` sends what `Observer` understands.
+`programs/configuration.mjs` reads what `Launch` writes; `programs/observer.mjs` sends what `Observer` understands.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .sandbox import PathMap, ProjectSandbox
 log = logging.getLogger(__name__)
 
 TOOL = "StrykerJS"  # in messages
-TARGET = Path(__file__).with_name("target")
+PROGRAMS = Path(__file__).with_name("programs")
 CONFIGURATION, PLUGIN = "configuration.mjs", "command_line_plugin.mjs"  # there
 RUN, ISOLATION = "msp-bridge-run.json", "msp-bridge-isolation"  # beside the copy
 NEXT = frame(notification("msp-bridge/next", {}))  # one more mutant may start
@@ -97,14 +97,14 @@ class Launch:
             await in_thread(self.isolation.note, self.sandbox.home / ISOLATION)
 
     @property
-    def target(self) -> Path:
+    def programs(self) -> Path:
         """Where StrykerJS finds our files. The bridge may be installed in the project, in what the copy leaves out."""
-        return self.sandbox.home / ISOLATION / TARGET.name if self.paths.isolated else TARGET
+        return self.sandbox.home / ISOLATION / PROGRAMS.name if self.paths.isolated else PROGRAMS
 
     def _isolated(self, argv: Sequence[str | Path]) -> list[str]:
         home, command = self.sandbox.home / ISOLATION, [str(word) for word in argv]
         try:
-            shutil.copytree(TARGET, self.target, dirs_exist_ok=True)
+            shutil.copytree(PROGRAMS, self.programs, dirs_exist_ok=True)
             return self.isolation.command(self.sandbox.path, command, [home.parent], home, self.sandbox.around())
         except OSError as error:
             raise unwritable(home, error) from error
@@ -127,13 +127,13 @@ class Launch:
         return changes
 
     def configure(self, run: StrykerJsRunConfig) -> None:
-        """Write what the next run is about; target/configuration.mjs reads it when StrykerJS takes its options."""
+        """Write what the next run is about; programs/configuration.mjs reads it when StrykerJS takes its options."""
         content = {
             "concurrency": run.concurrency,
             "files": None if run.files is None else list(run.files),
             "only": None if run.only is None else [key_of(mutant) for mutant in run.only.mutants],
             "options": dict(run.options),
-            "plugin": str(self.target / PLUGIN) if run.plugin else None,
+            "plugin": str(self.programs / PLUGIN) if run.plugin else None,
             "warm": round(1000 * run.warm),
             "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
         }

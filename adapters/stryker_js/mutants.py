@@ -86,6 +86,6 @@ def _tests(names: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def key_of(mutant: Mutant) -> list[str | int]:
-    """The mutant's identity as target/observer.mjs makes it of StrykerJS's."""
+    """The mutant's identity as programs/observer.mjs makes it of StrykerJS's."""
     start, end = mutant.location.start, mutant.location.end
     return [mutant.path, mutant.mutator, start.line, start.column, end.line, end.column, mutant.replacement]

@@ -35,7 +35,7 @@ ONLY_FIND: dict[str, Any] = {
 
 @frozen
 class OpenRun:
-    """A run that has given all its results and stays open; target/observer.mjs has the theory."""
+    """A run that has given all its results and stays open; programs/observer.mjs has the theory."""
 
     paths: frozenset[str]  # whose mutants it can test
     workers: int
@@ -68,7 +68,7 @@ class ServeProcess:
         server = cls(launch, await running.enter_async_context(launch.running("serve", "stdio")), running)
         try:
             async with asyncio.timeout(HANDSHAKE_TIMEOUT_S):
-                await server._request("configure", {"configFilePath": str(launch.target / CONFIGURATION)})
+                await server._request("configure", {"configFilePath": str(launch.programs / CONFIGURATION)})
             await launch.note()
         except TimeoutError:
             await server.close()
@@ -231,7 +231,7 @@ class RunProcess:
 
     @contextlib.asynccontextmanager
     async def _started(self, **env: str) -> AsyncGenerator[Observer, None]:
-        configuration = self._launch.target / CONFIGURATION
+        configuration = self._launch.programs / CONFIGURATION
         async with self._launch.running("run", configuration, "--logLevel", "warn", env=env) as tree:
             self._tree = tree
             yield Observer(tree, MessageReader(tree, TOOL), self._launch.paths)

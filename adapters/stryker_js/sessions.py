@@ -28,7 +28,7 @@ The invariants.
   a mutant decide which parts later runs have.
 - After a failure or a cancel the process has ended when the block is left, and its leftovers are deleted.
 - An open run goes on only in processes that have run no mutant, on the files as the dry run left them. StrykerJS itself
-  sees to that: see target/observer.mjs.
+  sees to that: see programs/observer.mjs.
 - What goes wrong when an open run ends is no error of the next request: it is logged, and StrykerJS starts anew.
 - StrykerJS that crashes in the middle of a request (killed for its memory, say) is started again once, for the mutants
   that have no result yet. A second crash is reported.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.python_engine.program import TARGET
+from msp_bridge.python_engine.program import PROGRAMS
 from msp_bridge.toolkit.json_lines import Answer
 from msp_bridge.writing import replace_content
 
@@ -62,7 +62,7 @@ class KeptAnswers:
 @cache
 def _digest_of_programs(folder: Path) -> str:
     """Of what asks the tool, and of the parts of the engine that it uses."""
-    files = sorted(file for place in (folder, TARGET) for file in place.glob("*.py"))
+    files = sorted(file for place in (folder, PROGRAMS) for file in place.glob("*.py"))
     return blake2b(b"\0".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
 
 

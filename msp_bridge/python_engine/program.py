@@ -14,7 +14,7 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
 KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
-TARGET = Path(__file__).with_name("target")
+PROGRAMS = Path(__file__).with_name("programs")
 
 
 def pytest_command(python: str | os.PathLike[str], *arguments: str) -> tuple[str, ...]:
@@ -30,10 +30,10 @@ async def start_program(
     name: str,
     cwd: Path,
     env: Mapping[str, str | None],
-    folder: Path = TARGET,
+    folder: Path = PROGRAMS,
 ) -> JsonLinesProcess:
     """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
-    argv: list[str | Path] = [python, TARGET, folder, module, json.dumps(options)]
+    argv: list[str | Path] = [python, PROGRAMS, folder, module, json.dumps(options)]
     return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
 
 

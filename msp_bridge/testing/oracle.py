@@ -7,7 +7,7 @@ that, and nothing clever: for each mutant a fresh copy of the project, the mutat
 project's own test command in a fresh process until the first failure. No process, no import, no byte code and no file
 is used twice.
 
-Where Linux permits it, the copy is mounted at the project's own path (`python_engine.target.isolation`), so that
+Where Linux permits it, the copy is mounted at the project's own path (`isolation.namespaces`), so that
 absolute paths and editable installs mean the copy, with a process table, a network and temporary directories of its
 own. The run without a mutant decides how much of that the tests pass in: everything first, then without the network,
 then the mount alone, and at last the copy where it lies, with `PYTHONPATH` pointing to it and an empty home directory.
@@ -25,12 +25,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import tokenize
@@ -40,8 +38,9 @@ from pathlib import Path
 from attrs import field, frozen
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
+from msp_bridge.isolation import namespaces
+from msp_bridge.isolation.command import BY_SIGNAL, command_line
 from msp_bridge.processes import ProcessTree
-from msp_bridge.python_engine.target import isolated_command, isolation
 from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.source import BOM, SourceText
 
@@ -56,10 +55,9 @@ PYTEST_EXITS = {
     4: "a conftest.py or plug-in can't be loaded",
     5: "no tests are left",
 }
-TARGET = os.path.dirname(isolation.__file__)  # starts programs such as `isolated_command`
 WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
-    isolation.PARTS,
-    isolation.PARTS - {"net"},
+    namespaces.PARTS,
+    namespaces.PARTS - {"net"},
     frozenset(),
     None,
 )
@@ -124,7 +122,7 @@ class Oracle:
         changes to our own. Raises BaselineError when the tests don't pass in any way.
         """
         root = root.resolve()
-        worlds = WORLDS if isolated and isolation.probe()[0] else WORLDS[-1:]
+        worlds = WORLDS if isolated and namespaces.probe()[0] else WORLDS[-1:]
         for world in worlds:
             oracle = cls(root, tuple(command), world, BASELINE_TIMEOUT_S, environment or {})
             start = time.monotonic()
@@ -207,7 +205,7 @@ class Oracle:
             where = self.root
             world = {"root": str(self.root), "copy": str(copy), "layers": str(layers), "keep": kept}
             options = {**world, "parts": sorted(self.world), "command": self.command}
-            command = (sys.executable, TARGET, TARGET, "isolated_command", json.dumps(options))
+            command = tuple(command_line(options))
         else:
             where = copy
             search = _search_path(copy, environment)
@@ -231,8 +229,8 @@ class Oracle:
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
             if code == 0:
                 return Verdict(Status.SURVIVED, "the tests pass", shown)
-            if self.world is not None and code > isolated_command.BY_SIGNAL:
-                return Verdict(Status.KILLED, _killed_by(code - isolated_command.BY_SIGNAL), shown)
+            if self.world is not None and code > BY_SIGNAL:
+                return Verdict(Status.KILLED, _killed_by(code - BY_SIGNAL), shown)
             if code < 0 or not _is_pytest(self.command):
                 return Verdict(Status.KILLED, tree.outcome, shown)
             return Verdict(Status.KILLED, PYTEST_EXITS.get(code, tree.outcome), shown)
@@ -263,7 +261,7 @@ def _killed_by(number: int) -> str:
     try:
         return f"killed by {signal.Signals(number).name}"
     except ValueError:
-        return f"exit code {isolated_command.BY_SIGNAL + number}"
+        return f"exit code {BY_SIGNAL + number}"
 
 
 def _is_pytest(command: Sequence[str]) -> bool:

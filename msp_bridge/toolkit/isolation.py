@@ -5,8 +5,8 @@ Theory of operation
 The problem. A tool that runs in a private copy still reaches the user's tree, by absolute paths, editable installs and
 links. It does not find what the copy leaves out. What it leaves in /tmp, and what it has started, meets the next run.
 
-The way out, on Linux where namespaces are permitted. The tool is started by the program `isolated_command`
-(`python_engine/target/isolation.py` has the theory). The sandbox stands at the project's own path. What it leaves out
+The way out, on Linux where namespaces are permitted. The tool is started by `isolation.command`
+(`isolation/namespaces.py` has the theory). The sandbox stands at the project's own path. What it leaves out
 (environments, version control) stands there too, and what is written into that is dropped.
 
 Parts: "overlay" (what the sandbox leaves out), "tmp", "pid", "ipc", "net". Two parts that a Python mutant has bring a
@@ -45,6 +45,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
+from msp_bridge.isolation.command import command_line
 from msp_bridge.processes import ProcessTree
 from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.toolkit.slot import erase
@@ -53,7 +54,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-PROGRAMS = Path(__file__).parents[1] / "python_engine" / "target"
 OFFLINE = frozenset({"overlay", "tmp", "pid", "ipc", "net"})
 STEPS = (OFFLINE, OFFLINE - {"net"}, frozenset({"overlay"}))
 VARIABLE = "MSP_BRIDGE_ISOLATION"
@@ -198,8 +198,7 @@ class Isolation:
             "command": list(command),
         }
         (home / OPTIONS).write_text(json.dumps(options), encoding="utf-8")
-        program = [str(PROGRAMS), str(PROGRAMS), "isolated_command", json.dumps({"file": str(home / OPTIONS)})]
-        return [sys.executable, "-I", *program]
+        return command_line({"file": str(home / OPTIONS)})
 
     def note(self, home: Path) -> None:
         """After a run: which parts it had, for the log and for `doctor`; blocks. `home`: as of `command`."""

@@ -17,7 +17,7 @@ from mutmut.mutation.file_mutation import mutate_file_contents
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Position, ToolError
-from msp_bridge.python_engine import target
+from msp_bridge.python_engine import programs
 from msp_bridge.source import SourceText
 from msp_bridge.testing import RunningProcesses
 
@@ -395,9 +395,9 @@ def generation(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").write_bytes(TABLE + b"do_not_mutate_patterns = ['_winconsole']\n")
     (tmp_path / "pkg").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "msp_bridge_python_engine", target)
+    monkeypatch.setitem(sys.modules, "msp_bridge_in_project.python_engine.programs", programs)
     reset_config()
-    yield importlib.import_module("adapters.mutmut.target.mutations")
+    yield importlib.import_module("adapters.mutmut.programs.mutations")
     reset_config()
 
 

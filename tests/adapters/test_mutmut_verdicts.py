@@ -13,7 +13,7 @@ import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Result, Status, ToolError
-from msp_bridge.python_engine.target.endings import gist, last_error
+from msp_bridge.python_engine.programs.endings import gist, last_error
 from msp_bridge.source import SourceText
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 3\n'

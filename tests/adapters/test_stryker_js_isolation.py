@@ -143,8 +143,8 @@ async def test_tests_that_need_the_network_of_the_machine_keep_it(
 async def test_the_bridge_may_be_installed_in_the_project(lasting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = project(lasting, "")
     installed = root / ".venv/lib/target"
-    shutil.copytree(launching.TARGET, installed)
-    monkeypatch.setattr(launching, "TARGET", installed)
+    shutil.copytree(launching.PROGRAMS, installed)
+    monkeypatch.setattr(launching, "PROGRAMS", installed)
     async with adapter_on(root, jobs=1) as adapter:
         assert await discovered(adapter)
         assert await isolation_of(adapter) == ALL

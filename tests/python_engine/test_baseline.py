@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from msp_bridge.python_engine.target.baseline import Baseline
-from msp_bridge.python_engine.target.live_code import CodeChange, SourceFile
+from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.live_code import CodeChange, SourceFile
 
 CODE = """def whole(a):
     def inner(b):

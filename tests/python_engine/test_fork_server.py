@@ -6,15 +6,12 @@ from pathlib import Path
 
 from support import programs
 
-from msp_bridge.python_engine.program import TARGET
-
-PRELUDE = f"""
+PRELUDE = """
 import os, signal, sys
-sys.path.insert(0, {str(TARGET.parent)!r})
-from target.fork_server import ForkServer
-from target.connection import Connection
-from target.fork_servers import ServerProcess
-from target.process_namespace import NamespaceMaker
+from msp_bridge.python_engine.programs.fork_server import ForkServer
+from msp_bridge.python_engine.programs.connection import Connection
+from msp_bridge.python_engine.programs.fork_servers import ServerProcess
+from msp_bridge.isolation.process_namespace import NamespaceMaker
 
 STATE = ["first"]
 
@@ -49,20 +46,20 @@ except OSError as error:
 def serve(channel):
     def handle(message):
         STATE.append(message["state"])
-        return {{"children": len(children(os.getpid()))}}
+        return {"children": len(children(os.getpid()))}
 
     def work(job):
         if job.message.get("ends"):
             os._exit(9)
         if job.message.get("hangs"):
             signal.pause()
-        return {{"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}}
+        return {"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}
 
     ForkServer(channel, world, handle).serve().run(work)
 
 
 def children(pid):
-    with open(f"/proc/{{pid}}/task/{{pid}}/children") as file:
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
         return [int(child) for child in file.read().split()]
 
 
@@ -70,7 +67,7 @@ server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
 
 
 def send(**message):
-    server.channel.send({{"do": "run", "limit": None, "parts": ["overlay"], "files": {{}}, **message}})
+    server.channel.send({"do": "run", "limit": None, "parts": ["overlay"], "files": {}, **message})
 
 
 def answer():
@@ -91,7 +88,7 @@ def waiting():
 
 
 def state(pid):
-    with open(f"/proc/{{pid}}/stat") as file:
+    with open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0]
 
 """
@@ -186,7 +183,7 @@ print(answer()["kill_reason"], children(server.pid))
 
 def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):
     code = """
-from target import job_process
+from msp_bridge.python_engine.programs import job_process
 server.end()
 job_process.WAITING_S = 0.5
 server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.target.journal import Journal
+from msp_bridge.python_engine.programs.journal import Journal
 
 
 def tree(directory: Path) -> dict[str, object]:

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from msp_bridge.python_engine.target.imports import ImportTrace, monitoring
-from msp_bridge.python_engine.target.line_coverage import Lines, Monitoring, ProbedFile, Probes
-from msp_bridge.python_engine.target.live_code import LiveFunctions, key
+from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
+from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFile, Probes
+from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
 
 FILE = "/line_coverage_under_test.py"
 MODULE = '''

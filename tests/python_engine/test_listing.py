@@ -9,13 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.program import TARGET
-
 COLLECT = """
 import sys
-sys.path.insert(0, {package!r})
 import pytest
-from {name}.pytest_session import PytestSession
+from msp_bridge.python_engine.programs.pytest_session import PytestSession
 
 asked = []
 
@@ -77,7 +74,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def collected(project: Path, *arguments: str, ours: bool) -> list[str]:
-    code = COLLECT.format(package=str(TARGET.parent), name=TARGET.name, ours=ours, arguments=list(arguments))
+    code = COLLECT.format(ours=ours, arguments=list(arguments))
     command = [sys.executable, "-W", "ignore", "-c", code]
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=project, env=env, capture_output=True, text=True, timeout=300, check=False)

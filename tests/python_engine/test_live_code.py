@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from msp_bridge.python_engine.target.live_code import (
+from msp_bridge.python_engine.programs.live_code import (
     CodeChange,
     LiveFunctions,
     NotLive,

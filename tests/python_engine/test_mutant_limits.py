@@ -8,7 +8,7 @@ import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Status
-from msp_bridge.python_engine.target import isolation
+from msp_bridge.isolation import namespaces
 
 SOURCE = b"""import subprocess
 import sys
@@ -61,7 +61,7 @@ FILES = {
 }
 
 
-@pytest.mark.skipif("overlay" not in isolation.probe()[0], reason="this machine permits no world of its own")
+@pytest.mark.skipif("overlay" not in namespaces.probe()[0], reason="this machine permits no world of its own")
 async def test_a_mutant_that_uses_up_what_it_gets_is_killed_and_harms_no_other(tmp_path: Path) -> None:
     async with Trial.of(FILES, tmp_path) as trial:
         results = list((await trial.test()).values())

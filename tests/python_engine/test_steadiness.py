@@ -11,7 +11,7 @@ import pytest
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
-from msp_bridge.python_engine.target.job_queue import ALONE_S, WAIT_S, JobQueue
+from msp_bridge.python_engine.programs.job_queue import ALONE_S, WAIT_S, JobQueue
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def f(a):

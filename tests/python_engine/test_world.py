@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.target.world import _left_out
+from msp_bridge.python_engine.programs.world import _left_out
 
 
 @pytest.fixture

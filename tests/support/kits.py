@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from msp_bridge.python_engine.target import isolation
+from msp_bridge.isolation import namespaces
 
 MARK = f"msp-bridge-fault-{os.getpid()}"  # an argument of whatever the harms leave running
 
@@ -117,7 +117,7 @@ PYTHON: dict[str, Any] = {
 }
 BESIDES = {"calc/__init__.py": "", "conftest.py": ""}
 # In a process namespace, 0 is the parent: the tests kill themselves. Elsewhere they kill our server, twice.
-KILLED_PARENT = "Killed" if "pid" in isolation.probe()[0] else "RuntimeError"
+KILLED_PARENT = "Killed" if "pid" in namespaces.probe()[0] else "RuntimeError"
 MUTMUT = Kit(
     "mutmut",
     {

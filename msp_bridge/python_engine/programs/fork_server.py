@@ -39,7 +39,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-from . import descendants
+from ...isolation import descendants
 from .channel import Channel, Message
 from .job_process import Job, JobProcess
 from .world import World

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from . import descendants
+from ...isolation import descendants
 from .channel import Channel
 
 

@@ -18,7 +18,7 @@ import libcst as cst
 from libcst import PartialParserConfig
 from libcst._nodes.internal import CodegenState
 from libcst.metadata import MetadataWrapper, PositionProvider, WhitespaceInclusivePositionProvider
-from msp_bridge_python_engine.narrowing import Edit, narrowed
+from msp_bridge_in_project.python_engine.programs.narrowing import Edit, narrowed
 from mutmut.configuration import config
 from mutmut.mutation import file_mutation
 from mutmut.mutation.file_mutation import Mutation, MutationVisitor

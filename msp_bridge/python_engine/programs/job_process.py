@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ...isolation.process_namespace import ProcessNamespace
 from .channel import CHUNK, Channel, Message
-from .process_namespace import ProcessNamespace
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 END = b"\n"  # of a report

@@ -18,7 +18,7 @@ from typing import Any
 import _pytest.assertion.rewrite
 import pytest
 
-from . import descendants
+from ...isolation import descendants
 from .bytecode import read_beside_plugins
 from .channel import Channel, Message, TargetPlan
 from .connection import Connection

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NoReturn
 
-from . import descendants
+from ...isolation import descendants
 
 WAIT_S = 1.0
 ALONE_S = 5.0

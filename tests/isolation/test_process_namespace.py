@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from support import programs
 
-from msp_bridge.python_engine.program import TARGET
-
-PRELUDE = f"""
+PRELUDE = """
 import importlib.util, os, signal, sys, time
-sys.path.insert(0, {str(TARGET.parent)!r})
-from target.process_namespace import NamespaceMaker, ProcessNamespace
+from msp_bridge.isolation.process_namespace import NamespaceMaker, ProcessNamespace
 
 reader_of_host, writer_of_host = os.pipe()
 try:

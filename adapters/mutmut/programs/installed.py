@@ -6,7 +6,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from msp_bridge_python_engine.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
 
 
 def main(_options: Message) -> None:

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from msp_bridge.python_engine.program import TARGET
+from msp_bridge.isolation import command
 
 NOBODY = 65534
 PRELUDE = """
 import errno, os, signal, socket, subprocess, sys, time
 from pathlib import Path
 sys.path.insert(0, {here!r})
-from target.isolation import *
+from isolation.namespaces import *
 root, base = Path({root!r}), Path({base!r})
 world = enter_host({root!r}, {copy!r}, {layers!r}, keep=[".venv", "missing"], share=[{share!r}])
 def child(body, parts=None, limits=None):
@@ -140,7 +140,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     base = Path(tempfile.mkdtemp(prefix="msp-bridge-isolation-")).resolve()
     try:
         one = Place(base, user, python)
-        shutil.copytree(TARGET, base / "target", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(command.HERE, base / "isolation", ignore=shutil.ignore_patterns("__pycache__"))
         for directory in ("home/project/.venv", "home/cache/copy", "home/cache/layers", "home/cache/share"):
             (base / directory).mkdir(parents=True)
         for where, text in ((one.root, "user's"), (base / "home/cache/copy", "copy's")):
@@ -153,7 +153,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         probed = subprocess.run(
             one.command(
                 "-c",
-                f"import sys; sys.path.insert(0, {str(base)!r}); from target import isolation; print(isolation.probe()[1].get('mount', ''))",
+                f"import sys; sys.path.insert(0, {str(base)!r}); from isolation import namespaces; print(namespaces.probe()[1].get('mount', ''))",
             ),
             capture_output=True,
             text=True,
@@ -444,10 +444,10 @@ def test_parts_can_be_switched_off(place: Place) -> None:
     ]
 
 
-def isolated(place: Place, *command: str) -> list[str]:
+def isolated(place: Place, *arguments: str) -> list[str]:
     world = {"root": str(place.root), "copy": place.path("copy"), "layers": place.path("layers")}
-    target = str(place.base / "target")
-    return place.command(target, target, "isolated_command", json.dumps({**world, "command": command}))
+    main = f"import json, sys; sys.path.append({str(place.base)!r}); from isolation.command import main; main(json.loads(sys.argv[1]))"
+    return place.command("-c", main, json.dumps({**world, "command": arguments}))
 
 
 def test_a_command_runs_in_a_world_and_is_seen_to_end_as_it_did(place: Place) -> None:
@@ -483,16 +483,16 @@ def test_a_signal_to_what_runs_a_command_ends_everything(place: Place, number: i
 REFUSED = """
 import os, sys
 sys.path.insert(0, {here!r})
-from target import isolation, kernel
+from isolation import kernel, namespaces
 kernel.own_user_namespace()
 open("/proc/sys/user/max_user_namespaces", "w").write("0")
 kernel.restore_capabilities((0, 0, 0, 0))
 namespace = os.readlink("/proc/self/ns/mnt")
-parts, refused = isolation.probe()
+parts, refused = namespaces.probe()
 print(sorted(parts), list(refused))
 try:
-    isolation.enter_host({root!r}, {copy!r}, {layers!r})
-except isolation.PartRefused as refusal:
+    namespaces.enter_host({root!r}, {copy!r}, {layers!r})
+except namespaces.PartRefused as refusal:
     print(refusal, namespace == os.readlink("/proc/self/ns/mnt"))
 """
 

@@ -14,7 +14,8 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from . import descendants, imports
+from ...isolation import descendants
+from . import imports
 from .channel import Channel, Message, TargetPlan
 from .connection import Connection
 from .endings import Unprepared, last_error, why_not_collected

@@ -21,8 +21,8 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from msp_bridge_python_engine.channel import READY, Channel, Message
-from msp_bridge_python_engine.narrowing import Edit, narrowed
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.narrowing import Edit, narrowed
 
 # Which nodes an operator of cosmic-ray's own can touch, by the module that it is defined in. Any other: all nodes.
 NODE_TYPES = {

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Any
 
-from msp_bridge_python_engine.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
 
 TAIL = 16 * 1024  # bytes of output that are kept
 LEFT_BEHIND = 1.0  # s to wait for the end of output that some escaped process holds open

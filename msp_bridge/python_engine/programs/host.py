@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from . import descendants
+from ...isolation import descendants
 from .baseline import Baseline
 from .channel import READY, Channel, Message, TargetPlan
 from .dependencies import joined

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msp_bridge_python_engine.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
 from mutmut import configuration
 from mutmut.configuration import Config, ProcessIsolation
 

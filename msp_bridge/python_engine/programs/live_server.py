@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from . import descendants
+from ...isolation import descendants
 from .channel import Channel, Message, TargetPlan
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer

@@ -1,8 +1,8 @@
-"""Starts a program under the project's interpreter: `python target FOLDER MODULE OPTIONS` (in JSON).
+"""Starts a program under the project's interpreter: `python programs FOLDER MODULE OPTIONS` (OPTIONS in JSON).
 
-FOLDER is this one, or one of an adapter that has programs of its own. Each becomes a package of an unusual name and
-none stays in `sys.path`: no file of ours hides a module of the project. An adapter's program imports `Channel` from
-`msp_bridge_python_engine.channel`.
+FOLDER is this one, or one of an adapter that has programs of its own. None stays in `sys.path`: no file of ours hides a
+module of the project. The folders of the bridge become packages below `IN_PROJECT`, a name that no project has, and
+none of the bridge's own `__init__.py` runs above them. An adapter's folder becomes the package `TOOL`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,31 @@ import importlib.util
 import json
 import os
 import sys
+import types
 
-ENGINE, TOOL = "msp_bridge_python_engine", "msp_bridge_tool"
+IN_PROJECT, TOOL = "msp_bridge_in_project", "msp_bridge_tool"
+ENGINE = f"{IN_PROJECT}.python_engine.programs"
 
 
 def main(folder: str, module: str, options: str) -> None:
     """Run `main(options)` of a module."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
-    _load(ENGINE, here)
+    engine = os.path.dirname(here)
+    _add_parent(f"{IN_PROJECT}.python_engine", engine)
+    _add_parent(IN_PROJECT, os.path.dirname(engine))
     importlib.import_module(f"{ENGINE}.bytecode").read_beside_sources()
     package = ENGINE
     if os.path.abspath(folder) != here:
         package = TOOL
         _load(TOOL, os.path.abspath(folder))
     importlib.import_module(f"{package}.{module}").main(json.loads(options))
+
+
+def _add_parent(name: str, folder: str) -> None:
+    """Let packages in `folder` be imported below `name`, without running its `__init__.py`."""
+    parent = sys.modules[name] = types.ModuleType(name)
+    parent.__path__ = [folder]
 
 
 def _load(name: str, folder: str) -> None:

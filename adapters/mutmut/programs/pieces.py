@@ -26,7 +26,7 @@ import re
 import tokenize
 from dataclasses import dataclass, field
 
-from msp_bridge_python_engine.narrowing import Edit
+from msp_bridge_in_project.python_engine.programs.narrowing import Edit
 
 PRAGMA = re.compile("# pragma:.*no mutate")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -1,10 +1,11 @@
-"""Runs a command in a world of its own: `python target FOLDER isolated_command OPTIONS`, see `isolation.enter_host`.
+"""Runs a command in namespaces of its own, with one directory mounted at the path of another.
 
-OPTIONS may be `{"file": PATH}`, which names a file with the options: a single argument has at most 128 KB on Linux.
+`command_line` gives the arguments that start it; `namespaces.enter_host` names the options, a JSON object. `{"file":
+PATH}` names a file that holds it, since Linux limits a single argument to 128 KB.
 
 The exit code is what a shell would give: the command's own, or 128 and the number of the signal that has ended it; 126
-and 127 where it can't be run. Where there can be no world it is 125. With this process ends all that the command has
-started, if the part "pid" is permitted.
+and 127 if it can't be run; 125 if the kernel refuses the namespaces. If the part "pid" is permitted, all that the
+command has started ends with this process.
 """
 
 from __future__ import annotations
@@ -13,16 +14,27 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from .isolation import HostWorld, enter_host
+from .namespaces import HostWorld, enter_host
 
 NO_WORLD, NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 125, 126, 127, 128
 IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
+HERE = os.path.dirname(os.path.abspath(__file__))
+BOOT = (  # a module's bytecode is cached, a script's is not
+    f"import json, sys; sys.path.append({os.path.dirname(HERE)!r}); "
+    f"from {os.path.basename(HERE)}.command import main; main(json.loads(sys.argv[1]))"
+)
+
+
+def command_line(options: Mapping[str, object]) -> list[str]:
+    """Return the arguments that run `main` with `options` in an interpreter that imports nothing of a project."""
+    return [sys.executable, "-I", "-S", "-c", BOOT, json.dumps(options)]
 
 
 def main(options: dict[str, Any]) -> NoReturn:
-    """Of `options`, `command` is what to run; the others are the arguments of `enter_host`.
+    """Run `options["command"]`; the other options are the arguments of `enter_host`.
 
     `report` may name a file, to which `parts` and `refused` of the world are written as JSON before the command starts.
     """
@@ -68,4 +80,5 @@ def _become(command: list[str], world: HostWorld) -> NoReturn:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

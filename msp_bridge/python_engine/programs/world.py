@@ -16,10 +16,10 @@ import traceback
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from . import isolation
+from ...isolation import namespaces
+from ...isolation.limits import generous_limits
+from ...isolation.process_namespace import ProcessNamespace
 from .journal import Journal
-from .limits import generous_limits
-from .process_namespace import ProcessNamespace
 
 LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
@@ -37,15 +37,15 @@ class World:
         `wanted` are the parts to try; None: all.
         """
         self.root = root  # the user's tree
-        self._isolated: isolation.HostWorld | None = None
+        self._isolated: namespaces.HostWorld | None = None
         self._journal: Journal | None = None
         self.refused: dict[str, str] = {}
         self.place = sandbox
         layers.mkdir(exist_ok=True)
-        wanted = isolation.PARTS | {LIMITS} if wanted is None else frozenset(wanted)
+        wanted = namespaces.PARTS | {LIMITS} if wanted is None else frozenset(wanted)
         if wanted:
             try:
-                self._isolated = isolation.enter_host(
+                self._isolated = namespaces.enter_host(
                     root, sandbox, str(layers), _left_out(root, sandbox), parts=wanted
                 )
             except OSError as refusal:
