@@ -108,6 +108,13 @@ class Session:
                     async for batch in ready:
                         yield batch
 
+    async def known(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
+        """The verdicts of earlier runs that hold still, in batches; nothing where they are not kept. Runs no test."""
+        async with self._workspaces.use(self._configuration) as workspace:
+            async with contextlib.aclosing(batches(workspace.known(selection), MAX_BATCH)) as ready:
+                async for batch in ready:
+                    yield batch
+
     async def source(self, path: str) -> SourceText:
         """The text of a file of the tree, as it is on the disk. Raises OSError and UnicodeDecodeError."""
         return await asyncio.to_thread(SourceText.read, self.root / path)

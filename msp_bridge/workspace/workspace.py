@@ -132,6 +132,18 @@ class Workspace:
                         yield result
             errors.raise_collected()
 
+    async def known(self, selection: Selection) -> AsyncGenerator[Result, None]:
+        """The verdicts of earlier runs that hold still. Runs no test. Raises BridgeError."""
+        selection = selection.within(self.root)
+        if self._incremental is None:
+            return
+        for part in self._parts(selection):
+            tool = part.tool
+            mutants = await self._due(part, selection)
+            verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
+            for result in () if verdicts is None else await verdicts.known(mutants):
+                yield result
+
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """The edit by which the tool of `mutant` ignores it; nothing is written. `reason` may be empty.
 

@@ -14,13 +14,14 @@ from support.lsp_client import LspClient
 from support.memory_stream import MemoryStream
 
 from msp_bridge.dialects.dialect import path_of
+from msp_bridge.dialects.lsp import publisher as publisher_module
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.documents import Changed, Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.offers import symbols
-from msp_bridge.dialects.lsp.runs import SLICE, Runs
+from msp_bridge.dialects.lsp.publisher import FEW, SLICE, Publisher
 from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import MessageStream
 from msp_bridge.model import Location, Mutant, Position, Result, Status
@@ -81,7 +82,7 @@ def test_what_spans_a_change_is_gone(old: list[str], new: list[str]) -> None:
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 5), st.integers(0, 9), TEXTS)))
 def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int, int, int, int, str]]) -> None:
-    document = Document("file:///a", "a", SourceText(text), text)
+    document = Document("file:///a", "a", SourceText(text), (text,))
     changes = [
         lsp.ContentChange(new, lsp.Range(lsp.Position(*min((a, b), (c, d))), lsp.Position(*max((a, b), (c, d)))))
         for a, b, c, d, new in edits
@@ -192,17 +193,17 @@ class TestTenThousandDiagnostics:
         return folder
 
     @staticmethod
-    def runs(folder: Folder, wire: MemoryStream) -> Runs:
+    def publisher(folder: Folder, wire: MemoryStream) -> Publisher:
         folders = Folders()
         folders.add(folder.session)
         folders._folders[:] = [folder]
         text, uri = "x\n" * TestTenThousandDiagnostics.COUNT, (folder.root / "a.py").as_uri()
-        folders.documents[uri] = Document(uri, "a.py", SourceText(text), text)
+        folders.documents[uri] = Document(uri, "a.py", SourceText(text), (text,))
         editor = Editor(Connection(MessageStream(wire)), lambda work, name: asyncio.create_task(work, name=name), {})
-        return Runs(editor, folders, lambda work, name: asyncio.create_task(work, name=name), {})
+        return Publisher(editor, folders, lambda work, name: asyncio.create_task(work, name=name))
 
     async def test_are_made_in_slices_between_which_others_have_their_turn(self, folder: Folder) -> None:
-        runs, turns = self.runs(folder, MemoryStream.pair()[0]), 0
+        publisher, turns = self.publisher(folder, MemoryStream.pair()[0]), 0
 
         async def others() -> None:
             nonlocal turns
@@ -211,17 +212,46 @@ class TestTenThousandDiagnostics:
                 await asyncio.sleep(0)
 
         running = asyncio.create_task(others())
-        assert len(await runs.diagnostics(folder, "a.py")) == self.COUNT
+        assert len(await publisher.diagnostics(folder, "a.py")) == self.COUNT
         running.cancel()
         assert turns >= self.COUNT // SLICE
 
+    async def test_that_are_found_one_by_one_are_not_all_published_each_time(
+        self, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(publisher_module, "PAUSE_S", 0.001)
+        ours, theirs = MemoryStream.pair()
+        publisher = self.publisher(folder, ours)
+        client, published = LspClient(theirs), list[int]()
+
+        async def read() -> None:
+            while not published or published[-1] < many:
+                message = await client.receive()
+                published.append(len(message["params"]["diagnostics"]))
+
+        many = 2000
+        folder.findings["a.py"] = findings = FileFindings()
+        reading = asyncio.create_task(read())
+        for number in range(1, many + 1):
+            killed = Mutant("a.py", "n", line(number), "z")
+            survived = Mutant("a.py", "m", line(number), "y")
+            assert not findings.take([Result(killed, Status.KILLED)], None, Changed(()))
+            assert findings.take([Result(survived, Status.SURVIVED)], None, Changed(()))
+            assert not findings.take([Result(survived, Status.SURVIVED)], None, Changed(()))
+            await publisher.changed(folder, "a.py")
+            await asyncio.sleep(0)
+        await publisher.flush(folder)
+        await reading  # the last one has all
+        assert published[:FEW] == list(range(1, FEW + 1))
+        assert len(published) - FEW < 80  # by the logarithm of the time, and not one for each result
+
     async def test_that_are_older_are_not_shown_after_newer_ones(self, folder: Folder) -> None:
         ours, theirs = MemoryStream.pair()
-        runs, client = self.runs(folder, ours), LspClient(theirs)
-        older = asyncio.create_task(runs.publish(folder, "a.py"))
+        publisher, client = self.publisher(folder, ours), LspClient(theirs)
+        older = asyncio.create_task(publisher.publish(folder, "a.py"))
         await asyncio.sleep(0)  # it has begun
         folder.known("a.py").move(Changed.between("x\n" * self.COUNT, "z"))
-        newer = asyncio.create_task(runs.publish(folder, "a.py"))
+        newer = asyncio.create_task(publisher.publish(folder, "a.py"))
         assert await client.diagnostics() == []
         await older
         await newer

@@ -31,6 +31,7 @@ SERVED = {  # of what a client may send
     *(f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")),
     *(f"textDocument/{name}" for name in ("diagnostic", "codeLens", "codeAction", "hover")),
     *(f"workspace/{name}" for name in ("executeCommand", "didChangeConfiguration", "didChangeWorkspaceFolders")),
+    "workspace/diagnostic",
 }
 
 
@@ -292,6 +293,61 @@ async def test_a_second_save_tests_what_the_first_had_no_time_for(client: LspCli
     assert {await client.tested(), await client.tested()} == {"", "2 mutants: 2 survived"}
 
 
+@pytest.mark.parametrize("on_disk", ["before", "after"])
+async def test_a_save_is_tested_whenever_it_reaches_the_disk(
+    client: LspClient, project: ScriptedProject, on_disk: str
+) -> None:
+    """The client saves before the server has read the file that was opened, or opens it with unsaved text of before."""
+    project.script(SURVIVES)
+    old, new = "a = 0\nb = 1\n", "a = 1\nb = 1\n"
+    project.write("a.py", new if on_disk == "before" else old)
+    await client.begin(uri(project, ""))
+    document = uri(project, "a.py")
+    await client.open(document, old if on_disk == "before" else new)
+    project.write("a.py", new)
+    await client.change(document, new)
+    await client.save(document)
+    assert await client.tested() == "1 mutant: 1 survived"
+    await client.save(document)  # nothing is left to be tested
+    await client.execute("msp-bridge.test", uri=document)
+    assert await client.tested() == "2 mutants: 2 survived"
+
+
+async def test_diagnostics_name_the_version_of_the_text(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    capabilities = CAPABILITIES | {"textDocument": {"publishDiagnostics": {"versionSupport": True}}}
+    document = await opened(client, project, "a = 1\n", capabilities=capabilities)
+    project.write("b.py", "b = 1\n")
+    await client.execute("msp-bridge.testProject", uri=document)
+    published = [await client.until("textDocument/publishDiagnostics") for _ in range(2)]
+    assert {each["uri"]: each.get("version") for each in published} == {document: 1, uri(project, "b.py"): None}
+    await client.change(document, "# new\na = 1\n")
+    assert (await client.until("textDocument/publishDiagnostics"))["version"] == 2
+
+
+async def test_after_a_restart_a_file_that_is_opened_shows_the_verdicts_that_hold(project: ScriptedProject) -> None:
+    project.script(SURVIVES, surroundings={"tool": "1.0"})
+    text = "a = 1\n"
+    async with memory_of(project, Lsp, incremental=True) as stream:
+        client = LspClient(stream)
+        document = await opened(client, project, text)
+        await client.execute("msp-bridge.test", uri=document)
+        assert await client.tested() == "1 mutant: 1 survived"
+    for holds in (True, False):
+        async with memory_of(project, Lsp, incremental=True) as stream:
+            client = LspClient(stream)
+            await opened(client, project, text)
+            await until(lambda: all(task.get_name() != "recall of a.py" for task in asyncio.all_tasks()))
+            lenses = await client.request("textDocument/codeLens", {"textDocument": {"uri": document}})
+            title = "1 mutant: 1 survived · test" if holds else "test the mutants"
+            assert lenses[0]["command"]["title"] == title
+            if holds:
+                assert await client.diagnostics() == [(0, 4, WARNING, 'Survived: "1" -> "2"')]
+            assert all("publish" not in message["method"] for message in client.heard)
+        project.write("test_a.py", "# the mutant may be noticed now\n")
+    assert project.log.count("testing 1") == 1
+
+
 async def test_the_button_and_a_cancel_end_the_tests(client: LspClient, project: ScriptedProject) -> None:
     project.script({**SURVIVES, "after": "never"}, tool="hang")
     document = await opened(client, project, "a = 1\n")
@@ -328,6 +384,8 @@ async def test_code_actions_test_show_and_say_what_changed(client: LspClient, pr
         "textDocument/codeAction", {**here, "context": {"diagnostics": [], "only": ["quickfix"]}}
     )
     assert [action["title"] for action in fixes] == ['Show "1" -> "2"', 'Ignore "1" -> "2"']
+    published = await client.until("textDocument/publishDiagnostics")
+    assert [action["diagnostics"] for action in fixes] == [published["diagnostics"]] * 2
     diff = await client.request("workspace/executeCommand", fixes[0]["command"])
     assert "-    return 1\n+    return 2\n" in diff
     with pytest.raises(Refused, match="no comment by which scripted ignores a mutant") as refused:
@@ -398,6 +456,9 @@ async def test_a_client_that_pulls_is_not_pushed_to(client: LspClient, project: 
     pulled = await client.request("textDocument/diagnostic", {"textDocument": {"uri": document}})
     assert (pulled["kind"], len(pulled["items"])) == ("full", 1)
     assert (await client.until("textDocument/publishDiagnostics"))["uri"] == uri(project, "b.py")
+    reports = {report["uri"]: report for report in (await client.request("workspace/diagnostic", {}))["items"]}
+    assert reports.keys() == {document, uri(project, "b.py")}
+    assert (reports[document]["version"], reports[document]["items"]) == (1, pulled["items"])
     assert all(message["params"]["uri"] != document for message in client.heard if "publish" in message["method"])
 
 

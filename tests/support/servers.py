@@ -162,10 +162,12 @@ async def over_memory(project: ScriptedProject) -> AsyncGenerator[Client, None]:
 
 
 @contextlib.asynccontextmanager
-async def memory_of(project: ScriptedProject, dialect: type[Dialect]) -> AsyncGenerator[MemoryStream, None]:
-    """The client's end of a server in this process."""
+async def memory_of(
+    project: ScriptedProject, dialect: type[Dialect], **options: Any
+) -> AsyncGenerator[MemoryStream, None]:
+    """The client's end of a server in this process; `options` are those of its configuration."""
     ours, theirs = MemoryStream.pair()
-    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",)))
+    workspaces = OpenWorkspaces(project.root, Configuration(adapters=("scripted",), **options))
     serving = asyncio.create_task(serve_client(ours, workspaces, dialect))
     try:
         yield theirs

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,7 +24,8 @@ from msp_bridge.dialects.lsp.editor import ERROR, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.offers import Offers, symbols
-from msp_bridge.dialects.lsp.runs import SLICE, Runs
+from msp_bridge.dialects.lsp.publisher import SLICE, Publisher
+from msp_bridge.dialects.lsp.runs import Runs
 from msp_bridge.errors import BridgeError, ConfigurationError, FailingTests
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
@@ -52,7 +53,7 @@ class Lsp(Dialect):
         self._set_up({}, None)
         self._said: set[str] = set()  # why saves could not be tested, since one could
         self._on_save = ON_SAVE[0]
-        self._saves: dict[str, asyncio.Task[None]] = {}  # by URI: what tests the document's last save
+        self._testing: dict[str, asyncio.Task[None]] = {}  # by URI: what tests the document's last save, or recalls
         self._handshake = Handshake(NOT_INITIALIZED)
 
     @property
@@ -65,6 +66,7 @@ class Lsp(Dialect):
             "textDocument/codeLens": Method(self._code_lens),
             "textDocument/diagnostic": Method(self._diagnostic),
             "textDocument/hover": Method(self._hover),
+            "workspace/diagnostic": Method(self._workspace_diagnostic),
             "workspace/executeCommand": Method(self._execute),
             "msp-bridge/mutants": Method(self._mutants),
             "msp-bridge/test": Method(self._test),
@@ -103,7 +105,8 @@ class Lsp(Dialect):
         self._explorer = Explorer(self._editor, self._folders)
         self._commands = EditorCommands(self._editor, self._folders)
         listing = self._explorer if isinstance(options, Mapping) and options.get("results") is True else None
-        self._runs = Runs(self._editor, self._folders, self._in_background, self._failing.found, listing)
+        self._publisher = Publisher(self._editor, self._folders, self._in_background)
+        self._runs = Runs(self._editor, self._folders, self._publisher, self._failing.found, listing)
 
     async def _initialize(self, params: Any) -> Any:
         given = self._read(params, lsp.InitializeParams)
@@ -158,7 +161,7 @@ class Lsp(Dialect):
             path = path_of(gone.uri)
             folder = None if path is None else self._folders.remove(Path(path).resolve())
             if folder is not None:
-                await self._runs.clear(folder)
+                await self._publisher.clear(folder)
                 await self._session.leave(folder.session)
         for error in await self._open_folders([folder.uri for folder in event.added]):
             await self._editor.say(str(error), ERROR)
@@ -170,9 +173,18 @@ class Lsp(Dialect):
             return
         folder, path = place
         source, saved = SourceText(item.text), await folder.read(path)
-        self._folders.documents[item.uri] = Document(item.uri, path, source, (saved or source).text)
-        if self._editor.pulls and path in folder.findings:
+        tested = tuple({source.text, source.text if saved is None else saved.text})
+        self._folders.documents[item.uri] = Document(item.uri, path, source, tested, item.version)
+        if path not in folder.findings and item.uri not in self._testing:
+            self._begin_test(item.uri, self._recall(folder, path), f"recall of {path}")
+        elif self._editor.pulls:
             await self._editor.publish((folder.root / path).as_uri(), [])  # from now on it is pulled
+
+    async def _recall(self, folder: Folder, path: str) -> None:
+        try:
+            await self._runs.recall(folder, path)
+        except BridgeError as error:  # nobody has asked: a test will say so
+            log.info("what is known of %s is not shown: %s", path, error)
 
     async def _did_change(self, params: Any) -> None:
         given = self._read(params, lsp.DidChangeParams)
@@ -180,29 +192,33 @@ class Lsp(Dialect):
         place = self._folders.locate(given.text_document.uri)
         if document is not None and place is not None:
             changed = document.change(given.content_changes, self._editor.units)
+            document.version = given.text_document.version
             folder, path = place
             if path in folder.findings and folder.findings[path].move(changed):
-                self._runs.publish_soon(folder, path)
+                self._publisher.edited(folder, path)
 
     async def _did_save(self, params: Any) -> None:
         uri = self._read(params, lsp.DocumentParams).text_document.uri
         document, place = self._folders.documents.get(uri), self._folders.locate(uri)
         if document is None or place is None:
             return
-        text = document.source.text
-        if self._on_save == "off" or text == document.tested:
+        changed = document.untested()
+        if self._on_save == "off" or not changed:
             return
         folder, path = place
-        changed = Changed.between(document.tested, text).lines if self._on_save == "changed" else [None]
-        selection = Selection(targets=tuple(Target(path, lines, partly=True) for lines in changed))
-        if (before := self._saves.get(uri)) is not None:
-            before.cancel()
+        lines: Sequence[Location | None] = changed if self._on_save == "changed" else [None]
+        selection = Selection(targets=tuple(Target(path, each, partly=True) for each in lines))
         # Not here: however many documents are saved at once, the reader has to see what comes behind them.
-        task = self._in_background(
-            self._test_saved(folder, document, text, selection), f"test of what is saved of {path}"
-        )
-        self._saves[uri] = task
-        task.add_done_callback(functools.partial(self._forget_save, uri))
+        work = self._test_saved(folder, document, document.source.text, selection)
+        self._begin_test(uri, work, f"test of what is saved of {path}")
+
+    def _begin_test(self, uri: str, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Do in the background what finds out about a document, in the place of what did that before."""
+        if (before := self._testing.get(uri)) is not None:
+            before.cancel()
+        task = self._in_background(work, name)
+        self._testing[uri] = task
+        task.add_done_callback(functools.partial(self._forget_test, uri))
 
     async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
         """A user who saves again and again with tests that fail gets one message, until a save can be tested."""
@@ -210,11 +226,11 @@ class Lsp(Dialect):
             if await folder.session.tools([document.path]):
                 await self._runs.test(folder, selection, f"what is saved of {document.path}")
                 self._said.clear()
-            document.tested = text
+            document.tested = (text,)
 
-    def _forget_save(self, uri: str, task: asyncio.Task[None]) -> None:
-        if self._saves.get(uri) is task:
-            del self._saves[uri]
+    def _forget_test(self, uri: str, task: asyncio.Task[None]) -> None:
+        if self._testing.get(uri) is task:
+            del self._testing[uri]
 
     async def _did_close(self, params: Any) -> None:
         uri = self._read(params, lsp.DocumentParams).text_document.uri
@@ -225,14 +241,17 @@ class Lsp(Dialect):
         folder, path = place
         if path in folder.findings and (saved := await folder.read(path)) is not None:  # what was not saved is gone
             folder.findings[path].move(Changed.between(document.source.text, saved.text))
-            await self._runs.publish(folder, path)
+            await self._publisher.publish(folder, path)
 
     async def _cancel_progress(self, params: Any) -> None:
         self._editor.cancel(self._read(params, lsp.ProgressCancelParams).token)
 
     async def _diagnostic(self, params: Any) -> Any:
         place = self._folders.locate(self._read(params, lsp.DocumentParams).text_document.uri)
-        return {"kind": "full", "items": [] if place is None else await self._runs.diagnostics(*place)}
+        return {"kind": "full", "items": [] if place is None else await self._publisher.diagnostics(*place)}
+
+    async def _workspace_diagnostic(self, _: Any) -> Any:
+        return {"items": await self._publisher.reports()}
 
     async def _hover(self, params: Any) -> Any:
         given = self._read(params, lsp.PlaceParams)
@@ -269,7 +288,7 @@ class Lsp(Dialect):
         lines = Location(Position(first, 1), Position(last + 1, 1))
         tests = offers.tests(lines, await asyncio.to_thread(symbols, path, source)) if only is None else []
         wants_fixes = only is None or any("quickfix".startswith(kind) for kind in only)
-        return tests + (offers.fixes(folder.known(path).undetected_in(lines)) if wants_fixes else [])
+        return tests + (offers.fixes(folder.known(path).undetected_in(lines), folder.tool(path)) if wants_fixes else [])
 
     async def _execute(self, params: Any) -> Any:
         given = self._read(params, lsp.ExecuteCommandParams)

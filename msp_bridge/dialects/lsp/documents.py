@@ -128,12 +128,22 @@ def _lines(start: int, end: int) -> Location:
 
 @define(eq=False)
 class Document:
-    """A document that is open in the client. `tested` is the text whose changes have been tested on a save."""
+    """A document that is open in the client.
+
+    `tested` has the texts of which one has been tested, or counts as that. A document is opened with two: the client's
+    and the file's. They differ when the client has unsaved text from before, and when it has saved since, before we
+    read the file. Which it was nobody can tell, so a save tests what differs from either.
+    """
 
     uri: str
-    path: str  # as of a mutant
+    path: str  # relative to the folder, as of a mutant
     source: SourceText
-    tested: str
+    tested: tuple[str, ...]
+    version: int | None = None  # the client's number of `source`
+
+    def untested(self) -> list[Location]:
+        """The lines of the client's text that differ from one of the tested texts."""
+        return [lines for before in self.tested for lines in Changed.between(before, self.source.text).lines]
 
     def change(self, changes: Sequence[lsp.ContentChange], units: Units) -> Changed:
         """Make the client's changes, and return what they come to."""

@@ -38,15 +38,19 @@ class Editor:
         # show what it gets by both ways twice.
         self.pulls = self._capability("textDocument", "diagnostic") is not None and self._can_refresh("diagnostics")
         self.takes_actions = self._capability("textDocument", "codeAction", "codeActionLiteralSupport") is not None
+        self._takes_versions = bool(self._capability("textDocument", "publishDiagnostics", "versionSupport"))
         self.applies_edits = bool(self._capability("workspace", "applyEdit"))
 
     async def say(self, text: str, kind: int = INFO) -> None:
         """Show a message to the user."""
         await self._client.notify("window/showMessage", {"type": kind, "message": f"msp-bridge: {text}"})
 
-    async def publish(self, uri: str, diagnostics: Sequence[Any]) -> None:
-        """The diagnostics of a document, in the place of those before."""
-        await self._client.notify("textDocument/publishDiagnostics", {"uri": uri, "diagnostics": diagnostics})
+    async def publish(self, uri: str, diagnostics: Sequence[Any], version: int | None = None) -> None:
+        """Send the diagnostics of a document, in the place of those before; `version` is that of the client's text."""
+        params = {"uri": uri, "diagnostics": diagnostics}
+        if version is not None and self._takes_versions:
+            params["version"] = version
+        await self._client.notify("textDocument/publishDiagnostics", params)
 
     async def notify(self, method: str, params: Any) -> None:
         """Send a notification that is none of LSP's."""

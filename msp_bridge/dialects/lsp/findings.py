@@ -51,6 +51,22 @@ class MutantFinding:
         return self.result.mutant.id
 
     @property
+    def shown(self) -> str | None:
+        """What its diagnostic says; None when it has none."""
+        return self.message if self.result.status in UNDETECTED else None
+
+    def diagnostic(self, units: Units, source: SourceText | None, tool: str) -> dict[str, Any]:
+        """The Diagnostic on the wire of a mutant that was not detected, in the text `source`."""
+        mutant = self.result.mutant
+        return {
+            "range": units.range(source, mutant.location),
+            "severity": UNDETECTED[self.result.status],
+            "code": mutant.mutator,
+            "source": tool,
+            "message": self.message,
+        }
+
+    @property
     def more_lines(self) -> int:
         """How many lines the mutant reaches over beyond its first."""
         return last_line(self.result.mutant.location) - self.result.mutant.location.start.line
@@ -90,20 +106,28 @@ class FileFindings:
     _lines: dict[int, dict[Key, MutantFinding]] = field(factory=dict)
     _most_lines: int = 0  # that a finding has reached over
 
-    def __len__(self) -> int:
-        """How many are known."""
-        return sum(map(len, self._lines.values()))
+    @property
+    def shown(self) -> int:
+        """How many have a diagnostic."""
+        return sum(found.result.status in UNDETECTED for here in self._lines.values() for found in here.values())
 
-    def take(self, results: Iterable[Result], source: SourceText | None, since: Changed) -> None:
-        """Results about the text `source`; `since` is what the client has changed in it."""
+    def take(self, results: Iterable[Result], source: SourceText | None, since: Changed) -> bool:
+        """Take results about the text `source`; `since` is what the client has changed in it.
+
+        Returns whether diagnostics are to be shown anew.
+        """
+        shows_other = False
         for result in results:
             line, key = place_of(result.mutant)
             original = _text_at(source, result.mutant.location)
             found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
             by = since.shift(line, line + found.more_lines)
             if by is not None:
-                self._lines.setdefault(line + by, {})[key] = found
+                here = self._lines.setdefault(line + by, {})
+                shows_other |= found.shown != (here[key].shown if key in here else None)
+                here[key] = found
                 self._most_lines = max(self._most_lines, found.more_lines)
+        return shows_other
 
     def move(self, changed: Changed) -> bool:
         """The text has changed: what is in changed lines is no longer known, what is below moves. Whether any is."""
@@ -176,14 +200,7 @@ class FileFindings:
         ]
         undetected.sort(key=lambda each: (each[0], each[1][:3]))
         for line, _, found in undetected:
-            mutant = found.result.mutant
-            yield {
-                "range": units.range(source, shifted(mutant.location, line - mutant.location.start.line)),
-                "severity": UNDETECTED[found.result.status],
-                "code": mutant.mutator,
-                "source": tool,
-                "message": found.message,
-            }
+            yield found.at_line(line).diagnostic(units, source, tool)
 
     def summary(self, location: Location | None = None) -> str:
         """As in `8 mutants: 6 killed, 2 survived`, "" when none is known; of those in `location`, or all."""

@@ -32,6 +32,10 @@ class Folder:
         except (OSError, UnicodeDecodeError):
             return None
 
+    def tool(self, path: str) -> str:
+        """The name of the tool that has tested the file `path`, for diagnostics."""
+        return self.tools.get(path, "msp-bridge")
+
     def known(self, path: str) -> FileFindings:
         """What is known of the file `path`."""
         return self.findings.setdefault(path, FileFindings())

@@ -51,17 +51,18 @@ class Offers:
             return [{"title": command["title"], "command": command} for command in commands]
         return commands
 
-    def fixes(self, undetected: Sequence[MutantFinding]) -> list[Any]:
-        """To show each mutant, and to ignore it, if the client can make edits."""
+    def fixes(self, undetected: Sequence[MutantFinding], tool: str) -> list[Any]:
+        """The actions that show each mutant, and ignore it, if the client can make edits; `tool` has found them."""
         verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
-        commands = [
-            self._command(f"{verb} {finding.change}", command, mutant=finding.id)
-            for finding in undetected[:MAX_FIXES]
-            for verb, command in verbs
-        ]
-        if self._editor.takes_actions:
-            return [{"title": command["title"], "kind": "quickfix", "command": command} for command in commands]
-        return commands
+        fixes: list[Any] = []
+        for finding in undetected[:MAX_FIXES]:
+            commands = [self._command(f"{verb} {finding.change}", name, mutant=finding.id) for verb, name in verbs]
+            if self._editor.takes_actions:
+                about = {"diagnostics": [finding.diagnostic(self._editor.units, self._source, tool)]}
+                fixes += [{"title": each["title"], "kind": "quickfix", **about, "command": each} for each in commands]
+            else:
+                fixes += commands
+        return fixes
 
     def _command(self, title: str, command: str, lines: Location | None = None, mutant: str = "") -> dict[str, Any]:
         argument: dict[str, Any] = {"uri": self._uri}

@@ -15,38 +15,33 @@ which lines are the same.
 - A save tests the lines in which the saved text is not the tested one. Its run is cancelled when the document is saved
   again; as `tested` changes only when a run has ended, the next one tests those lines, too.
 
-What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten.
-
-Findings are shown by `publishDiagnostics`. A client that pulls diagnostics of open documents gets a refresh request.
+What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten. How often findings are
+shown is decided in `publisher`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import itertools
 from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from msp_bridge.dialects.lsp.documents import Changed
-from msp_bridge.dialects.lsp.editor import LENSES, PULL, WARNING, Editor, Start
+from msp_bridge.dialects.lsp.editor import LENSES, WARNING, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import Place, place_of, summary_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
+from msp_bridge.dialects.lsp.publisher import Publisher
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
 from msp_bridge.source import SourceText
-from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.selection import Selection, Target
 
-SLICE = 250  # diagnostics that are made at once: a few ms of work
 MAX_NAMED = 5  # tests in one message
-MANY_FINDINGS = 500  # findings of a file from which on its diagnostics are not published with every batch
-PAUSE_S = 0.2  # before the diagnostics of a text that changes, or of a file with many, are published
 
 
 class Runs:
-    """Those of one client. `start` begins work that nobody waits for.
+    """The runs of one client.
 
     `failing` is where a log handler puts the tests that fail without any mutant: the client gets each once.
     `explorer` is sent every result.
@@ -56,16 +51,13 @@ class Runs:
         self,
         editor: Editor,
         folders: Folders,
-        start: Start,
+        publisher: Publisher,
         failing: MutableMapping[str, str],
         explorer: Explorer | None = None,
     ) -> None:
-        self._editor, self._folders, self._start, self._failing = editor, folders, start, failing
+        self._editor, self._folders, self._publisher, self._failing = editor, folders, publisher, failing
         self._said: set[str] = set()  # those of them that the client has got
         self._explorer = explorer
-        self._publishing: set[tuple[Folder, str]] = set()  # what is published soon
-        self._newest: dict[str, int] = {}  # by URI: what is being published
-        self._numbers = itertools.count()
 
     async def test(self, folder: Folder, selection: Selection, what: str, token: Any = None) -> None:
         """Test the selection, and show what comes of it as it comes. Raises BridgeError."""
@@ -84,8 +76,16 @@ class Runs:
                 await self._forget(folder, selection, reported)
                 progress.message = summary_of(counts) or "no mutants"
             finally:
+                await self._publisher.flush(folder)
                 self._editor.refresh(LENSES)
                 await self._say_failing()
+
+    async def recall(self, folder: Folder, path: str) -> None:
+        """Show the verdicts of earlier runs about the file `path` that hold still. Raises BridgeError."""
+        async with contextlib.aclosing(folder.session.known(Selection(targets=(Target(path),)))) as batches:
+            async for batch in batches:
+                await self._take(folder, batch)
+                self._editor.refresh(LENSES)
 
     async def _say_failing(self) -> None:
         new = [test for test in self._failing if test not in self._said]
@@ -105,13 +105,11 @@ class Runs:
             folder.tools |= await folder.session.tools(unknown)
         for path, results in by_path.items():
             saved = await folder.read(path)
-            folder.known(path).take(results, saved, self._since(saved, folder, path))
+            shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path))
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
-            if len(folder.known(path)) < MANY_FINDINGS:
-                await self.publish(folder, path)
-            else:
-                self.publish_soon(folder, path)
+            if shows_other:
+                await self._publisher.changed(folder, path)
 
     async def _forget(self, folder: Folder, selection: Selection, reported: Mapping[str, set[Place]]) -> None:
         """What was selected and not reported does not exist any more; in a text that isn't saved, nobody knows."""
@@ -120,7 +118,7 @@ class Runs:
             if within.scope.covers(path):
                 saved = not self._since(await folder.read(path), folder, path).hunks
                 if saved and findings.forget(within, reported.get(path, ())):
-                    await self.publish(folder, path)
+                    await self._publisher.changed(folder, path)
 
     def _since(self, saved: SourceText | None, folder: Folder, path: str) -> Changed:
         """From the text that tools read, `saved`, to the one that the client has."""
@@ -131,49 +129,3 @@ class Runs:
         for document in list(self._folders.open_in(folder, selection)):
             if self._since(await folder.read(document.path), folder, document.path).hunks:
                 await self._editor.say(f"{document.path} has unsaved changes: tools test what is saved", WARNING)
-
-    async def publish(self, folder: Folder, path: str) -> None:
-        """Show what is known of the file `path` now. Of two that overlap, the one that began later is shown."""
-        document = self._folders.opened(folder, path)
-        if folder not in self._folders:  # it was closed meanwhile
-            return
-        if document is not None and self._editor.pulls:
-            self._editor.refresh(PULL)
-            return
-        uri = (folder.root / path).as_uri() if document is None else document.uri
-        self._newest[uri] = number = next(self._numbers)
-        diagnostics = await self.diagnostics(folder, path)
-        if self._newest.get(uri) == number:
-            del self._newest[uri]
-            await self._editor.publish(uri, diagnostics)
-
-    async def clear(self, folder: Folder) -> None:
-        """Show nothing any more of a folder that the client has closed."""
-        for path in folder.findings:
-            uri = (folder.root / path).as_uri()
-            self._newest.pop(uri, None)
-            await self._editor.publish(uri, [])
-
-    def publish_soon(self, folder: Folder, path: str) -> None:
-        """The same, for what changes with every key or batch."""
-        if (folder, path) not in self._publishing:
-            self._publishing.add((folder, path))
-            self._start(self._publish_later(folder, path), "publish")
-
-    async def _publish_later(self, folder: Folder, path: str) -> None:
-        await asyncio.sleep(PAUSE_S)
-        self._publishing.discard((folder, path))
-        await self.publish(folder, path)
-
-    async def diagnostics(self, folder: Folder, path: str) -> list[dict[str, Any]]:
-        """What the client is to show of the file `path`, made in slices: there may be ten thousand."""
-        if path not in folder.findings:
-            return []
-        document, units = self._folders.opened(folder, path), self._editor.units
-        source = await folder.read(path) if document is None else document.source
-        found: list[dict[str, Any]] = []
-        for diagnostic in folder.findings[path].diagnostics(units, source, folder.tools.get(path, "msp-bridge")):
-            found.append(diagnostic)
-            if len(found) % SLICE == 0:
-                await asyncio.sleep(0)
-        return found
