@@ -47,7 +47,7 @@ class Editor:
 
     async def publish(self, uri: str, diagnostics: Sequence[Any], version: int | None = None) -> None:
         """Send the diagnostics of a document, in the place of those before; `version` is that of the client's text."""
-        params = {"uri": uri, "diagnostics": diagnostics}
+        params: dict[str, Any] = {"uri": uri, "diagnostics": diagnostics}
         if version is not None and self._takes_versions:
             params["version"] = version
         await self._client.notify("textDocument/publishDiagnostics", params)
