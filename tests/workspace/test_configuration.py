@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import Adapter
 from msp_bridge.errors import BridgeError, ConfigurationError
@@ -217,6 +218,31 @@ def test_a_broken_plugin_is_named(tmp_path: Path, value: str) -> None:
     broken = {"broken": EntryPoint("broken", value)}
     with pytest.raises(BridgeError, match=r"the adapter broken .* can't be loaded: .*: reinstall or remove it"):
         detect(tmp_path, Configuration(), broken)
+
+
+class WithoutScope(Scripted):
+    def discover(self):  # type: ignore[override]
+        raise AssertionError
+
+
+class OfAnEarlierVersion(Scripted):
+    async def ignore(self, mutant):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("WithoutScope", r"discover\(self\) can't be called as discover\(self, scope"),
+        ("OfAnEarlierVersion", r"ignore\(self, mutant\)"),
+    ],
+)
+def test_a_plugin_of_another_version_of_the_api_is_named(tmp_path: Path, name: str, said: str) -> None:
+    other = {"other": EntryPoint("other", f"{__name__}:{name}")}
+    with pytest.raises(
+        BridgeError, match=rf"the adapter other .* does not fit this version's API: .*{said}.*: update it"
+    ):
+        detect(tmp_path, Configuration(), other)
 
 
 def test_an_adapter_gets_all_that_was_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
