@@ -11,12 +11,13 @@ ON_TWO_CORES := --numprocesses 2 --dist loadfile --no-loadscope-reorder  # tests
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check test test-all corpus vscode docker-test pictures lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check steady test test-all corpus vscode docker-test pictures lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
 	@echo "make demo-cluster  the same on a Dask cluster of two workers on this machine"
 	@echo "make check  lint, types, and the tests that need no tool (under a minute)"
+	@echo "make steady  the core ten times, in random order and under load"
 	@echo "make test   install everything that the tests need, then run each promise to users once (8 minutes on two cores)"
 	@echo "make test-all  the same with every combination, as CI does (20 minutes)"
 	@echo "make corpus  test the corpus in fresh processes, and keep their verdicts for make test"
@@ -48,6 +49,11 @@ test: $(VENV)/.test $(VSIX)
 
 test-all: $(VENV)/.test $(VSIX)
 	$(BIN)/python -m pytest $(ON_TWO_CORES)
+
+steady: $(VENV)/.core
+	for seed in 1 2 3 4 5 6 7 8 9 10; do \
+		$(BIN)/python -m pytest --core --shuffle $$seed --numprocesses 12 --quiet --timeout 300 || exit 1; \
+	done
 
 corpus: $(VENV)/.test
 	MSP_BRIDGE_CORPUS_WRITE=1 $(BIN)/python -m pytest tests/python_engine/test_corpus.py

@@ -17,6 +17,7 @@ There are three rings, each within the next:
 from __future__ import annotations
 
 import logging
+import random
 import resource
 import signal
 import sys
@@ -145,6 +146,7 @@ IN_CORE = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--core", action="store_true", help="only the tests that need no tool")
     parser.addoption("--main", action="store_true", help="each promise once: everything but the combinations")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and the tests of each, in a random order")
     parser.addoption("--ci", action="store_true", help="fail if a test is skipped that CI does not expect to be")
 
 
@@ -162,7 +164,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out.get(name) == () else None
 
 
-@pytest.hookimpl(trylast=True)  # after pytest-randomly, whose order within each part stays
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     whole = Path(config.rootpath) == TESTS.parent and config.args == ["tests"]
     if whole and not config.option.core:
@@ -177,6 +178,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _select(config, items, [item for item in items if item.stash[IN_CORE]])
     if config.option.main:
         _select(config, items, [item for item in items if not _named(item, COMBINATIONS)])
+    if config.option.shuffle is not None:
+        _shuffle(items, random.Random(config.option.shuffle))
     items.sort(key=lambda item: (not item.stash[IN_CORE], _file_of(item) not in LONG))
 
 
@@ -184,6 +187,18 @@ def _select(config: pytest.Config, items: list[pytest.Item], selected: list[pyte
     kept = set(selected)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = selected
+
+
+def _shuffle(items: list[pytest.Item], chance: random.Random) -> None:
+    """Shuffle files, and the tests within each: tests of one file share what is expensive."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    order = list(files)
+    chance.shuffle(order)
+    for tests in files.values():
+        chance.shuffle(tests)
+    items[:] = [item for path in order for item in files[path]]
 
 
 def _file_of(item: pytest.Item) -> str:

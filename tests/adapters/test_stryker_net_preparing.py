@@ -22,9 +22,20 @@ THE_TOOL = r"\S*dotnet[- ]\S*stryker"
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, for all tests: each finds what the one before it has prepared and built."""
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the example, for all tests: each finds what the one before it has prepared and built."""
     return example(tmp_path_factory.mktemp("net"))
+
+
+@pytest.fixture
+def shop(prepared: Path) -> Path:
+    """The copy as the example is, whatever a test before has edited."""
+    for name in (SHOP, SHOP_TESTS, "stryker-config.json"):
+        if (EXAMPLE / name).exists():
+            (prepared / name).write_text((EXAMPLE / name).read_text())
+        else:
+            (prepared / name).unlink(missing_ok=True)
+    return prepared
 
 
 async def test_the_adapter_keeps_its_promises(shop: Path) -> None:

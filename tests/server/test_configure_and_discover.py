@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from support.msp_client import Client, Refused
-from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place
+from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, over_stdio, place, transports
 
 from msp_bridge.testing import TreeState
 
@@ -218,6 +218,7 @@ async def test_ids_are_echoed_with_their_type(client: Client) -> None:
         assert type(message["id"]) is type(id)
 
 
+@transports
 async def test_an_error_of_the_tool_is_answered_in_its_own_sentence(project: ScriptedProject, client: Client) -> None:
     project.write("a.py", "1")
     sentence = "mutaturtle is too old: pip install 'mutaturtle>=2'"
@@ -231,6 +232,7 @@ async def test_an_error_of_the_tool_is_answered_in_its_own_sentence(project: Scr
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
+@transports
 async def test_a_bug_in_an_adapter_is_an_error_without_a_traceback(project: ScriptedProject, client: Client) -> None:
     project.write("a.py", "1")
     for faults, method in (("discovery", "discover"), ("testing", "mutationTest")):
@@ -266,6 +268,7 @@ async def test_a_tool_that_is_set_up_meanwhile_is_found(project: ScriptedProject
     assert len(mutants_of(await client.request("discover"))) == 1
 
 
+@transports
 async def test_ids_are_the_same_in_every_request_and_after_a_restart(project: ScriptedProject, serve: Serve) -> None:
     project.script(DIGIT, {"mutator": "letter", "find": "x", "replacement": "y"})
     project.write("a.py", "x = 1")
@@ -296,6 +299,7 @@ async def test_mutants_with_the_same_identity_are_one(project: ScriptedProject, 
     assert [mutant["id"] for _, mutant in client.take_results()] == [mutant["id"] for _, mutant in mutants_of(answer)]
 
 
+@transports
 async def test_nothing_is_written_to_the_project(project: ScriptedProject, client: Client) -> None:
     project.write("a.py", "1")
     tree = TreeState.of(project.root)

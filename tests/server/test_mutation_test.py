@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from support.msp_client import Client
-from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, place
+from support.servers import DIGIT, ScriptedProject, Serve, mutants_of, place, transports
 
 DONE: dict[str, Any] = {"files": {}}
 WORD = {"mutator": "word", "find": "one", "replacement": "two"}
@@ -19,6 +19,7 @@ async def reported(client: Client, params: Any = None) -> list[tuple[str, dict[s
     return client.take_results()
 
 
+@transports
 async def test_every_result_comes_before_the_final_answer_which_is_empty(
     project: ScriptedProject, client: Client
 ) -> None:
@@ -39,6 +40,7 @@ async def test_every_result_comes_before_the_final_answer_which_is_empty(
     assert client.progress == [], "nothing comes after the final answer"
 
 
+@transports
 async def test_a_result_goes_out_as_soon_as_it_is_known(project: ScriptedProject, client: Client) -> None:
     project.script(DIGIT, {**WORD, "after": "gate"})
     project.write("a.py", "1 one")
@@ -210,6 +212,7 @@ async def test_results_before_a_failure_are_kept_and_the_failure_is_the_answer(
     assert [mutant["mutatorName"] for _, mutant in client.take_results()] == ["digit"]
 
 
+@transports
 async def test_a_tool_that_runs_during_a_test_has_ended_with_the_answer(
     project: ScriptedProject, client: Client
 ) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from support.msp_client import Client, Refused
-from support.servers import DIGIT, ScriptedProject, mutants_of
+from support.servers import DIGIT, ScriptedProject, mutants_of, transports
 
 DONE = {"files": {}}
 BROKEN = {"raises": ["ToolError", "no such thing; install it"]}
@@ -23,6 +23,7 @@ def folders(project: ScriptedProject) -> ScriptedProject:
     return project
 
 
+@transports
 async def test_one_session_is_answered_by_all_projects_with_paths_of_the_tree(
     folders: ScriptedProject, client: Client
 ) -> None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from support.msp_client import Client, Refused
-from support.servers import DIGIT, ScriptedProject, mutants_of, on_socket
+from support.servers import DIGIT, ScriptedProject, mutants_of, on_socket, transports
 
 DONE: dict[str, Any] = {"files": {}}
 GATED = {"mutator": "gated", "find": "g", "replacement": "h"}
 
 
+@transports
 async def test_the_newest_request_goes_first_and_the_older_go_on_afterwards(
     project: ScriptedProject, client: Client
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
+import pytest
 from attrs import field, frozen
 
 from msp_bridge.dialects.dialect import Dialect
@@ -263,3 +264,10 @@ def _own_pid(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return next(int(line.split()[-1]) for line in status.splitlines() if line.startswith("NSpid:"))
+
+
+# The protocol is the same behind each stream: tests of what a stream could change (when bytes go out, an end, a restart)
+# are run over all.
+transports = pytest.mark.parametrize(
+    "serve", [over_memory, over_stdio, over_tcp], ids=["memory", "stdio", "tcp"], indirect=True
+)
