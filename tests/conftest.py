@@ -66,29 +66,49 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
 COMBINATIONS: dict[str, tuple[str, ...]] = {
     # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; the conformance suite has both.
     "adapters/test_stryker_js_discovery.py": ("command line",),
-    "adapters/test_stryker_js_faults.py": ("command line",),
+    "adapters/test_stryker_js_faults.py": (
+        "command line",
+        "export const options",
+        "import './nowhere",
+        "throw new Error",
+    ),
     "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
     "adapters/test_stryker_js_kept_listings.py": ("command line",),
     "adapters/test_stryker_js_running.py": ("command line",),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
     "adapters/test_stryker_js_conformance.py": ("portable",),
-    "adapters/test_stryker_js_setup.py": ("portable",),
-    "adapters/test_stryker_js_workspaces.py": ("portable",),
+    "adapters/test_stryker_js_setup.py": ("portable", "command line", "modules1", "modules2"),
+    "adapters/test_stryker_js_workspaces.py": (
+        "portable",
+        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone[isolated-plug'n'play]",
+        "test_what_a_package_of_the_workspace_writes_beside_itself_stays_in_its_copy[isolated-pnpm]",
+    ),
     "python_engine/test_corpus.py": ("off", "overlays"),
     "test_oracle.py": ("beside-",),
-    # Behind the streams there is one connection; `test_every_dialect.py` and the tests of tokens have clients of sockets.
-    "server/test_configure_and_discover.py": ("tcp",),
-    "server/test_limits.py": ("tcp",),
-    "server/test_mutation_test.py": ("tcp",),
-    "server/test_one_endpoint.py": ("tcp",),
-    "server/test_order.py": ("tcp",),
-    "real/test_inflection.py": ("tcp",),
+    # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
+    "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_harmful_tests.py": ("at import-cosmic-ray]", "in a test-cosmic-ray]", "in a test-stryker-js]"),
+    "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
+    "cluster/test_conformance_on_a_cluster.py": ("cosmic-ray", "stryker-js", "cargo-mutants", "stryker-net", "real"),
+    # Other verdicts than the corpus has, in the same way, from projects that are larger.
+    "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
+    "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
+    "real/test_json_pointer.py": ("test_a_warm_request_gives",),
     # With random edits and moments; each kind of edit and kill has a test of its own.
     "real/test_incremental_edits.py": (),
     "real/test_kills.py": (),
-    # One more layout of what the conformance suite with the real Stryker.NET tests.
-    "adapters/test_stryker_net_real.py": ("test_the_testing_platform_needs_a_setting",),
+    # Kills and frameworks with the real Stryker.NET: the conformance suite runs it, and scripted ones are killed.
+    "adapters/test_stryker_net_preparing.py": ("test_a_tool_or_a_bridge_that_is_killed",),
+    "adapters/test_stryker_net_real.py": (),
+    # More similar ways to go on with what is open.
+    "adapters/test_stryker_js_open_run.py": (
+        "test_other_files_are_tested_by_another_run",
+        "test_no_time_at_all_lets_nothing_stay",
+        "[stryker]",
+    ),
 }
 # What takes longest begins first, after the core: so no process is left alone with it at the end.
 LONG = ("python_engine/test_corpus.py",)

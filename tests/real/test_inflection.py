@@ -1,4 +1,4 @@
-"""A real library that nobody here wrote, with its own tests, through a real server, over stdio and over TCP.
+"""A real library that nobody here wrote, with its own tests, through a real server on a socket.
 
 By default a sample of the statuses is checked by fresh processes; `MSP_BRIDGE_CHECK=all` checks every one (some minutes).
 """
@@ -24,7 +24,6 @@ from msp_bridge.testing import TreeState
 
 REQUIREMENT = "inflection==0.5.1 --hash=sha256:1a29730d366e996aaacffb2f1f1cb9593dc38e2ddd30c91250c6dde09ea9b417\n"
 SAMPLE = 16  # mutants that are checked
-SERVE = {"stdio": ("serve", "stdio"), "tcp": ("serve", "socket", "--port", "0")}
 
 
 @pytest.fixture(scope="session")
@@ -46,7 +45,6 @@ class Served:
     library: Path
     server: Server
     client: Client
-    kind: str
 
     async def results(self, params: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Path and result of each mutant that a `mutationTest` reports."""
@@ -56,10 +54,6 @@ class Served:
     def processes(self) -> list[psutil.Process]:
         """What the server has running."""
         return psutil.Process(self.server.process.pid).children(recursive=True)
-
-    async def another_client(self) -> Client:
-        """For stdio, where there is but one, the same."""
-        return self.client if self.kind == "stdio" else await self.server.connect()
 
 
 async def scenario(served: Served, tmp_path: Path) -> None:
@@ -106,30 +100,22 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     client.take_results()
     assert len(await served.results({"mutants": {path: {"mutants": [mutant]}}})) == 1
 
-    leaving = await served.another_client()
-    if leaving is not client:
-        await leaving.ask("mutationTest", {})
-        await leaving.some_progress()
-        assert isinstance(leaving.wire, ReaderWriter)
-        leaving.wire.abort()
-        assert len(await served.results({"mutants": {path: {"mutants": [mutant]}}})) == 1
+    leaving = await served.server.connect()
+    await leaving.ask("mutationTest", {})
+    await leaving.some_progress()
+    assert isinstance(leaving.wire, ReaderWriter)
+    leaving.wire.abort()
+    assert len(await served.results({"mutants": {path: {"mutants": [mutant]}}})) == 1
 
 
-@pytest.mark.parametrize("kind", SERVE)
-async def test_a_client_gets_everything_from_a_real_library(kind: str, library: Path, tmp_path: Path) -> None:
+async def test_a_client_gets_everything_from_a_real_library(library: Path, tmp_path: Path) -> None:
     tree = TreeState.of(library)
-    async with launched(library, *SERVE[kind], "--", "--adapter", "mutmut", "--python", sys.executable) as server:
-        process = server.process
-        assert process.stdin is not None
-        assert process.stdout is not None
-        client = Client(ReaderWriter(process.stdout, process.stdin)) if kind == "stdio" else await server.connect()
-        served = Served(library, server, client, kind)
+    arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "mutmut", "--python", sys.executable)
+    async with launched(library, *arguments) as server:
+        served = Served(library, server, await server.connect())
         await scenario(served, tmp_path)
         left = served.processes()
-        if kind == "stdio":
-            await client.wire.aclose()
-        else:
-            process.terminate()
+        server.process.terminate()
         assert await server.exited() == 0, server.said
         _, alive = psutil.wait_procs(left, timeout=10)  # they are gone; whoever adopted them may be slow to notice
         assert alive == []
