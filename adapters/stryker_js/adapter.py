@@ -32,11 +32,11 @@ from .configuration import (
     CORE,
     MUTABLE,
     NAMES,
+    SOURCES,
     as_option,
     config_file,
     configured,
     patterns_of_packages,
-    runner_of,
 )
 from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .sessions import SessionPool, StrykerJsSession
 
 log = logging.getLogger(__name__)
+
+COMMAND = "a command (`npm test` by default) runs all tests, in new processes for each mutant"
 
 
 class StrykerJs:
@@ -96,8 +98,13 @@ class StrykerJs:
         return ("npm", "test")
 
     def claims(self, path: str) -> bool:
-        """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says."""
-        return path.endswith(MUTABLE) and "node_modules" not in path.split("/")
+        """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says.
+
+        Without one, those that StrykerJS mutates by default.
+        """
+        folders = path.split("/")
+        could_be = path.endswith(MUTABLE) and "node_modules" not in folders
+        return could_be and (folders[0] in SOURCES or config_file(self._project) is not None)
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """See `Adapter.discover`."""
@@ -169,6 +176,7 @@ class StrykerJs:
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
+        from .failures import faster_runner
         from .installation import install_command, package_manager
 
         manager, install = package_manager(self._project.root), install_command(self._project.root)
@@ -194,6 +202,8 @@ class StrykerJs:
             yield Finding(False, "configuration", unknown_option(option), remedy)
         if listing.missing_runner is not None:
             yield Finding.of_error("test runner", listing.missing_runner)
+        elif listing.runner == "command":
+            yield Finding(True, "test runner", COMMAND, faster_runner(self._project.root))
         yield Finding(True, "isolation", self._sessions.isolation.description)
         ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
@@ -234,10 +244,7 @@ class StrykerJs:
         file = config_file(self._project)
         if file is not None:
             return Finding(True, "configuration", str(file))
-        runner = runner_of(self._project.root)
-        faster = None if runner is None else f'write stryker.config.json: {{"testRunner": "{runner}"}}, which is faster'
-        text = "none: by default, StrykerJS starts `npm test` for each mutant"
-        return Finding(True, "configuration", text, faster)
+        return Finding(True, "configuration", "no stryker.config.json: StrykerJS works with its defaults")
 
 
 def _as_discovered(session: StrykerJsSession, mutants: Sequence[Mutant]) -> list[Mutant]:

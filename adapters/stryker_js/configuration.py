@@ -25,6 +25,10 @@ CODE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".
 MUTABLE = (*CODE, ".html", ".htm")
 CORE = "@stryker-mutator/core"
 RUNNER = re.compile(r"@stryker-mutator/(\w+)-runner")
+PACKAGES = {  # those of test runners, with what StrykerJS calls them
+    **{name: name for name in ("jasmine", "jest", "karma", "mocha", "tap", "vitest")},
+    "@cucumber/cucumber": "cucumber",
+}
 SOURCES = ("src", "lib")  # the directories that StrykerJS mutates by default: at the root alone, not in packages below
 TEST = re.compile(r"\.(?:spec|test)\.")
 DEPENDENCIES = ("dependencies", "devDependencies", "optionalDependencies")
@@ -35,10 +39,21 @@ LONGEST_WARM_S = 24 * 3600.0
 
 
 def configured(project: Project) -> bool:
-    """Whether StrykerJS is set up in the project: by a configuration file, or as a dependency."""
+    """Whether StrykerJS is set up in the project: by a configuration file, or as a dependency.
+
+    The root of a workspace may depend on it for the sake of its packages: nested, it has to have sources besides.
+    """
     if project.config_file is not None:
         return could_configure(project.config_file)
-    return found(project.root) is not None or depends_on_core(project.root)
+    if found(project.root) is not None:
+        return True
+    return depends_on_core(project.root) and not (project.nested and _installs_for_packages(project.root))
+
+
+def _installs_for_packages(root: Path) -> bool:
+    """Whether this is the root of a workspace, and has nothing that StrykerJS mutates by default."""
+    is_workspace = "workspaces" in read_json(root / "package.json") or (root / "pnpm-workspace.yaml").is_file()
+    return is_workspace and not any((root / name).is_dir() for name in SOURCES)
 
 
 def config_file(project: Project) -> Path | None:
@@ -70,10 +85,16 @@ def depends_on_core(root: Path) -> bool:
     return isinstance(package, dict) and CORE in dependencies(package)
 
 
-def runner_of(root: Path) -> str | None:
-    """The test runner whose plugin package.json asks for: "mocha"."""
-    names = map(RUNNER.fullmatch, sorted(dependencies(read_json(root / "package.json"))))
-    return next((match[1] for match in names if match), None)
+def runner_of(root: Path) -> tuple[str, bool] | None:
+    """The test runner that package.json asks for, and whether it asks for StrykerJS's plugin for it, too."""
+    package = read_json(root / "package.json")
+    asked = sorted(dependencies(package))
+    if plugins := [match[1] for name in asked if (match := RUNNER.fullmatch(name))]:
+        return plugins[0], True
+    scripts = package.get("scripts")
+    test = str(scripts.get("test")) if isinstance(scripts, dict) else ""
+    found = sorted((PACKAGES[name] for name in asked if name in PACKAGES), key=lambda runner: runner not in test)
+    return (found[0], False) if found else None
 
 
 def patterns_of_packages(root: Path, paths: Iterable[str]) -> list[str]:
@@ -99,9 +120,9 @@ def _name_pattern(names: set[str]) -> str:
     return ("!(*.spec|*.test)" if any(map(TEST.search, names)) else "*") + ending
 
 
-def as_option(name: str, values: list[str]) -> str:
+def as_option(name: str, value: str | list[str]) -> str:
     """What to write in StrykerJS's configuration."""
-    return f"write {json.dumps(name)}: {json.dumps(values)} in StrykerJS's configuration"
+    return f"write {json.dumps(name)}: {json.dumps(value)} in StrykerJS's configuration"
 
 
 def check_package(root: Path) -> None:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from msp_bridge.adapter import BaselineError, BridgeError, ConfigurationError, ToolError
 
-from .configuration import as_option
+from .configuration import as_option, runner_of
 from .installation import plugin_install
 
 CONFIGURATION_ERROR = re.compile(r'Invalid config file "[^"\n]+": [^\n]*')  # as programs/configuration.mjs words it
@@ -75,9 +75,24 @@ def missing_plugin(kind: str, name: str, log: str, root: Path) -> ConfigurationE
     if kind != "TestRunner":
         problem = f"StrykerJS finds no {kind} plugin for {name!r}"
         return ConfigurationError(problem, f"install it, or {CORRECT_CONFIGURATION}")
-    package = f"@stryker-mutator/{name}-runner"
-    remedy = f"{plugin_install(root, package)}, and {as_option('plugins', [package])}, or correct `testRunner` there"
+    remedy = f"{_runner_install(root, name)}, or correct `testRunner` there"
     return ConfigurationError(f"StrykerJS finds no plugin for the test runner {name!r}", remedy)
+
+
+def faster_runner(root: Path) -> str | None:
+    """What to do where the tests run as a command though StrykerJS has a plugin for their runner."""
+    if (found := runner_of(root)) is None:
+        return None
+    runner, has_plugin = found
+    option = as_option("testRunner", runner)
+    return (
+        f"{option}, which is faster" if has_plugin else f"{_runner_install(root, runner)}; and {option}: it is faster"
+    )
+
+
+def _runner_install(root: Path, name: str) -> str:
+    package = f"@stryker-mutator/{name}-runner"
+    return f"{plugin_install(root, package)}, and {as_option('plugins', [package])}"
 
 
 def _red_baseline(baseline: BaselineFailure, logged: str) -> BaselineError:

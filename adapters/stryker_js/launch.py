@@ -169,6 +169,7 @@ class Observer:
         self._matched: list[str] = []  # the files
         self._missing_runner: str | None = None
         self._threshold: float | None = None
+        self._runner: str | None = None
         self._unknown: dict[str, str] = {}  # options, each with a remedy
         self._has_tests = True  # whether the dry run found any
         self.resume()
@@ -194,7 +195,7 @@ class Observer:
             case "msp-bridge/no-runner":
                 self._missing_runner = params["name"]
             case "msp-bridge/options":
-                self._threshold = params["threshold"]
+                self._threshold, self._runner = params["threshold"], params["runner"]
                 self._unknown = {name: suggestion(name, params["known"], REMOVE) for name in params["unknown"]}
             case "msp-bridge/no-tests":
                 self._has_tests = False
@@ -207,7 +208,8 @@ class Observer:
         matched = frozenset(self._matched)
         runner, news = self._missing_runner, self._paths.to_user(self._news)
         missing = None if runner is None else missing_plugin("TestRunner", runner, news, self._paths.root)
-        return StrykerJsListing(found, self._broken, self._patterns, matched, missing, self._threshold, self._unknown)
+        options = self._threshold, self._unknown, self._runner
+        return StrykerJsListing(found, self._broken, self._patterns, matched, missing, *options)
 
     def understood(self, raw: Raw) -> Raw:
         """The result with the names of tests in place of their ids, and the user's paths in its reason."""

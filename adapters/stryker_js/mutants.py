@@ -44,6 +44,7 @@ class StrykerJsListing:
     missing_runner: ConfigurationError | None = None  # when no plugin offers the configured test runner
     threshold: float | None = None  # `thresholds.break` of the configuration
     unknown: Mapping[str, str] = field(factory=dict)  # options of the configuration that nothing knows, with remedies
+    runner: str | None = None  # the test runner that is configured; None where that wasn't asked
 
 
 def unknown_option(name: str) -> str:

@@ -21,7 +21,7 @@ from msp_bridge.workspace.configuration import (
     misplaced_table,
 )
 from msp_bridge.workspace.distributions import EntryPoint
-from msp_bridge.workspace.interpreter import find_interpreter, named_interpreter
+from msp_bridge.workspace.interpreter import find_interpreter, is_of_any_project, named_interpreter
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
 from msp_bridge.workspace.scheduler import JobBudget
 from msp_bridge.workspace.tree import files_below, folders_above, folders_with, matcher
@@ -150,24 +150,33 @@ class _Detection:
             for other in configured
             if one not in configured and set(one.sources or ()) & set(other.sources or ())
         }
-        return [evolve(one, yields_to=rivals.get(one.name)) for one in candidates]
+        return [
+            one if one.name not in rivals else evolve(one, idle_because=f"its files belong to {rivals[one.name]}")
+            for one in candidates
+        ]
 
     def _without_idle(self, folders: tuple[ProjectFolder, ...]) -> tuple[ProjectFolder, ...]:
-        """At the root, what is merely installed yields to the projects below in which all files of its kind lie."""
+        """At the root, what is merely installed gives way to the projects below that have all its files.
+
+        It gives way to any configured tool where only the interpreter that the bridge fell back on has it.
+        """
         at_root, *below = folders
-        if self._configuration.adapters is not None or not any(folder.tools for folder in below):
+        if self._configuration.adapters is not None or sum(len(folder.tools) for folder in folders) < 2:
             return folders
         candidates = tuple(
-            one if (around := self._around_its_files(one, below)) is None else evolve(one, yields_to=around)
-            for one in at_root.candidates
+            evolve(one, idle_because=one.idle_because or self._idle(one, folders)) for one in at_root.candidates
         )
         return (ProjectFolder(at_root.path, candidates, at_root.exclusive, at_root.error), *below)
 
-    def _around_its_files(self, one: Candidate, below: Sequence[ProjectFolder]) -> str | None:
-        """The tools below that are for the same kind of files and have them all, if so."""
-        if not one.is_used or not one.sources:
+    def _idle(self, one: Candidate, folders: Sequence[ProjectFolder]) -> str | None:
+        if not one.is_used:
             return None
-        is_source, kinds = matcher(one.sources), set(one.sources)
+        reason = self._around_its_files(one, folders[1:]) or self._set_up_instead(one, folders)
+        return None if reason is None or _is_configured(one) else reason
+
+    def _around_its_files(self, one: Candidate, below: Sequence[ProjectFolder]) -> str | None:
+        """The tools below that are for the same kind of files and have all that it could mutate, if so."""
+        is_source, kinds = matcher(one.sources or ()), set(one.sources or ())
         rivals = [
             (folder.path, label(other.name, folder.path))
             for folder in below
@@ -178,10 +187,28 @@ class _Detection:
         for path in files_below(os.fspath(self._root)) if rivals else ():
             if is_source(path.rpartition("/")[2]):
                 around = [rival for folder, rival in rivals if path.startswith(folder)]
-                if not around:
+                if around:
+                    found.add(around[-1])
+                elif one.adapter is not None and one.adapter.claims(path):
                     return None
-                found.add(around[-1])
-        return ", ".join(sorted(found)) if found and not _is_configured(one) else None
+        return f"its files belong to {', '.join(sorted(found))}" if found else None
+
+    def _set_up_instead(self, one: Candidate, folders: Sequence[ProjectFolder]) -> str | None:
+        """The tools that are configured, if `one` has no marker in the root and an interpreter that nobody chose."""
+        python, is_marker = one.project.python, matcher(one.adapter_class.markers)
+        if python is None or self._configuration.python is not None or not is_of_any_project(python):
+            return None
+        if any(map(is_marker, os.listdir(self._root))):
+            return None
+        names = sorted(
+            label(other.name, folder.path)
+            for folder in folders
+            for other in folder.candidates
+            if other.is_used and _is_configured(other)
+        )
+        return (
+            f"{python} is not an interpreter of this project, where {', '.join(names)} is configured" if names else None
+        )
 
     def _misplaced(self, folders: Sequence[ProjectFolder]) -> Iterator[BridgeError]:
         all_known = all(

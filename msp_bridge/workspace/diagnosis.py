@@ -71,9 +71,8 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
     for one in folder.candidates:
         if one.error is not None:
             yield Finding.of_error(one.name, one.error)
-        elif one.yields_to is not None:
-            text = f"not used, for nothing here configures it, and its files belong to {one.yields_to}"
-            yield Finding(True, one.name, text)
+        elif one.idle_because is not None:
+            yield Finding(True, one.name, f"not used: nothing here configures it, and {one.idle_because}")
         elif one.adapter is not None:
             try:
                 async with contextlib.aclosing(one.adapter), contextlib.aclosing(one.adapter.diagnose()) as findings:
@@ -139,12 +138,16 @@ class _Missing:
         return {one.name for folder in self.projects.folders for one in folder.candidates if one.adapter is not None}
 
     def findings(self) -> Iterator[Finding]:
-        """Those first that most files here are for."""
+        """Those first that most files here are for; one for all of them where no file here is for any."""
         chosen = self.projects.configuration.adapters is not None
         at_root = self.projects.folders[0].candidates
         absent = [one for one in at_root if one.adapter is None and one.error is None and one.name not in self.found]
-        fitting = absent if chosen else self._fitting(absent)
-        needed = self._needed(absent, fitting)
+        files = {} if chosen else self._counts(absent)
+        if not (chosen or self.found or any(files.values())):
+            yield _nothing_to_test(absent)
+            return
+        fitting = _fitting(absent, files) if any(files.values()) else absent
+        needed = [] if self.found else [one for one in fitting if one.sources != ()]
         if needed and not chosen:
             remedy = "set up what follows" if len(needed) == 1 else "set up one of those that follow"
             yield Finding(False, "tools", "none is set up here yet", remedy)
@@ -155,20 +158,6 @@ class _Missing:
         if others := [one.name for one in absent if one not in fitting]:
             yield Finding(True, "others", f"there are no files here for {', '.join(others)}")
 
-    def _needed(self, absent: Sequence[Candidate], fitting: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Where nothing is set up: those that fit; one that is for anything, only if no other has files here."""
-        if self.found:
-            return []
-        return absent if fitting is absent else [one for one in fitting if one.sources != ()]
-
-    def _fitting(self, absent: Sequence[Candidate]) -> Sequence[Candidate]:
-        """Without those whose files aren't here. All, when there are none for any of them."""
-        files = self._counts(absent)
-        if not any(files.values()):
-            return absent
-        fitting = [one for one in absent if files.get(one.name) != 0]
-        return sorted(fitting, key=lambda one: (one.sources == (), -files.get(one.name, 0)))
-
     def _counts(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """How many files here each is for; nothing of one that is for anything, or doesn't say."""
         matching = {one.name: matcher(patterns) for one in candidates if (patterns := one.sources)}
@@ -177,6 +166,20 @@ class _Missing:
             for name, matches in matching.items():
                 counts[name] += matches(path.rpartition("/")[2]) is not None
         return counts
+
+
+def _fitting(absent: Sequence[Candidate], files: Mapping[str, int]) -> Sequence[Candidate]:
+    """Without those whose files aren't here, in the order of how many there are; those for any file come last."""
+    fitting = [one for one in absent if files.get(one.name) != 0]
+    return sorted(fitting, key=lambda one: (one.sources == (), -files.get(one.name, 0)))
+
+
+def _nothing_to_test(absent: Sequence[Candidate]) -> Finding:
+    """What was looked for in a folder that has no file for any of the tools."""
+    kinds = (f"{one.name} ({', '.join(one.sources)})" for one in absent if one.sources)
+    text = f"none is set up here, and there are no files for any of {', '.join(kinds)}"
+    remedy = "name the project's directory with `--root`; for other languages, write a table [generic.NAME]"
+    return Finding(False, "tools", text, remedy)
 
 
 def _source(root: Path, named: str | None, configuration: Configuration, options: Configuration) -> str:

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msp_bridge import reading
@@ -70,10 +70,19 @@ def candidates(root: Path, environment: Mapping[str, str], opened: Path | None =
     yield from _poetry(root, environment)
     yield from _pipenv(root, environment)
     yield from _hatch(root, environment)
+    yield from _of_any_project(environment)
+
+
+def is_of_any_project(python: Path) -> bool:
+    """Whether `python` is what a project gets that has none: the bridge's own, or that on PATH."""
+    return python in _of_any_project(os.environ)
+
+
+def _of_any_project(environment: Mapping[str, str]) -> Sequence[Path]:
     own = [Path(sys.executable)] if sys.prefix != sys.base_prefix else []
     named = (shutil.which(name, path=environment.get("PATH")) for name in ("python3", "python"))
     on_path = [Path(found) for found in named if found]
-    yield from (*on_path, *own) if own and is_for_the_bridge_alone() else (*own, *on_path)
+    return (*on_path, *own) if own and is_for_the_bridge_alone() else (*own, *on_path)
 
 
 def _pdm(root: Path) -> Iterator[Path]:

@@ -32,12 +32,12 @@ class Candidate:
     project: Project
     adapter: Adapter | None = None  # None: its tool is not set up there, unless there is an `error`
     error: BridgeError | None = None
-    yields_to: str | None = None  # it is merely installed: the tools that are configured for its files
+    idle_because: str | None = None  # why its tool, which is merely installed, gives way to one that is configured
 
     @property
     def is_used(self) -> bool:
         """Whether its tool is set up there, and has files."""
-        return self.adapter is not None and self.yields_to is None
+        return self.adapter is not None and self.idle_because is None
 
     @property
     def sources(self) -> tuple[str, ...] | None:

@@ -110,7 +110,11 @@ def test_stryker_net_configures_itself(tmp_path: Path) -> None:
     "path", ["a.js", "src/a.jsx", "a.mjs", "a.cjs", "a.ts", "a.tsx", "a.mts", "a.cts", "a.vue", "a.svelte", "a.html"]
 )
 def test_what_may_be_mutated_is_claimed(path: str, tmp_path: Path) -> None:
-    assert StrykerJs(project_at(tmp_path)).claims(path)
+    adapter = StrykerJs(project_at(tmp_path))
+    assert adapter.claims(f"lib/{path}")
+    assert adapter.claims(path) == path.startswith("src/")  # by default, StrykerJS mutates no others
+    (tmp_path / "stryker.config.json").write_text("{}")
+    assert adapter.claims(path)
 
 
 @pytest.mark.parametrize("path", ["a.py", "a.json", "js", "node_modules/a/a.js", "packages/a/node_modules/b/b.ts"])
@@ -242,16 +246,23 @@ async def test_the_doctor_knows_a_faster_way_than_npm_test_for_each_mutant(tmp_p
     root = copied("js_mocha", tmp_path)
     (root / "stryker.config.json").unlink()
     remedies = []
-    for asked in ("core", "mocha-runner"), ("core",):
-        packages = {f"@stryker-mutator/{name}": "*" for name in asked}
-        (root / "package.json").write_text(json.dumps({"devDependencies": packages}))
+    for asked in ("@stryker-mutator/mocha-runner", "vitest"), ("jest", "vitest"), ():
+        packages = dict.fromkeys(("@stryker-mutator/core", *asked), "*")
+        (root / "package.json").write_text(json.dumps({"scripts": {"test": "vitest run"}, "devDependencies": packages}))
         async with adapter_on(root) as adapter:
             findings = {finding.subject: finding for finding in await findings_of(adapter)}
-        configuration = findings["configuration"]
-        assert configuration.good
-        assert configuration.text == "none: by default, StrykerJS starts `npm test` for each mutant"
-        remedies.append(configuration.remedy)
-    assert remedies == ['write stryker.config.json: {"testRunner": "mocha"}, which is faster', None]
+        runner = findings["test runner"]
+        assert runner.good
+        assert runner.text == "a command (`npm test` by default) runs all tests, in new processes for each mutant"
+        remedies.append(runner.remedy)
+    place = "in StrykerJS's configuration"
+    install = "npm install --save-dev @stryker-mutator/vitest-runner@9.6.1"
+    plugin = f'write "plugins": ["@stryker-mutator/vitest-runner"] {place}'
+    assert remedies == [
+        f'write "testRunner": "mocha" {place}, which is faster',
+        f'{install}, and {plugin}; and write "testRunner": "vitest" {place}: it is faster',
+        None,
+    ]
 
 
 @pytest.mark.parametrize("text", ['{"a": ' * 100_000, "[" * 100_000])

@@ -61,9 +61,12 @@ async def test_a_tool_that_was_chosen_is_shown_also_when_nothing_here_is_for_it(
     assert [(good, subject) for good, subject, _ in found[2:]] == [(False, "stryker-net")]
 
 
-async def test_where_nothing_is_for_any_tool_all_are_shown(tree: Tree) -> None:
-    found = await found_in(tree)
-    assert {"mutmut", "cosmic-ray", "stryker-net", "cargo-mutants"} < {subject for _, subject, _ in found}
+async def test_a_folder_without_files_for_any_tool_is_one_fault(tree: Tree) -> None:
+    (fault,) = [finding for finding in await tree.findings() if not finding.good]
+    assert fault.text.startswith("none is set up here, and there are no files for any of cargo-mutants (*.rs), ")
+    assert (
+        fault.remedy == "name the project's directory with `--root`; for other languages, write a table [generic.NAME]"
+    )
 
 
 async def test_all_tools_switched_off_is_no_good(tree: Tree) -> None:

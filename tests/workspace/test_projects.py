@@ -282,18 +282,44 @@ class TestMerelyInstalled:
         assert self.tools(root) == ["cosmic-ray in one/", "cosmic-ray in two/"]
         async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
             found = {finding.subject: finding async for finding in findings}
-        text = (
-            "not used, for nothing here configures it, and its files belong to cosmic-ray in one/, cosmic-ray in two/"
-        )
+        text = "not used: nothing here configures it, and its files belong to cosmic-ray in one/, cosmic-ray in two/"
         assert (found["mutmut"].good, found["mutmut"].text) == (True, text)
         (root / "shared.py").touch()
         assert self.tools(root) == ["mutmut", "cosmic-ray in one/", "cosmic-ray in two/"]
+
+    async def test_where_nothing_of_it_is_in_the_project_it_gives_way_to_any_configured_tool(
+        self, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+        (root / "cosmic-ray.toml").rename(root / "build.txt")
+        assert self.tools(root, Configuration()) == ["mutmut"]
+        (root / "web").mkdir()
+        (root / "web" / "stryker.config.json").write_text("{}")
+        assert self.tools(root, Configuration()) == ["stryker-js in web/"]
+        assert self.tools(root) == ["mutmut", "stryker-js in web/"]  # its interpreter is chosen
+        (root / "pyproject.toml").touch()
+        assert self.tools(root, Configuration()) == ["mutmut", "stryker-js in web/"]
+
+    def test_packages_that_are_configured_leave_nothing_to_the_root_of_their_workspace(self, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            package = tmp_path / "packages" / name
+            (package / "src").mkdir(parents=True)
+            (package / "src" / "add.js").touch()
+            (package / "stryker.config.json").write_text("{}")
+        asks = '{"workspaces": ["packages/*"], "devDependencies": {"@stryker-mutator/core": "*"}}'
+        (tmp_path / "package.json").write_text(asks)
+        (tmp_path / "eslint.config.js").touch()
+        parts = ["stryker-js in packages/a/", "stryker-js in packages/b/"]
+        assert self.tools(tmp_path) == parts
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "shared.js").touch()
+        assert self.tools(tmp_path) == ["stryker-js", *parts]
 
     async def test_doctor_names_the_configured_tool(self, root: Path) -> None:
         async with contextlib.aclosing(diagnose(root, self.HERE, None)) as findings:
             found = {finding.subject: finding async for finding in findings}
         assert found["mutmut"].good
-        assert found["mutmut"].text == "not used, for nothing here configures it, and its files belong to cosmic-ray"
+        assert found["mutmut"].text == "not used: nothing here configures it, and its files belong to cosmic-ray"
 
 
 def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.LogCaptureFixture) -> None:

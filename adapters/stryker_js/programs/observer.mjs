@@ -247,7 +247,10 @@ export async function observe(core, internal, wanted, own) {
     function (options, mark) {
       validate.call(this, options, mark);
       const known = Object.keys(this.schema?.properties ?? {});
-      if (mark) send('options', { threshold: own.thresholds?.break ?? null, known, unknown: unknownOptions(options, known) });
+      if (mark) {
+        const { testRunner: runner, thresholds } = own;
+        send('options', { runner, threshold: thresholds?.break ?? null, known, unknown: unknownOptions(options, known) });
+      }
     },
   );
   await wrap('di/plugin-loader.js', 'PluginLoader', 'load', (load) =>
