@@ -53,8 +53,8 @@ def _has_section(text: str) -> bool:
 
 
 def place_of_options(root: Path, config_file: str | None) -> str:
-    """Where mutmut's options are written: "[tool.mutmut] of pyproject.toml"; `config_file` is one that was named."""
-    found = (name for name in NAMES if holds_configuration(root / name))
+    """Where mutmut's options are written, or would be: "[tool.mutmut] of pyproject.toml"; `config_file` was named."""
+    found = (name for has in (holds_configuration, Path.is_file) for name in NAMES if has(root / name))
     name = Path(config_file).name if config_file is not None else next(found, NAMES[0])
     return f"{'[tool.mutmut]' if name == 'pyproject.toml' else '[mutmut]'} of {name}"
 

@@ -80,7 +80,8 @@ class MutmutDiscovery:
         self._configuration = answer.get("configuration", "")
         if UNKNOWN_SOURCES in answer.get("problem", ""):
             place, found = place_of_options(self._root, self._config_file), likely_sources(self._root)
-            setting = f"source_paths = {json.dumps(found)}" if found and place.endswith(".toml") else "source_paths"
+            listed = json.dumps(found) if place.endswith(".toml") else found[0] if len(found) == 1 else None
+            setting = f"source_paths = {listed}" if found and listed else "source_paths"
             raise NoSources(f"mutmut finds no sources in {self._root}", f"set {setting} in {place}")
         if "problem" in answer:
             raise ToolError(

@@ -31,6 +31,7 @@ from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.plan import TestPlan
+from msp_bridge.python_engine.remedies import remedy_of
 from msp_bridge.python_engine.slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
@@ -184,7 +185,8 @@ class PythonEngine:
         yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
         for test, why in host.failing.items():
             text = f"{test} fails without any mutant, and is left out: {why}"
-            yield Finding(False, "tests", text, f"fix it, or {plan.remedy}")
+            remedy = remedy_of(why, plan, self._project.root) or f"fix it, or {plan.remedy}"
+            yield Finding(False, "tests", text, remedy)
 
     async def check_tests(self) -> AsyncGenerator[Finding, None]:
         """See `ChecksTests.check_tests`; nothing before mutants were tested."""

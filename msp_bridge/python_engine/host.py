@@ -20,6 +20,7 @@ from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
 from msp_bridge.phases import BASELINE, COLLECTING, report_phase
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
+from msp_bridge.python_engine.remedies import editable, remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
@@ -103,8 +104,11 @@ class Host:
         """How many tests there are."""
         return len(self._tests)
 
-    async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str) -> None:
-        """Collect the tests and run them without a mutant, where need be. Raises ToolError."""
+    async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str, root: Path) -> None:
+        """Collect the tests and run them without a mutant, where need be. Raises ToolError.
+
+        `root` is the project's: remedies are commands that are typed there.
+        """
         timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
         self._process.on_notice = self._notice
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
@@ -121,7 +125,7 @@ class Host:
         if "errno" in answer:
             raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
-            raise self._error(answer, plan)
+            raise self._error(answer, plan, root)
         self._tests, self.failing = answer["tests"], answer["failing"]
         self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
@@ -233,16 +237,16 @@ class Host:
                 self._given_up = True
                 await self._process.close()
 
-    def _error(self, answer: Answer, plan: TestPlan) -> ToolError:
+    def _error(self, answer: Answer, plan: TestPlan, root: Path) -> ToolError:
         if answer.get("output"):
             log.info("%s\n%s", answer["error"], answer["output"])
         if answer.get("kind") == "elsewhere":
-            return ToolError(answer["error"], f"install the project editable: {plan.python} -m pip install -e .")
+            return ToolError(answer["error"], editable(plan))
         if answer.get("kind") in (None, "none"):
             return ToolError(answer["error"], plan.remedy if "kind" in answer else None)
-        return BaselineError(
-            answer["error"], f"fix it, or {plan.remedy}", answer.get("failing", ()), answer.get("output", "")
-        )
+        output = answer.get("output", "")
+        remedy = remedy_of(f"{answer['error']}\n{output}", plan, root) or f"fix it, or {plan.remedy}"
+        return BaselineError(answer["error"], remedy, answer.get("failing", ()), output)
 
     def _result(self, mutant: Mutant, answer: Answer) -> Result:
         self._warn_of_unsteady(answer.get("unsteady", ()))

@@ -165,6 +165,7 @@ async def test_a_healthy_project_gets_a_clean_bill(tmp_path):
             {"pyproject.toml": b"[tool.mutmut]\n", "setup.cfg": b"[mutmut]\n"},
             "source_paths in [tool.mutmut] of pyproject.toml",
         ),
+        ({"setup.cfg": b"[metadata]\n", "pkg/__init__.py": b""}, "source_paths = pkg in [mutmut] of setup.cfg"),
         ({"pkg/__init__.py": b""}, 'source_paths = ["pkg"] in [tool.mutmut] of pyproject.toml'),
     ],
 )
@@ -198,6 +199,21 @@ async def test_a_suite_that_fails_is_diagnosed(tmp_path):
         assert [finding.text for finding in findings if not finding.good] == [
             "tests/test_m.py::test_red fails without any mutant, and is left out: assert 0"
         ]
+
+
+async def test_a_plugin_that_the_tests_need_is_to_be_installed(tmp_path):
+    tests = b"def test_other():\n    pass\n\ndef test_page(httpserver):\n    pass\n"
+    files = {**SOURCE, "setup.cfg": b"[mutmut]\nsource_paths = pkg\n", "tests/test_m.py": tests}
+    install = f"{sys.executable} -m pip install"
+    async with Trial.of(files, tmp_path / "fixture") as trial:
+        (left_out,) = [finding async for finding in trial.adapter.diagnose() if not finding.good]
+        assert left_out.text.endswith("fixture 'httpserver' not found")
+        assert left_out.remedy == f"{install} pytest-httpserver"
+    files["pytest.ini"] = b"[pytest]\naddopts = --mpl --mpl-hash-library=x\n"
+    async with Trial.of(files, tmp_path / "option") as trial:
+        (fault,) = [finding async for finding in trial.adapter.diagnose() if not finding.good]
+        assert "unrecognized arguments: --mpl --mpl-hash-library=x" in fault.text
+        assert fault.remedy == f"{install} pytest-mpl"
 
 
 def test_what_mutmut_run_has_left_in_the_project_is_not_copied(tmp_path):

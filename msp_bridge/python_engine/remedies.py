@@ -1,0 +1,117 @@
+"""Remedies by cause: what to do where tests need a package that isn't installed, rather than to select other tests.
+
+pytest names an option, a fixture, a module or a plug-in. For an option or a fixture, the package is the best known one
+that has it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msp_bridge.toolkit.install import python_install
+
+from .plan import TestPlan
+
+UNRECOGNIZED = re.compile(r"unrecognized arguments: (?P<arguments>[^\n]*)")
+NO_FIXTURE = re.compile(r"fixture '(?P<name>\w+)' not found")
+NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
+MISSING_PLUGINS = re.compile(r"Missing required plugins: (?P<names>[^\n]*)")
+NO_ASYNC = re.compile(r"async def functions are not natively supported")
+NO_MARKER = re.compile(r"'(?P<name>\w+)' not found in `markers` configuration option")
+OPTIONS = {  # the beginning of an option, and the package that has it
+    "--cov": "pytest-cov",
+    "--no-cov": "pytest-cov",
+    "--benchmark": "pytest-benchmark",
+    "--timeout": "pytest-timeout",
+    "--reruns": "pytest-rerunfailures",
+    "--asyncio": "pytest-asyncio",
+    "--doctest-plus": "pytest-doctestplus",
+    "--hypothesis": "hypothesis",
+    "--snapshot": "syrupy",
+    "--ds": "pytest-django",
+    "--html": "pytest-html",
+    "--mypy": "pytest-mypy",
+    "--flake8": "pytest-flake8",
+    "--black": "pytest-black",
+    "--isort": "pytest-isort",
+    "--ruff": "pytest-ruff",
+    "--mpl": "pytest-mpl",
+    "--nbval": "nbval",
+    "--randomly": "pytest-randomly",
+    "--numprocesses": "pytest-xdist",
+    "--dist": "pytest-xdist",
+    "-n": "pytest-xdist",
+}
+FIXTURES = {
+    "aiohttp_client": "pytest-aiohttp",
+    "benchmark": "pytest-benchmark",
+    "datadir": "pytest-datadir",
+    "data_regression": "pytest-regressions",
+    "db": "pytest-django",
+    "faker": "Faker",
+    "freezer": "pytest-freezer",
+    "httpserver": "pytest-httpserver",
+    "httpx_mock": "pytest-httpx",
+    "mocker": "pytest-mock",
+    "requests_mock": "requests-mock",
+    "respx_mock": "respx",
+    "snapshot": "syrupy",
+    "time_machine": "time-machine",
+}
+MARKERS = {"anyio": "anyio", "asyncio": "pytest-asyncio", "django_db": "pytest-django", "timeout": "pytest-timeout"}
+DISTRIBUTIONS = {  # of modules that are called otherwise
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "google.protobuf": "protobuf",
+    "PIL": "pillow",
+    "sklearn": "scikit-learn",
+    "yaml": "PyYAML",
+    "zmq": "pyzmq",
+}
+
+
+def editable(plan: TestPlan) -> str:
+    """What to do where the tests don't import the project, or another copy of it."""
+    return f"install the project editable: {plan.python} -m pip install -e ."
+
+
+def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
+    """The command after which `text`, what pytest says of a failure in the project at `root`, is no reason any more.
+
+    None where no package that is missing is the cause.
+    """
+    missing = list(dict.fromkeys(_missing(text)))
+    if not missing:
+        return None
+    if own := [name for name in missing if _is_own(name, root)]:
+        return editable(plan) if len(own) == len(missing) else None
+    return python_install(plan.python, *missing, root=root)
+
+
+def _missing(text: str) -> Iterator[str]:
+    """The packages, or modules of the project itself, whose lack `text` tells of."""
+    if found := UNRECOGNIZED.search(text):
+        for word in found["arguments"].split():
+            yield from (package for option, package in OPTIONS.items() if word.startswith(option))
+    if found := MISSING_PLUGINS.search(text):
+        yield from (name.strip() for name in found["names"].split(","))
+    if found := NO_FIXTURE.search(text):
+        yield from filter(None, [FIXTURES.get(found["name"])])
+    if found := NO_MARKER.search(text):
+        yield from filter(None, [MARKERS.get(found["name"])])
+    if NO_ASYNC.search(text):
+        yield "pytest-asyncio"
+    if found := NO_MODULE.search(text):
+        name = found["name"]
+        yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(name.partition(".")[0]) or name.partition(".")[0]
+
+
+def _is_own(name: str, root: Path) -> bool:
+    """Whether the project has a module of this name."""
+    places = (folder / name for folder in (root, root / "src", root / "lib"))
+    return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)

@@ -1,0 +1,41 @@
+"""What to do where the tests need something that isn't installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msp_bridge.python_engine import TestPlan
+from msp_bridge.python_engine.remedies import remedy_of
+
+PLAN = TestPlan(python=Path("/env/bin/python"), arguments=(), sources=(), limit=(1.0, 1.0), remedy="select others")
+
+
+@pytest.mark.parametrize(
+    ("text", "packages"),
+    [
+        ("pytest.main(): error: unrecognized arguments: --cov-append --cov-report=html --cov=wcwidth", "pytest-cov"),
+        ("error: unrecognized arguments: --cov=x -n auto --nonsense", "pytest-cov pytest-xdist"),
+        ("pytest.main(): error: unrecognized arguments: --nonsense", None),
+        ("E       fixture 'benchmark' not found\n>       available fixtures: cache, capfd", "pytest-benchmark"),
+        ("E       fixture 'of_this_project' not found", None),
+        ("ModuleNotFoundError: No module named 'freezegun'", "freezegun"),
+        ("ModuleNotFoundError: No module named 'yaml.reader'", "PyYAML"),
+        ("Missing required plugins: pytest-mock, pytest-cov", "pytest-mock pytest-cov"),
+        ("async def functions are not natively supported.\nYou need to install a suitable plugin", "pytest-asyncio"),
+        ("'asyncio' not found in `markers` configuration option", "pytest-asyncio"),
+        ("assert 1 == 2", None),
+    ],
+)
+def test_the_remedy_installs_what_is_missing(text: str, packages: str | None, tmp_path: Path) -> None:
+    command = None if packages is None else f"/env/bin/python -m pip install {packages}"
+    assert remedy_of(text, PLAN, tmp_path) == command
+
+
+@pytest.mark.parametrize("place", ["shop.py", "shop/cart.py", "src/shop/cart.py"])
+def test_a_module_of_the_project_itself_is_not_sought_in_an_index(place: str, tmp_path: Path) -> None:
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).touch()
+    editable = "install the project editable: /env/bin/python -m pip install -e ."
+    assert remedy_of("No module named 'shop.cart'", PLAN, tmp_path) == editable
