@@ -11,6 +11,7 @@ import click
 import pytest
 
 from msp_bridge.cli import msp_bridge
+from msp_bridge.workspace.configuration import KEYS
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = (".", "docs", "benchmarks", "editors/vscode", "examples/shop", "examples/shop-net")
@@ -54,6 +55,11 @@ def anchors(text: str) -> set[str]:
     """Those of the headings, as forges make them."""
     headings = re.findall(r"^#+ (.*)$", BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_configuration_page_has_every_key() -> None:
+    table = re.findall(r"^\| `(\w+)", (ROOT / "docs/configuration.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(table) == sorted(KEYS)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))

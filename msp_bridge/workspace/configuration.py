@@ -21,6 +21,8 @@ PYPROJECT = "pyproject.toml"
 MAX_SIZE = 1024 * 1024  # bytes of a file that a client names
 SHOWN_FOLDERS = 3  # folders in one sentence
 
+KEYS = frozenset({"adapter", "python", "jobs", "threshold", "incremental", "environment", "cluster", "folders"})
+
 
 @frozen
 class Configuration:
@@ -231,10 +233,9 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     """`python` is relative to `base`, where the file is; folders to `root`, the directory that it is about."""
     if not isinstance(table, dict):
         raise ConfigurationError(f"{where} must be a table")
-    own = {"adapter", "python", "jobs", "threshold", "incremental", "environment", "cluster", "folders"}
     for key in table:
-        if key not in own and key not in adapters:
-            raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*own, *adapters])))
+        if key not in KEYS and key not in adapters:
+            raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*KEYS, *adapters])))
     python = _string(table, "python", where)
     return Configuration(
         adapters=_adapters(table, where, adapters),
