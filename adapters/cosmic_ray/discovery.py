@@ -19,16 +19,18 @@ from attrs import frozen
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.python_engine import (
-    KeptAnswers,
     PythonEdit,
     PythonSource,
     ask_for_mutants,
+    digest_of_programs,
+    mutants_in,
     python_environment,
     start_program,
 )
 from msp_bridge.reading import digest
 from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
 from msp_bridge.toolkit.install import python_install
+from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .configuration import CosmicRayConfiguration
 
@@ -73,7 +75,7 @@ class CosmicRayDiscovery:
         self._project = project
         self._lock = asyncio.Lock()
         self._process: WarmProcess[JsonLinesProcess] = WarmProcess(lambda: identity(project.root))
-        self._kept = KeptAnswers.of(project.cache, PROGRAMS)
+        self._kept = KeptAnswers.of(project.cache)
         self._known: dict[str, tuple[str, tuple[Mutant, ...]]] = {}  # path to what was asked for, and the mutants
 
     @property
@@ -139,12 +141,13 @@ class CosmicRayDiscovery:
         if versions is None or not WITHOUT_GIT.issuperset(question["filters"]):
             return await self._ask(asked, source.normal)
         config = await in_thread(digest, question["config"])
-        kept = await in_thread(self._kept.read, source.path, asked, versions, config)
-        if kept is not None:
-            return kept
+        key = key_of(await in_thread(digest_of_programs, PROGRAMS), asked, versions, config)
+        kept: dict[bytes, dict[str, Any]] = await in_thread(self._kept.find, [key], mutants_in)
+        if kept:
+            return kept[key]
         answer = await self._ask(asked, source.normal)
         if "error" not in answer and config == await in_thread(digest, question["config"]):  # the filter has read this
-            await in_thread(self._kept.write, source.path, answer, asked, versions, config)
+            await in_thread(self._kept.save, {key: answer})
         return answer
 
     async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:

@@ -17,18 +17,20 @@ from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
-    KeptAnswers,
     PythonEdit,
     PythonSource,
     TestPlan,
     ask_for_mutants,
+    digest_of_programs,
     likely_sources,
+    mutants_in,
     python_environment,
     start_program,
 )
 from msp_bridge.source import in_comment
 from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
+from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .configuration import place_of_options
 from .installation import PROGRAMS, MutmutInstallation
@@ -58,7 +60,7 @@ class MutmutDiscovery:
     def __init__(self, root: Path, cache: Path, installation: MutmutInstallation, config_file: str | None) -> None:
         self._root, self._cache, self._config_file = root, cache, config_file
         self._python, self._installation = installation.executable, installation
-        self._kept, self._configuration = KeptAnswers.of(cache, PROGRAMS), ""
+        self._kept, self._configuration = KeptAnswers.of(cache), ""
         self._process: JsonLinesProcess | None = None
         self._directory: tuple[int, int] | None = None  # that the process is in
         self._lock = asyncio.Lock()
@@ -176,15 +178,20 @@ class MutmutDiscovery:
 
     async def _answer(self, source: PythonSource) -> Answer:
         """What mutmut's mutants of a file are. Raises TimeoutError."""
-        installed, text = self._installation, source.normal
-        key = (text, installed.python, installed.mutmut, installed.libcst)
-        kept = await in_thread(self._kept.read, source.path, *key, self._configuration)
-        if kept is not None:
-            return kept
-        answer = await self._ask({"do": "mutants", "path": source.path, "text": text}, text)
+        key = await in_thread(self._key, source, self._configuration)
+        kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
+        if kept:
+            return kept[key]
+        answer = await self._ask({"do": "mutants", "path": source.path, "text": source.normal}, source.normal)
         if "problem" not in answer:
-            await in_thread(self._kept.write, source.path, answer, *key, answer["configuration"])
+            key = await in_thread(self._key, source, answer["configuration"])
+            await in_thread(self._kept.save, {key: answer})
         return answer
+
+    def _key(self, source: PythonSource, configuration: str) -> bytes:
+        """Under which the answer about a file is kept. Blocks."""
+        versions = (self._installation.python, self._installation.mutmut, self._installation.libcst)
+        return key_of(digest_of_programs(PROGRAMS), source.path, source.normal, versions, configuration)
 
     def _warn(self, path: str, problem: str) -> None:
         warning = f"{path} has no mutants, mutmut can't mutate it: {problem}"

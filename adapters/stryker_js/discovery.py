@@ -6,7 +6,7 @@ StrykerJS takes a second to start and to list them, so the next bridge knows the
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -58,17 +58,18 @@ class StrykerJsDiscovery:
         state = session.sandbox.state
         if self._state != state:
             kept = await in_thread(KeptListings.of, self._project, session)
-            read = {} if kept is None else await in_thread(kept.read)
-            self._state, self._known, self._kept, self._warned = state, read, kept, set()
+            self._state, self._known, self._kept, self._warned = state, {}, kept, set()
         known, kept = self._known, self._kept  # another request may replace them meanwhile
         if anew:
             known.clear()
+        elif kept is not None and known.keys().isdisjoint((None, paths)):
+            known.update(await in_thread(kept.read, {None, paths}))
         paths = None if None in known else paths
         listing = known.get(paths)
         if listing is None:
             listing = known[paths] = await self._asked(session, paths)
             if kept is not None:
-                await in_thread(self._keep, kept, dict(known))
+                await in_thread(kept.write, paths, listing)
         self._say(listing)
         return listing
 
@@ -79,12 +80,6 @@ class StrykerJsDiscovery:
             self._warn(f"{unknown_option(option)}: {remedy}")
         for path, reason in listing.broken.items():
             self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
-
-    def _keep(self, kept: KeptListings, listings: Mapping[frozenset[str] | None, StrykerJsListing]) -> None:
-        try:
-            kept.write(listings)
-        except OSError as error:
-            self._warn(f"the next bridge asks StrykerJS again what there is to mutate: {error}")
 
     async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)

@@ -24,12 +24,13 @@ from msp_bridge.jsonrpc.client import MessageReader
 from msp_bridge.jsonrpc.framing import frame
 from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
+from msp_bridge.rows import mutant_row
 from msp_bridge.toolkit import Isolation, own_tmpdir, unwritable
 
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors, missing_plugin
 from .installation import Toolchain, upwards
-from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested, key_of
+from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested
 from .sandbox import PathMap, ProjectSandbox
 
 log = logging.getLogger(__name__)
@@ -131,7 +132,8 @@ class Launch:
         content = {
             "concurrency": run.concurrency,
             "files": None if run.files is None else list(run.files),
-            "only": None if run.only is None else [key_of(mutant) for mutant in run.only.mutants],
+            # programs/observer.mjs makes the same of StrykerJS's mutants
+            "only": None if run.only is None else [mutant_row(mutant) for mutant in run.only.mutants],
             "options": dict(run.options),
             "plugin": str(self.programs / PLUGIN) if run.plugin else None,
             "warm": round(1000 * run.warm),

@@ -84,9 +84,3 @@ def result_of(mutant: Mutant, raw: Raw) -> Result:
 
 def _tests(names: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
-
-
-def key_of(mutant: Mutant) -> list[str | int]:
-    """The mutant's identity as programs/observer.mjs makes it of StrykerJS's."""
-    start, end = mutant.location.start, mutant.location.end
-    return [mutant.path, mutant.mutator, start.line, start.column, end.line, end.column, mutant.replacement]

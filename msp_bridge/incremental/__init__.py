@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from msp_bridge.incremental.rule import Incremental, Verdicts
-from msp_bridge.incremental.store import Store
 
-__all__ = ["Incremental", "Store", "Verdicts"]
+__all__ = ["Incremental", "Verdicts"]

@@ -1,4 +1,4 @@
-"""What tests run when they run alone: kept for the next run, in one row of the store for each tool.
+"""What tests run when they run alone: kept for the next run, in one row for each tool.
 
 An edit may lead other tests to a survivor's code, and some would show that only when they run alone. A test that met,
 when it ran alone, nothing that has changed would run the same again: `rule` says why. So it need not run alone once
@@ -8,7 +8,7 @@ more. The row is found again while the rest of the code is the same. It names fo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -16,9 +16,9 @@ from attrs import frozen
 
 from msp_bridge.adapter import RanAlone
 from msp_bridge.incremental.code import Code
-from msp_bridge.incremental.rows import row_of_code, unchanged_sets
-from msp_bridge.incremental.store import Store
+from msp_bridge.incremental.rows import hex_names, row_of_code, unchanged_sets
 from msp_bridge.model import Ran
+from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 
 @frozen
@@ -26,15 +26,15 @@ class RunsAlone:
     """Of the tests of one tool, of which an earlier run has shown what they run, and that has not changed."""
 
     _key: bytes
-    _sets: Mapping[str, list[str]]  # by test, the names of the sets of code that it ran
+    _sets: Mapping[str, Sequence[str]]  # by test, the names of the sets of code that it ran
     known: RanAlone
 
     @classmethod
-    def of(cls, label: str, store: Store, code: Code) -> RunsAlone:
+    def of(cls, label: str, answers: KeptAnswers, code: Code) -> RunsAlone:
         """Of the tool `label`. Blocks."""
         key = blake2b(code.rest + json.dumps([label]).encode("ascii"), digest_size=16, person=b"alone").digest()
-        row = store.find([key]).get(key, {})
-        there = unchanged_sets({name for names in row.values() for name in names}, store, code)
+        row = answers.find([key], _read).get(key, {})
+        there = unchanged_sets({name for names in row.values() for name in names}, answers, code)
         sets = {test: names for test, names in row.items() if there.keys() >= set(names)}
         functions = code.functions()
         index = {digest: number for number, digest in enumerate(functions)}
@@ -52,3 +52,10 @@ class RunsAlone:
             rows.update(found)
             sets[test] = [name.hex() for name, _ in found]
         return {**rows, self._key: sets}
+
+
+def _read(row: Any) -> dict[str, tuple[str, ...]]:
+    """Raises ValueError for what was not written here."""
+    if not isinstance(row, dict):
+        raise ValueError("a row does not say what tests ran")
+    return {test: hex_names(names) for test, names in row.items()}

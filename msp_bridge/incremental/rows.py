@@ -1,4 +1,7 @@
-"""Rows: what the store holds of a verdict, and of the code that verdicts depend on. What is damaged is no row."""
+"""Rows: what is kept of a verdict, and of the code and the tests that verdicts depend on; and back, with each checked.
+
+Every function that reads raises ValueError for what can't have been written here.
+"""
 
 from __future__ import annotations
 
@@ -6,55 +9,74 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from msp_bridge.incremental.code import SIZE, Code
-from msp_bridge.incremental.store import Store
-from msp_bridge.model import Mutant, Result, Status
+from attrs import frozen
 
-FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed")  # of Result
+from msp_bridge.incremental.code import SIZE, Code
+from msp_bridge.model import Status
+from msp_bridge.rows import names_of, result_fields
+from msp_bridge.toolkit.kept_answers import KeptAnswers
+
 REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR})
 
 
+@frozen
+class DependentVerdict:
+    """A verdict that says what it depends on."""
+
+    fields: Mapping[str, Any]  # see `verdict_fields`
+    ran: tuple[str, ...]  # names of sets of code
+    tests: str | None  # the name of a set of tests; None: it holds whatever tests there are
+
+    @classmethod
+    def of(cls, row: Any) -> DependentVerdict:
+        """From what is kept."""
+        match row:
+            case [verdict, ran, None]:
+                return cls(verdict_fields(verdict), hex_names(ran), None)
+            case [verdict, ran, tests]:
+                return cls(verdict_fields(verdict), hex_names(ran), *hex_names([tests]))
+        raise ValueError("a row is no verdict that says what it depends on")
+
+
 def row_of_code(digests: frozenset[bytes]) -> tuple[bytes, Any]:
-    """What is stored of a set of code, and under which name."""
+    """What is kept of a set of code, and under which name."""
     joined = b"".join(sorted(digests))
     return blake2b(joined, digest_size=16, person=b"code").digest(), joined.hex()
 
 
 def code_of(row: Any) -> frozenset[bytes]:
-    """From what is stored. What can't have been written here is no code that there is."""
-    try:
-        joined = bytes.fromhex(row)
-    except (TypeError, ValueError):
-        return frozenset({b""})
+    """The digests of a set of code."""
+    [name] = hex_names([row])
+    joined = bytes.fromhex(name)
+    if len(joined) % SIZE:
+        raise ValueError("a row is no set of code")
     return frozenset(joined[at : at + SIZE] for at in range(0, len(joined), SIZE))
 
 
-def unchanged_sets(names: Iterable[str], store: Store, code: Code) -> dict[str, frozenset[bytes]]:
+def unchanged_sets(names: Iterable[str], answers: KeptAnswers, code: Code) -> dict[str, frozenset[bytes]]:
     """Those of the sets of code of these names whose code is all there. Blocks."""
-    rows = store.find([bytes.fromhex(name) for name in names])
-    sets = {key.hex(): code_of(row) for key, row in rows.items()}
-    return {name: digests for name, digests in sets.items() if code.has(digests)}
+    sets = answers.find(map(bytes.fromhex, names), code_of)
+    return {name.hex(): digests for name, digests in sets.items() if code.has(digests)}
 
 
 def row_of_tests(tests: Iterable[str]) -> tuple[bytes, Any]:
-    """What is stored of a set of tests, and under which name."""
+    """What is kept of a set of tests, and under which name."""
     names = sorted(tests)
     joined = "\0".join(names).encode("utf-8", "surrogatepass")
     return blake2b(joined, digest_size=16, person=b"tests").digest(), names
 
 
-def row_of(result: Result) -> dict[str, Any]:
-    """What is stored of a verdict."""
-    fields = {name: getattr(result, name) for name in FIELDS}
-    return {"status": result.status.value, **{name: value for name, value in fields.items() if value is not None}}
+def verdict_fields(row: Any) -> dict[str, Any]:
+    """The fields of the `Result` of a verdict that is reused, all but the mutant."""
+    fields = {**result_fields(row), "reused": True}
+    if fields["status"] not in REUSABLE:
+        raise ValueError("a row is no verdict that is reused")
+    return fields
 
 
-def result_of(mutant: Mutant, value: Mapping[str, Any]) -> Result | None:
-    """The verdict that was stored; None for what can't have been written here."""
-    try:
-        fields = {name: value[name] for name in FIELDS if name in value}
-        tests: dict[str, Any] = {name: tuple(fields[name]) for name in ("covered_by", "killed_by") if name in fields}
-        result = Result(mutant, Status(value["status"]), reused=True, **{**fields, **tests})
-    except (TypeError, ValueError, KeyError):
-        return None
-    return result if result.status in REUSABLE else None
+def hex_names(row: Any) -> tuple[str, ...]:
+    """The names of rows, or digests, as hexadecimal digits."""
+    names = names_of(row)
+    for name in names:
+        bytes.fromhex(name)
+    return names

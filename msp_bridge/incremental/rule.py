@@ -39,7 +39,7 @@ up to the first function that has changed, which is never reached. What the code
 rest of all Python files (`code`), all other files and their names, and the source of Python files where it was read.
 A mutant is known by the rest of the code, the function around it and its place in that, so lines may have moved.
 
-Such verdicts have a second row in the store, which holds the names of sets of code and of tests; the sets are rows of
+Such verdicts have a second row, which holds the names of sets of code and of tests; the sets are rows of
 their own, for many verdicts share them. A set that is no longer there is code that has changed.
 
 What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Timeout` and `RuntimeError` say as much
@@ -74,11 +74,19 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
 from msp_bridge.incremental.alone import RunsAlone
 from msp_bridge.incremental.code import Code, CodeReader
-from msp_bridge.incremental.rows import REUSABLE, result_of, row_of, row_of_code, row_of_tests, unchanged_sets
+from msp_bridge.incremental.rows import (
+    REUSABLE,
+    DependentVerdict,
+    row_of_code,
+    row_of_tests,
+    unchanged_sets,
+    verdict_fields,
+)
 from msp_bridge.incremental.state import Look, State, machine, variables
-from msp_bridge.incremental.store import Store
 from msp_bridge.model import Mutant, Ran, Result, Status
+from msp_bridge.rows import mutant_row, names_of, result_row
 from msp_bridge.text import counted
+from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +107,7 @@ class Incremental:
     """The verdicts of one workspace. `named` is the configuration file that the user named, if it is one."""
 
     root: Path
-    store: Store
+    answers: KeptAnswers
     named: Path | None = None
     environment: Collection[str] = ()  # names of variables that the tests read
     reader: CodeReader = field(factory=CodeReader, init=False)
@@ -165,9 +173,8 @@ class Verdicts:
 
     def _known(self, mutants: list[Mutant]) -> list[Result]:
         keys = {self._key(mutant): mutant for mutant in mutants}
-        values = self._incremental.store.find(list(keys))
-        results = (result_of(keys[key], value) for key, value in values.items())
-        return [result for result in results if result is not None]
+        found = self._incremental.answers.find(keys, verdict_fields)
+        return [Result(keys[key], **fields) for key, fields in found.items()]
 
     async def unaffected(self, mutants: Iterable[Mutant], reach: AskReach) -> list[Result]:
         """The verdicts of those of `mutants` that depend on nothing that has changed.
@@ -195,28 +202,32 @@ class Verdicts:
         if not await self._is_same():
             return []
         for result in results:
-            self._new[self._key(result.mutant)] = row_of(result)
+            self._new[self._key(result.mutant)] = result_row(result)
         log.info("%s: %s did not depend on what has changed", self._label, counted(len(results), "verdict"))
         return results
 
     def _not_changed(self, mutants: list[Mutant]) -> list[tuple[Result, frozenset[str] | None]]:
         """Those that ran nothing that has changed, each with the tests that may reach it; None: any."""
-        store = self._incremental.store
+        answers = self._incremental.answers
         keys = {key: mutant for mutant in mutants if (key := self._code_key(mutant)) is not None}
-        values = {key: value for key, value in store.find(list(keys)).items() if "ran" in value}
-        there = unchanged_sets({name for value in values.values() for name in value["ran"]}, store, self._code)
-        values = {key: value for key, value in values.items() if there.keys() >= set(value["ran"])}
-        rows = store.find([bytes.fromhex(name) for name in {value["tests"] for value in values.values()} - {None}])
+        found = answers.find(keys, DependentVerdict.of)
+        there = unchanged_sets({name for verdict in found.values() for name in verdict.ran}, answers, self._code)
+        found = {key: verdict for key, verdict in found.items() if there.keys() >= set(verdict.ran)}
+        names = {verdict.tests for verdict in found.values() if verdict.tests is not None}
+        rows = answers.find(map(bytes.fromhex, names), names_of)
         sets: dict[str | None, frozenset[str] | None] = {name.hex(): frozenset(row) for name, row in rows.items()}
         sets[None] = None
-        results = {key: result_of(keys[key], value) for key, value in values.items() if value["tests"] in sets}
-        return [(result, sets[values[key]["tests"]]) for key, result in results.items() if result is not None]
+        return [
+            (Result(keys[key], **verdict.fields), sets[verdict.tests])
+            for key, verdict in found.items()
+            if verdict.tests in sets
+        ]
 
     @property
     def _runs_alone(self) -> RunsAlone:
         """Blocks."""
         if self._alone is None:
-            self._alone = RunsAlone.of(self._label, self._incremental.store, self._code)
+            self._alone = RunsAlone.of(self._label, self._incremental.answers, self._code)
         return self._alone
 
     @property
@@ -232,7 +243,7 @@ class Verdicts:
     def note(self, result: Result) -> None:
         """A verdict that the tool has given just now."""
         if result.status in REUSABLE and result.reusable and not self._changed:
-            self._new[self._key(result.mutant)] = row_of(result)
+            self._new[self._key(result.mutant)] = result_row(result)
             if result.dependencies is not None:
                 self._dependent.append(result)
 
@@ -250,7 +261,7 @@ class Verdicts:
         same = await self._is_same()
         self._saved = time.monotonic()
         if same:
-            await in_thread(lambda: self._incremental.store.save({**new, **self._rows(dependent, ran_alone)}))
+            await in_thread(lambda: self._incremental.answers.save({**new, **self._rows(dependent, ran_alone)}))
         else:
             self._changed = True
             log.info("%s: the project has changed since: the verdicts of this run are not kept", self._label)
@@ -276,7 +287,7 @@ class Verdicts:
             if result.dependencies.tests is not None:
                 name, names = row_of_tests(result.dependencies.tests)
                 named, rows[name] = name.hex(), names
-            rows[key] = {**row_of(result), "ran": [name.hex() for name, _ in sets], "tests": named}
+            rows[key] = [result_row(result), [name.hex() for name, _ in sets], named]
         return rows
 
     def _code_key(self, mutant: Mutant) -> bytes | None:
@@ -288,9 +299,7 @@ class Verdicts:
         return blake2b(self._code.rest + text.encode("ascii"), digest_size=16, person=b"dependent").digest()
 
     def _key(self, mutant: Mutant) -> bytes:
-        start, end = mutant.location.start, mutant.location.end
-        place = (start.line, start.column, end.line, end.column)
-        identity = json.dumps([self._label, mutant.path, mutant.mutator, place, mutant.replacement])
+        identity = json.dumps([self._label, *mutant_row(mutant)])
         return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
-from msp_bridge.python_engine.kept_answers import KeptAnswers
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import (
     ask_for_mutants,
+    digest_of_programs,
+    mutants_in,
     pytest_command,
     python_environment,
     python_surroundings,
@@ -15,13 +16,14 @@ from msp_bridge.python_engine.program import (
 from msp_bridge.python_engine.source import PythonEdit, PythonSource, likely_sources
 
 __all__ = [
-    "KeptAnswers",
     "PythonEdit",
     "PythonEngine",
     "PythonSource",
     "TestPlan",
     "ask_for_mutants",
+    "digest_of_programs",
     "likely_sources",
+    "mutants_in",
     "pytest_command",
     "python_environment",
     "python_surroundings",

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,20 @@ async def ask_for_mutants(process: JsonLinesProcess, question: Mapping[str, obje
     except asyncio.CancelledError:
         await process.close()
         raise
+
+
+def mutants_in(value: Any) -> Answer:
+    """An answer about mutants that was kept (`KeptAnswers`). Raises ValueError for what is none."""
+    if not isinstance(value, dict) or not isinstance(value.get("mutants"), list):
+        raise ValueError("an answer without mutants")
+    return value
+
+
+@cache
+def digest_of_programs(folder: Path) -> str:
+    """Changes with the programs in `folder`, which ask the tool, and with the parts of the engine that they use."""
+    files = sorted(file for place in (folder, PROGRAMS) for file in place.glob("*.py"))
+    return blake2b(b"\0".join(file.read_bytes() for file in files), digest_size=16).hexdigest()
 
 
 def python_environment(python: Path, cache: Path) -> Mapping[str, str | None]:

@@ -342,11 +342,12 @@ def _incremental(projects: ProjectMap) -> Incremental | None:
     configuration, root = projects.configuration, projects.root
     if not configuration.incremental:
         return None
-    from msp_bridge.incremental import Incremental, Store  # here, for an editor waits for the rest
+    from msp_bridge.incremental import Incremental  # here, for an editor waits for the rest
+    from msp_bridge.toolkit.kept_answers import KeptAnswers
 
-    store = Store(configuration.store or cache_of(root) / STORE)
+    answers = KeptAnswers(configuration.store or cache_of(root) / STORE)
     named = None if projects.named is None else root / projects.named
-    return Incremental(root, store, named, configuration.environment)
+    return Incremental(root, answers, named, configuration.environment)
 
 
 def _as_bridge_error(error: Exception) -> BridgeError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,29 @@ async def test_named_mutants_are_tested_anew_and_their_verdicts_kept(shop: Shop)
     assert not again.reused
     [reused] = await shop.results(Selection(targets=(Target("a.py"),)))
     assert reused.reused
+
+
+DAMAGES = {
+    "a number": "UPDATE answers SET value = 5",
+    "a text": "UPDATE answers SET value = '{}'",
+    "nonsense": "UPDATE answers SET value = x'00'",
+    "rows under others' keys": "UPDATE answers SET value = (SELECT max(value) FROM answers)",
+    "no table": "DROP TABLE answers",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGES.values(), ids=DAMAGES.keys())
+async def test_a_damaged_store_of_verdicts_has_every_mutant_tested(
+    shop: Shop, statement: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = await shop.results()
+    [store] = (shop.home / "cache").rglob("verdicts.sqlite")
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute(statement)
+    again = await shop.results()
+    assert [(one.mutant, one.status, one.reused) for one in again] == [(one.mutant, one.status, False) for one in first]
+    assert "is damaged" in caplog.text
+    assert await shop.reused() == 2
 
 
 async def test_two_workspaces_at_once_share_what_they_know(shop: Shop) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import sqlite3
 import subprocess
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from support.cosmic_ray_trees import adapter_on, copied, discovered, results_of
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
-from msp_bridge.python_engine import KeptAnswers
+from msp_bridge.toolkit.kept_answers import NAME
 
 TABLE = '[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = "def add(a, b):\n    return a + b\n\n\ndef grow(a):\n    return a * 2  # twice\n"
@@ -51,6 +52,12 @@ async def by_mutmut(tmp_path: Path, **about: Any) -> Sequence[Mutant]:
         return await trial.discover()
 
 
+def rows_in(store: Path) -> int:
+    with closing(sqlite3.connect(store)) as connection:
+        [count] = connection.execute("SELECT count(*) FROM answers").fetchone()
+    return int(count)
+
+
 def same(one: Sequence[Mutant], other: Sequence[Mutant]) -> bool:
     return [(mutant, mutant.handle, mutant.description) for mutant in one] == [
         (mutant, mutant.handle, mutant.description) for mutant in other
@@ -79,8 +86,8 @@ async def test_mutmut_is_asked_again_when_the_answer_may_differ(
     change: str, asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, root = await by_mutmut(tmp_path), tmp_path / "project"
-    kept = [file for file in (tmp_path / "cache").rglob("*.json") if '"answer"' in file.read_text()]
-    assert len(kept) == 2
+    [kept] = (tmp_path / "cache").rglob(NAME)
+    assert rows_in(kept) == 2
     asked.clear()
     match change:
         case "source":
@@ -88,11 +95,10 @@ async def test_mutmut_is_asked_again_when_the_answer_may_differ(
         case "lines left out":
             (root / "pyproject.toml").write_text(f'{TABLE}do_not_mutate_patterns = ["twice"]\n')
         case "programs":
-            digest = "msp_bridge.python_engine.kept_answers._digest_of_programs"
+            digest = "msp_bridge.adapters.mutmut.discovery.digest_of_programs"
             monkeypatch.setattr(digest, lambda _: "of another version")
         case "damage":
-            for file in kept:
-                file.write_text(file.read_text()[:-20])
+            kept.write_bytes(kept.read_bytes()[:-5000])
         case "moved":
             (root / PATH).rename(root / "pkg/sums.py")
     again = await by_mutmut(tmp_path)
@@ -152,24 +158,4 @@ async def test_what_cosmic_ray_says_of_more_is_not_kept(more: str, tmp_path: Pat
         if more != "git":
             (await adapter._discovery.greeting())["versions"] = None
         assert await discovered(adapter)
-    assert not [file for file in (tmp_path / "cache").rglob("*.json") if '"answer"' in file.read_text()]
-
-
-def test_an_answer_that_cannot_be_kept_costs_nothing_else(tmp_path: Path) -> None:
-    programs = Path(__file__).parent
-    (tmp_path / "mutants").write_text("a file in the place of the directory")
-    answers = KeptAnswers.of(tmp_path, programs)
-    answers.write(PATH, {"mutants": []}, "text")
-    assert answers.read(PATH, "text") is None
-
-
-@pytest.mark.parametrize(
-    "content", ["[]", "1", '{"key": 1}', '{"answer": {}}', "\udcff", json.dumps({"key": "", "answer": 1})]
-)
-def test_what_was_not_written_here_is_no_answer(content: str, tmp_path: Path) -> None:
-    answers = KeptAnswers.of(tmp_path, Path(__file__).parent)
-    answers.write(PATH, {"mutants": [1]}, "text")
-    assert answers.read(PATH, "text") == {"mutants": [1]}
-    [file] = tmp_path.rglob("*.json")
-    file.write_bytes(content.encode("utf-8", "surrogateescape"))
-    assert answers.read(PATH, "text") is None
+    assert not list((tmp_path / "cache").rglob(NAME))

@@ -1,0 +1,86 @@
+"""Rows: a mutant, and a result, as a list of plain values, for files and messages of our own; and back.
+
+What comes back is checked, for a file may be damaged and another process wrong: each value has its type, and a number
+is one that can be. Raises ValueError for what no function here has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msp_bridge.model import Location, Mutant, Position, Result, Status
+
+
+def mutant_row(mutant: Mutant) -> list[Any]:
+    """The identity of the mutant: without description and handle."""
+    start, end = mutant.location.start, mutant.location.end
+    return [mutant.path, mutant.mutator, start.line, start.column, end.line, end.column, mutant.replacement]
+
+
+def mutant_of(row: Any) -> Mutant:
+    """The mutant with this identity. Raises ValueError."""
+    match row:
+        case [str(path), str(mutator), *place, str(replacement)] if len(place) == 4 and all(map(_is_ordinal, place)):
+            start, end = Position(*place[:2]), Position(*place[2:])
+            if start <= end:
+                return Mutant(path, mutator, Location(start, end), replacement)
+    raise ValueError("a row is no mutant's")
+
+
+def result_row(result: Result) -> list[Any]:
+    """What was found out, without the mutant."""
+    return [result.status.value, *(getattr(result, name) for name in FIELDS)]
+
+
+def result_fields(row: Any) -> dict[str, Any]:
+    """The fields of the `Result`, all but the mutant. Raises ValueError."""
+    if not isinstance(row, list | tuple) or len(row) != 1 + len(FIELDS):
+        raise ValueError("a row is no result's")
+    values = {name: read(value) for (name, read), value in zip(FIELDS.items(), row[1:], strict=True)}
+    return {"status": Status(row[0]), **values}
+
+
+def names_of(value: Any) -> tuple[str, ...]:
+    """The names in a list. Raises ValueError."""
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise ValueError("there is no list of names")
+    return tuple(value)
+
+
+def _is_ordinal(value: Any) -> bool:
+    return type(value) is int and value > 0
+
+
+def _optional(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else read(value)
+
+
+def _number(*types: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) not in types or not 0 <= value < MOST:
+            raise ValueError("there is no such number")
+        return value
+
+    return read
+
+
+def _of_type(kind: type) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        if type(value) is not kind:
+            raise ValueError(f"there is no {kind.__name__}")
+        return value
+
+    return read
+
+
+MOST = 1e15  # ms, and tests: more are none
+FIELDS: Mapping[str, Callable[[Any], Any]] = {  # of Result, in the order of a row, and how each is read
+    "duration": _optional(_number(int, float)),
+    "covered_by": _optional(names_of),
+    "killed_by": _optional(names_of),
+    "static": _optional(_of_type(bool)),
+    "status_reason": _optional(_of_type(str)),
+    "tests_completed": _optional(_number(int)),
+    "reusable": _of_type(bool),
+}
