@@ -313,6 +313,32 @@ async def test_a_save_is_tested_whenever_it_reaches_the_disk(
     assert await client.tested() == "2 mutants: 2 survived"
 
 
+@pytest.mark.parametrize("during", [False, True], ids=["after a run", "during a run"])
+async def test_a_save_brings_back_what_an_edit_lost_that_was_undone(
+    client: LspClient, project: ScriptedProject, *, during: bool
+) -> None:
+    project.script({**SURVIVES, "after": "gate"})
+    text, edited = "a = 1\nb = 1\n", "a = 1  # new\nb = 1\n"
+    document = await opened(client, project, text)
+    await client.execute("msp-bridge.test", uri=document)
+    await project.logged("waiting for gate")
+    if during:
+        await client.change(document, edited)
+    project.open("gate")
+    assert await client.tested() == "2 mutants: 2 survived"
+    if not during:
+        await client.change(document, edited)
+    await client.change(document, text)
+    client.heard.clear()
+    await client.save(document)
+    assert await client.tested() == "1 mutant: 1 survived"
+    while [found[0] for found in await client.diagnostics()] != [0, 1]:
+        pass
+    await client.save(document)  # all is known: only what comes next is tested
+    await client.execute("msp-bridge.test", uri=document)
+    assert await client.tested() == "2 mutants: 2 survived"
+
+
 async def test_diagnostics_name_the_version_of_the_text(client: LspClient, project: ScriptedProject) -> None:
     project.script(SURVIVES)
     capabilities = CAPABILITIES | {"textDocument": {"publishDiagnostics": {"versionSupport": True}}}

@@ -173,8 +173,9 @@ class Lsp(Dialect):
             return
         folder, path = place
         source, saved = SourceText(item.text), await folder.read(path)
-        tested = tuple({source.text, source.text if saved is None else saved.text})
-        self._folders.documents[item.uri] = Document(item.uri, path, source, tested, item.version)
+        tested = (source.text, source.text if saved is None else saved.text)
+        lost = 0 if path not in folder.findings else folder.findings[path].lost
+        self._folders.documents[item.uri] = Document(item.uri, path, source, tested, item.version, lost)
         if path not in folder.findings and item.uri not in self._testing:
             self._begin_test(item.uri, self._recall(folder, path), f"recall of {path}")
         elif self._editor.pulls:
@@ -194,7 +195,8 @@ class Lsp(Dialect):
             changed = document.change(given.content_changes, self._editor.units)
             document.version = given.text_document.version
             folder, path = place
-            if path in folder.findings and folder.findings[path].move(changed):
+            if (findings := folder.findings.get(path)) is not None and findings.move(changed):
+                document.note_lost(findings.lost)
                 self._publisher.edited(folder, path)
 
     async def _did_save(self, params: Any) -> None:
@@ -222,11 +224,12 @@ class Lsp(Dialect):
 
     async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
         """A user who saves again and again with tests that fail gets one message, until a save can be tested."""
+        known = len(document.tested)
         async with self._saying_errors(self._said):
             if await folder.session.tools([document.path]):
                 await self._runs.test(folder, selection, f"what is saved of {document.path}")
                 self._said.clear()
-            document.tested = (text,)
+            document.tested = (text, *document.tested[known:])
 
     def _forget_test(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._testing.get(uri) is task:

@@ -130,9 +130,10 @@ def _lines(start: int, end: int) -> Location:
 class Document:
     """A document that is open in the client.
 
-    `tested` has the texts of which one has been tested, or counts as that. A document is opened with two: the client's
-    and the file's. They differ when the client has unsaved text from before, and when it has saved since, before we
-    read the file. Which it was nobody can tell, so a save tests what differs from either.
+    A save tests the lines that differ from one of the texts in `tested`. After a test this is the text that was tested.
+    A document is opened with two: the client's and the file's. They differ when the client has unsaved text from
+    before, and when it has saved since, before we read the file; nobody can tell which. A text in which a finding was
+    lost is added, as an edit that is undone does not bring the finding back.
     """
 
     uri: str
@@ -140,10 +141,18 @@ class Document:
     source: SourceText
     tested: tuple[str, ...]
     version: int | None = None  # the client's number of `source`
+    _lost: int = 0  # findings of this file, see `FileFindings.lost`
+
+    def note_lost(self, lost: int) -> None:
+        """Have a save test the lines that have lost findings, if `lost` of them (in all) are more than before."""
+        if lost > self._lost:
+            self._lost = lost
+            self.tested += (self.source.text,)
 
     def untested(self) -> list[Location]:
         """The lines of the client's text that differ from one of the tested texts."""
-        return [lines for before in self.tested for lines in Changed.between(before, self.source.text).lines]
+        text = self.source.text
+        return list(dict.fromkeys(lines for before in self.tested for lines in Changed.between(before, text).lines))
 
     def change(self, changes: Sequence[lsp.ContentChange], units: Units) -> Changed:
         """Make the client's changes, and return what they come to."""

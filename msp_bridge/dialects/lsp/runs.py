@@ -105,7 +105,10 @@ class Runs:
             folder.tools |= await folder.session.tools(unknown)
         for path, results in by_path.items():
             saved = await folder.read(path)
-            shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path))
+            findings = folder.known(path)
+            shows_other = findings.take(results, saved, self._since(saved, folder, path))
+            if (document := self._folders.opened(folder, path)) is not None:
+                document.note_lost(findings.lost)
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
             if shows_other:
