@@ -66,7 +66,7 @@ def test_lines_that_did_not_change_are_found_where_they_are(before: str, after: 
     kept = sum(changed.moved(line(number)) is not None for number in range(1, len(old) + 1))
     assert kept + sum(hunk.end - hunk.start for hunk in changed.hunks) == len(old)
     touched = {at for hunk in changed.hunks for at in range(hunk.new_start, hunk.new_end)}
-    assert {where.start.line for where in changed.lines} <= set(range(1, len(new) + 2))
+    assert changed.line_numbers <= set(range(1, len(new) + 2))
     assert len(new) - len(touched) == kept
 
 
@@ -82,7 +82,7 @@ def test_what_spans_a_change_is_gone(old: list[str], new: list[str]) -> None:
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 5), st.integers(0, 9), TEXTS)))
 def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int, int, int, int, str]]) -> None:
-    document = Document("file:///a", "a", SourceText(text), (text,))
+    document = Document("file:///a", "a", SourceText(text))
     changes = [
         lsp.ContentChange(new, lsp.Range(lsp.Position(*min((a, b), (c, d))), lsp.Position(*max((a, b), (c, d)))))
         for a, b, c, d, new in edits
@@ -91,6 +91,26 @@ def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int,
     assert changed.hunks == Changed.between(text, document.source.text).hunks
     document.change([lsp.ContentChange("whole")], Units())
     assert document.source.text == "whole"
+
+
+@given(st.lists(TEXTS, min_size=2, max_size=6), st.data())
+def test_a_save_tests_every_line_that_was_touched(texts: list[str], data: st.DataObject) -> None:
+    """Whatever was saved, cancelled and tested in between, lines that are not due are those of the tested text."""
+    document, tested = Document.opened("file:///a", "a", SourceText(texts[0]), 1, SourceText(texts[1])), texts[1]
+    for text in texts[2:]:
+        document.change([lsp.ContentChange(text)], Units())
+        begun = data.draw(st.sampled_from(["nothing", "a save", "a test"]))
+        if begun != "nothing":
+            document.begin_test()
+        if begun == "a test":
+            document.end_test()
+            tested = text
+    due = {at for lines in document.begin_test() for at in range(lines.start.line, lines.end.line)}
+    rest = iter(tested.split("\n"))
+    lines = document.source.text.split("\n")
+    assert all(line in rest for number, line in enumerate(lines, 1) if number not in due)  # in the same order
+    document.end_test()
+    assert document.begin_test() == []
 
 
 def test_findings_say_what_was_changed_and_by_whom_it_was_seen() -> None:
@@ -198,7 +218,7 @@ class TestTenThousandDiagnostics:
         folders.add(folder.session)
         folders._folders[:] = [folder]
         text, uri = "x\n" * TestTenThousandDiagnostics.COUNT, (folder.root / "a.py").as_uri()
-        folders.documents[uri] = Document(uri, "a.py", SourceText(text), (text,))
+        folders.documents[uri] = Document(uri, "a.py", SourceText(text))
         editor = Editor(Connection(MessageStream(wire)), lambda work, name: asyncio.create_task(work, name=name), {})
         return Publisher(editor, folders, lambda work, name: asyncio.create_task(work, name=name))
 

@@ -173,9 +173,8 @@ class Lsp(Dialect):
             return
         folder, path = place
         source, saved = SourceText(item.text), await folder.read(path)
-        tested = (source.text, source.text if saved is None else saved.text)
-        lost = 0 if path not in folder.findings else folder.findings[path].lost
-        self._folders.documents[item.uri] = Document(item.uri, path, source, tested, item.version, lost)
+        document = Document.opened(item.uri, path, source, item.version, saved)
+        self._folders.documents[item.uri] = document
         if path not in folder.findings and item.uri not in self._testing:
             self._begin_test(item.uri, self._recall(folder, path), f"recall of {path}")
         elif self._editor.pulls:
@@ -195,8 +194,7 @@ class Lsp(Dialect):
             changed = document.change(given.content_changes, self._editor.units)
             document.version = given.text_document.version
             folder, path = place
-            if (findings := folder.findings.get(path)) is not None and findings.move(changed):
-                document.note_lost(findings.lost)
+            if path in folder.findings and folder.findings[path].move(changed):
                 self._publisher.edited(folder, path)
 
     async def _did_save(self, params: Any) -> None:
@@ -204,14 +202,13 @@ class Lsp(Dialect):
         document, place = self._folders.documents.get(uri), self._folders.locate(uri)
         if document is None or place is None:
             return
-        changed = document.untested()
-        if self._on_save == "off" or not changed:
+        if self._on_save == "off" or not (changed := document.begin_test()):
             return
         folder, path = place
         lines: Sequence[Location | None] = changed if self._on_save == "changed" else [None]
         selection = Selection(targets=tuple(Target(path, each, partly=True) for each in lines))
         # Not here: however many documents are saved at once, the reader has to see what comes behind them.
-        work = self._test_saved(folder, document, document.source.text, selection)
+        work = self._test_saved(folder, document, selection)
         self._begin_test(uri, work, f"test of what is saved of {path}")
 
     def _begin_test(self, uri: str, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -222,14 +219,13 @@ class Lsp(Dialect):
         self._testing[uri] = task
         task.add_done_callback(functools.partial(self._forget_test, uri))
 
-    async def _test_saved(self, folder: Folder, document: Document, text: str, selection: Selection) -> None:
+    async def _test_saved(self, folder: Folder, document: Document, selection: Selection) -> None:
         """A user who saves again and again with tests that fail gets one message, until a save can be tested."""
-        known = len(document.tested)
         async with self._saying_errors(self._said):
             if await folder.session.tools([document.path]):
                 await self._runs.test(folder, selection, f"what is saved of {document.path}")
                 self._said.clear()
-            document.tested = (text, *document.tested[known:])
+            document.end_test()
 
     def _forget_test(self, uri: str, task: asyncio.Task[None]) -> None:
         if self._testing.get(uri) is task:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from typing import Self
 
 from attrs import define, field, frozen
 
@@ -111,48 +112,69 @@ class Changed:
         by = self.shift(location.start.line, last_line(location))
         return None if by is None else shifted(location, by)
 
+    def moved_lines(self, lines: Iterable[int]) -> set[int]:
+        """Where those of `lines` are now that have not changed."""
+        return {line + by for line in lines if (by := self.shift(line, line)) is not None}
+
     @property
-    def lines(self) -> list[Location]:
+    def line_numbers(self) -> set[int]:
         """The lines that are new or other. Where lines are only gone: the one before and the one after."""
-        return [
-            _lines(hunk.new_start, hunk.new_end)
-            if hunk.new_start < hunk.new_end
-            else _lines(max(0, hunk.new_start - 1), hunk.new_start + 1)
+        return {
+            line + 1
             for hunk in self.hunks
-        ]
+            for line in (
+                range(hunk.new_start, hunk.new_end)
+                if hunk.new_start < hunk.new_end
+                else range(max(0, hunk.new_start - 1), hunk.new_start + 1)
+            )
+        }
 
 
-def _lines(start: int, end: int) -> Location:
-    return Location(Position(start + 1, 1), Position(end + 1, 1))
+def _ranges(lines: Iterable[int]) -> list[Location]:
+    """The lines as few locations, top down."""
+    ranges: list[list[int]] = []
+    for line in sorted(lines):
+        if ranges and ranges[-1][1] == line:
+            ranges[-1][1] = line + 1
+        else:
+            ranges.append([line, line + 1])
+    return [Location(Position(first, 1), Position(end, 1)) for first, end in ranges]
 
 
 @define(eq=False)
 class Document:
     """A document that is open in the client.
 
-    A save tests the lines that differ from one of the texts in `tested`. After a test this is the text that was tested.
-    A document is opened with two: the client's and the file's. They differ when the client has unsaved text from
-    before, and when it has saved since, before we read the file; nobody can tell which. A text in which a finding was
-    lost is added, as an edit that is undone does not bring the finding back.
+    A save tests every line that was touched since a test of it has ended, by whichever edits: an edit that is undone
+    does not bring back the findings that it dropped. Lines are 1-based, and those of the client's text now.
     """
 
     uri: str
     path: str  # relative to the folder, as of a mutant
     source: SourceText
-    tested: tuple[str, ...]
     version: int | None = None  # the client's number of `source`
-    _lost: int = 0  # findings of this file, see `FileFindings.lost`
+    _touched: set[int] = field(factory=set)  # and not tested since
+    _in_test: set[int] = field(factory=set)  # touched before the last save, whose test has not ended
 
-    def note_lost(self, lost: int) -> None:
-        """Have a save test the lines that have lost findings, if `lost` of them (in all) are more than before."""
-        if lost > self._lost:
-            self._lost = lost
-            self.tested += (self.source.text,)
+    @classmethod
+    def opened(cls, uri: str, path: str, source: SourceText, version: int | None, saved: SourceText | None) -> Self:
+        """The document with the client's text `source`; `saved` is the file's, if it can be read.
 
-    def untested(self) -> list[Location]:
-        """The lines of the client's text that differ from one of the tested texts."""
-        text = self.source.text
-        return list(dict.fromkeys(lines for before in self.tested for lines in Changed.between(before, text).lines))
+        They differ when the client has unsaved text from before, and when it has saved since, before the file was read.
+        Nobody can tell which, so lines that differ count as touched.
+        """
+        touched = set() if saved is None else Changed.between(saved.text, source.text).line_numbers
+        return cls(uri, path, source, version, touched)
+
+    def begin_test(self) -> list[Location]:
+        """The lines that a save tests: what was touched, also before a test that was cancelled or failed."""
+        self._in_test |= self._touched
+        self._touched = set()
+        return _ranges(self._in_test)
+
+    def end_test(self) -> None:
+        """Note that the lines of `begin_test` have been tested."""
+        self._in_test = set()
 
     def change(self, changes: Sequence[lsp.ContentChange], units: Units) -> Changed:
         """Make the client's changes, and return what they come to."""
@@ -166,7 +188,10 @@ class Document:
                 text = text[:start] + change.text + text[max(start, end) :]
             source = SourceText(text)
         self.source = source
-        return Changed.between(before, text)
+        changed = Changed.between(before, text)
+        self._touched = changed.moved_lines(self._touched) | changed.line_numbers
+        self._in_test = changed.moved_lines(self._in_test)
+        return changed
 
 
 def last_line(location: Location) -> int:

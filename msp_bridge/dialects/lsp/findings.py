@@ -105,7 +105,6 @@ class FileFindings:
     # A finding lies where it was found: `at_line` moves it.
     _lines: dict[int, dict[Key, MutantFinding]] = field(factory=dict)
     _most_lines: int = 0  # that a finding has reached over
-    lost: int = 0  # how many were dropped because their lines were edited
 
     @property
     def shown(self) -> int:
@@ -123,9 +122,7 @@ class FileFindings:
             original = _text_at(source, result.mutant.location)
             found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
             by = since.shift(line, line + found.more_lines)
-            if by is None:
-                self.lost += 1
-            else:
+            if by is not None:
                 here = self._lines.setdefault(line + by, {})
                 shows_other |= found.shown != (here[key].shown if key in here else None)
                 here[key] = found
@@ -140,12 +137,9 @@ class FileFindings:
         for line, here in self._lines.items():
             by = changed.shift(line, line)
             if by is None:
-                self.lost += len(here)
                 continue
             if self._most_lines:  # one that reaches over several lines may have changed further down
-                kept = {key: found for key, found in here.items() if changed.shift(line, line + found.more_lines) == by}
-                self.lost += len(here) - len(kept)
-                here = kept
+                here = {key: found for key, found in here.items() if changed.shift(line, line + found.more_lines) == by}
             moved[line + by] = here
         self._lines = moved
         return True

@@ -3,17 +3,16 @@
 Theory of operation
 ===================
 The client's texts and the files that tools read are not the same: a tool reads what is saved, and needs a while, in
-which the user goes on typing. So three texts count for each document: the client's (`Document.source`), the file's
-(`Folder.read`) and the one whose changes have been tested (`Document.tested`). `Changed.between` two of them says
-which lines are the same.
+which the user goes on typing. So two texts count for each document: the client's (`Document.source`) and the file's
+(`Folder.read`). `Changed.between` them says which lines are the same.
 
 - A finding lies where the client's text has it. Results come for the file's text, and are moved to the client's at
   once; what lies in a line that is not saved, or was edited meanwhile, is dropped. From then on each `didChange` moves
   it.
 - What a command tests is given in the client's text, and moved to the file's. Lines that are not saved can't be tested:
   a message says so.
-- A save tests the lines in which the saved text is not the tested one. Its run is cancelled when the document is saved
-  again; as `tested` changes only when a run has ended, the next one tests those lines, too.
+- A save tests the lines that were touched since their last test (`Document.begin_test`). Its run is cancelled when the
+  document is saved again; as lines count as tested only when a run has ended, the next one tests those lines, too.
 
 What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten. How often findings are
 shown is decided in `publisher`.
@@ -105,10 +104,7 @@ class Runs:
             folder.tools |= await folder.session.tools(unknown)
         for path, results in by_path.items():
             saved = await folder.read(path)
-            findings = folder.known(path)
-            shows_other = findings.take(results, saved, self._since(saved, folder, path))
-            if (document := self._folders.opened(folder, path)) is not None:
-                document.note_lost(findings.lost)
+            shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path))
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
             if shows_other:
