@@ -28,7 +28,6 @@ class MutmutInstallation:
     mutmut: str | None
     libcst: str | None  # which mutmut needs
     pytest: str | None
-    fork: bool
 
     @classmethod
     async def look(cls, python: Path | None, root: Path) -> MutmutInstallation:
@@ -55,7 +54,7 @@ class MutmutInstallation:
             ) from None
         found = process.greeting
         await process.close()
-        names = ("python", "implementation", "mutmut", "libcst", "pytest", "fork")
+        names = ("python", "implementation", "mutmut", "libcst", "pytest")
         return cls(python, **{name: found[name] for name in names})
 
     @property
@@ -69,8 +68,6 @@ class MutmutInstallation:
         if self.implementation != "CPython":
             what = f"{self.executable} is {self.implementation}, and the bridge tests mutants of CPython projects only"
             return what, "set `python` to a CPython, 3.10 or later"
-        if not self.fork:
-            return "mutmut doesn't run on Windows", "use WSL"
         if self.mutmut is None:
             return f"mutmut isn't installed for {self.executable}", self.remedy
         if numbers(self.mutmut) < OLDEST_MUTMUT:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import ipaddress
 import socket
-import sys
 from typing import Any, Self
 
 from attrs import frozen
@@ -91,8 +90,7 @@ def address_text(address: Any) -> str:
 
 def _set_up(bound: socket.socket) -> None:
     bound.setblocking(False)
-    if sys.platform != "win32":  # there it would let two servers share a port
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if bound.family == socket.AF_INET6:
         bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
 

@@ -7,7 +7,6 @@ import hmac
 import os
 import ssl
 import stat
-import sys
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,7 +76,7 @@ def read_secret(path: Path, option: str) -> str:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise ConfigurationError(f"{option}: {path} is not a file")
-            if sys.platform != "win32" and mode & stat.S_IRWXO:
+            if mode & stat.S_IRWXO:
                 raise ConfigurationError(f"{option}: every user of this machine may open {path}", f"chmod 600 {path}")
             return file.read(MAX_FILE_SIZE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -121,6 +121,8 @@ def msp_bridge() -> None:
 
 def main() -> NoReturn:
     """The console script. Every way in which a command can end leads to one exit code."""
+    if sys.platform == "win32":
+        raise SystemExit("msp-bridge runs on Linux and macOS: on Windows, run it in WSL")
     gc.disable()  # while modules are loaded, which stay: to look for cycles in them is a twentieth of the start
     if isinstance(sys.stdout, io.TextIOWrapper) and _has_descriptor(sys.stdout):
         sys.stdout = _text(_Stdout(sys.stdout.fileno(), "w", closefd=False), sys.stdout)

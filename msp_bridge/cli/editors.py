@@ -165,7 +165,7 @@ def plugin(name: str, argv: list[str]) -> str:
 
 def executable() -> Path:
     """This bridge's own command, absolute. Raises ConfigurationError when it was started in some other way."""
-    beside = Path(sys.executable).with_name("msp-bridge.exe" if sys.platform == "win32" else "msp-bridge")
+    beside = Path(sys.executable).with_name("msp-bridge")
     for candidate in (Path(sys.argv[0]), beside):
         if candidate.stem == "msp-bridge" and candidate.is_file():
             return Path(os.path.abspath(candidate))

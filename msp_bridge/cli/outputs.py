@@ -177,7 +177,7 @@ def _has_screen() -> bool:
     """In a terminal, with a screen: a browser without one would take the terminal itself."""
     if not sys.stderr.isatty():
         return False
-    return sys.platform in ("win32", "darwin") or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
+    return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())
 
 
 def _project(report: Report) -> Path:

@@ -147,8 +147,6 @@ def path_of(uri: str) -> str | None:
     if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         return None
     path = unquote(parts.path, errors="surrogateescape")
-    if os.name == "nt":  # untested
-        path = path.removeprefix("/")
     return path if "\0" not in path else None
 
 

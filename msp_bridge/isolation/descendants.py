@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
-import sys
 import threading
 from collections.abc import Collection, Iterable
 from typing import NoReturn
 
 from . import kernel
-
-if sys.platform != "win32":
-    import resource
 
 
 def adopt_orphans() -> None:

@@ -6,6 +6,7 @@ Each raises OSError with the name of the call. `why_not` says where there are no
 from __future__ import annotations
 
 import contextlib
+import fcntl  # here, not where it is used: importing it in every child would cost more than all else
 import os
 import socket
 import struct
@@ -13,8 +14,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-if sys.platform != "win32":  # here, not where it is used: importing it in every child would cost more than all else
-    import fcntl
 try:
     import ctypes
 

@@ -12,11 +12,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
+import resource
 from dataclasses import dataclass
-
-if sys.platform != "win32":
-    import resource
 
 GIGABYTE = 1 << 30
 PROCESSES = 1000  # at a time, threads counted

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 CHUNK = 64 * 1024
 FAREWELL_S = 1.0  # for a peer to read the last word
 PROBE_S = 60.0  # of silence, before the peer is asked whether it is there, and for it to answer
-ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once; Windows has no such promise
+ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once
 # s, s, and probes: a peer whose machine is gone without closing the connection is noticed within two minutes
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
@@ -113,7 +113,7 @@ class SocketStream:
 class StdioStream:
     """Our own stdin and stdout, on two daemon threads.
 
-    Threads rather than `loop.connect_read_pipe`: that fails for regular files and Windows consoles
+    Threads rather than `loop.connect_read_pipe`: that fails for regular files
     (python/cpython#71019), and sets O_NONBLOCK on a description that we share with our parent. `os.read` rather than
     `sys.stdin`: a daemon thread blocked inside a BufferedReader aborts the interpreter at exit.
     """

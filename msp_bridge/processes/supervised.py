@@ -1,4 +1,4 @@
-"""SupervisedProcess: the bridge's handle on one tool. Behind a supervisor on Linux and macOS, directly on Windows.
+"""SupervisedProcess: the bridge's handle on one tool, behind a supervisor.
 
 Its pipes are our own. asyncio's won't do: `Process.wait` hangs while a grandchild holds one
 (python/cpython#119710), and a paused one can't be closed.
@@ -19,7 +19,7 @@ from typing import Any, Self
 import psutil
 
 from msp_bridge.errors import ToolError
-from msp_bridge.processes import supervisor, sweep
+from msp_bridge.processes import supervisor
 
 CHUNK = 64 * 1024
 MAX_LINE = 64 * 1024 * 1024  # as a message's body: a whole report may be one line
@@ -127,7 +127,7 @@ class PipeWriter:
             self._writer.transport.abort()  # what is still unwritten belongs to work that nobody wants any more
 
 
-class PosixProcess:
+class SupervisedProcess:
     """One tool, and the lifeline to its supervisor: closing our end ends the tool, `status` on it is its end."""
 
     def __init__(
@@ -148,7 +148,7 @@ class PosixProcess:
         streams: tuple[int, int, int],
         *,
         pid_namespace: bool,
-    ) -> PosixProcess:
+    ) -> SupervisedProcess:
         """Start a supervisor, which starts `command`. `streams` are the descriptors of stdin, stdout and stderr."""
         ours, theirs = socket.socketpair()
         site = str(Path(psutil.__file__).parent.parent)
@@ -214,58 +214,3 @@ class PosixProcess:
         word, _, status = report.decode("ascii", "replace").strip().partition(" ")
         self.returncode = int(status) if word == "status" else -signal.SIGKILL
         return word == "status"
-
-
-class WindowsProcess:
-    """One tool; its descendants are found by psutil. Untested: no Windows machine has run this yet.
-
-    There is no supervisor: when the bridge is killed, its tools go on.
-    """
-
-    def __init__(self, process: asyncio.subprocess.Process, run_id: str) -> None:
-        self._process, self._run_id = process, run_id
-
-    @classmethod
-    async def start(
-        cls,
-        command: Sequence[str],
-        cwd: Path,
-        environment: Mapping[str, str],
-        run_id: str,
-        grace: float,
-        streams: tuple[int, int, int],
-        *,
-        pid_namespace: bool,
-    ) -> WindowsProcess:
-        """Start `command`. `streams` are the descriptors of stdin, stdout and stderr."""
-        stdin, stdout, stderr = streams
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=cwd, env=environment, stdin=stdin, stdout=stdout, stderr=stderr
-        )
-        return cls(process, run_id)
-
-    @property
-    def pid(self) -> int:
-        """Of the tool."""
-        return self._process.pid
-
-    @property
-    def returncode(self) -> int | None:
-        """The tool's exit code."""
-        return self._process.returncode
-
-    async def gone(self) -> None:
-        """Wait until the tool has ended."""
-        await self._process.wait()
-
-    async def end(self, grace: float) -> bool:
-        """End the tool and everything below it."""
-        if psutil.pid_exists(self.pid):
-            await asyncio.to_thread(sweep.end, self._run_id, self.pid, 0.0)
-        if self._process.returncode is None:
-            self._process.kill()
-        await self._process.wait()
-        return False  # the sweep by run id still finds those whose parents are gone
-
-
-SupervisedProcess = WindowsProcess if sys.platform == "win32" else PosixProcess

@@ -17,7 +17,7 @@ import psutil
 from msp_bridge.concurrency import wait_shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
-from msp_bridge.processes.supervised import PipeReader, PipeWriter, PosixProcess, SupervisedProcess, WindowsProcess
+from msp_bridge.processes.supervised import PipeReader, PipeWriter, SupervisedProcess
 
 log = logging.getLogger(__name__)
 
@@ -40,12 +40,11 @@ class ProcessTree:
     Back-pressure: `lines` reads from the pipe only while its next item is awaited, so a slow reader stops the tool.
 
     Platforms: Linux is exact. On macOS a process that leaves both its parent and its environment behind escapes.
-    On Windows, which is untested, a bridge that is killed leaves its tools running.
     """
 
     def __init__(
         self,
-        process: PosixProcess | WindowsProcess,
+        process: SupervisedProcess,
         run_id: str,
         grace: float,
         stdout: PipeReader,
@@ -176,7 +175,7 @@ class ProcessTree:
             return "it runs" if code is None else f"exit code {code}"
         try:
             return f"killed by {signal.Signals(-code).name}"
-        except ValueError:  # a real-time signal, and any on Windows
+        except ValueError:  # a real-time signal
             return f"killed by signal {-code}"
 
     @property

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import logging
 import os
 import shutil
-import sys
 import time
 from pathlib import Path
 from typing import Self
@@ -15,11 +15,6 @@ from typing import Self
 from attrs import define
 
 from msp_bridge.errors import ToolError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 logger = logging.getLogger(__name__)
 
@@ -184,10 +179,7 @@ def _noted_size(lock_file: Path) -> int:
 
 def _locked(descriptor: int) -> bool:
     try:
-        if sys.platform == "win32":
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

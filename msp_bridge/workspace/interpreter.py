@@ -23,7 +23,7 @@ from msp_bridge.workspace.distributions import distributions, normal
 BRIDGE = "msp-bridge"
 INSTALLERS = ("pip", "setuptools", "wheel")  # any environment may have them
 REQUIRED = re.compile(r"[\w.-]+")  # the name at the beginning of a requirement
-BIN, PYTHON = ("Scripts", "python.exe") if sys.platform == "win32" else ("bin", "python")
+BIN, PYTHON = "bin", "python"
 
 
 def named_interpreter(named: Path) -> Path:
@@ -66,7 +66,7 @@ def candidates(root: Path, environment: Mapping[str, str], opened: Path | None =
         yield Path(active) / BIN / PYTHON
     for conda in (root / ".conda", environment.get("CONDA_PREFIX")):
         if conda:
-            yield Path(conda) / ("python.exe" if sys.platform == "win32" else "bin/python")
+            yield Path(conda) / BIN / PYTHON
     yield from _poetry(root, environment)
     yield from _pipenv(root, environment)
     yield from _hatch(root, environment)

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -372,7 +371,6 @@ async def test_packages_may_be_in_yarns_archives(tmp_path: Path) -> None:
     assert packages.text == "installed with yarn (`yarn add -D <package>`)"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a link needs a right there")
 async def test_a_project_may_be_reached_through_a_link(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path / "workspace")
     (tmp_path / "workspace" / "package.json").write_text("{}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 
 from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
 
@@ -17,7 +16,6 @@ def main(_options: Message) -> None:
             **READY,
             "python": platform.python_version(),
             "implementation": platform.python_implementation(),
-            "fork": find_spec("fcntl") is not None,
             **found,
         }
     )
