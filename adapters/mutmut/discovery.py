@@ -6,6 +6,7 @@ Those of a text that was read before, by an earlier bridge perhaps, are kept (`K
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import AsyncGenerator, Mapping
@@ -34,11 +35,13 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .configuration import place_of_options
 from .installation import PROGRAMS, MutmutInstallation
+from .left_out import why_no_mutants, why_not_listed
 
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 PRAGMA = "# pragma: no mutate"
+UNREADABLE = "mutmut can't mutate it"
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
 
@@ -68,12 +71,23 @@ class MutmutDiscovery:
         self._warned: set[str] = set()
 
     async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
-        """Those of the files in scope, file by file. Raises ToolError."""
-        paths = [path for path in (await self.files())["files"] if scope.covers(path)]
+        """Those of the files in scope, file by file. Raises ToolError.
+
+        The log says why one that the scope names has none.
+        """
+        answer = await self.files()
+        paths = [path for path in answer["files"] if scope.covers(path)]
+        named = {path for path in scope.paths or () if (self._root / path).is_file()}
+        for path in sorted(named.difference(paths)):
+            place = place_of_options(self._root, self._config_file)
+            self._warn(path, why_not_listed(answer["source_paths"], place))
         phase = Phase(DISCOVERING, len(paths))
         for number, path in enumerate(paths):
             phase.reached(number)
-            for mutant in (await self._of(path)).mutants:
+            found = (await self._of(path)).mutants
+            if not found and path in named:
+                await self._say_why(path)
+            for mutant in found:
                 yield mutant
 
     async def files(self) -> Answer:
@@ -156,7 +170,7 @@ class MutmutDiscovery:
             self._known.pop(path, None)
             return Discovered((0, 0, 0), ())
         except (SyntaxError, ValueError) as error:
-            self._warn(path, str(error))
+            self._warn(path, f"{UNREADABLE}: {error}")
             return Discovered((0, 0, 0), ())
         self._known[path] = discovered = Discovered(stamp, await self._discover(source))
         return discovered
@@ -167,7 +181,7 @@ class MutmutDiscovery:
         except TimeoutError as error:
             answer = {"problem": str(error)}
         if "problem" in answer:
-            self._warn(source.path, answer["problem"])
+            self._warn(source.path, f"{UNREADABLE}: {answer['problem']}")
             return ()
         found: dict[Mutant, None] = {}
         for name, mutator, start, end, replacement in answer["mutants"]:
@@ -193,8 +207,14 @@ class MutmutDiscovery:
         versions = (self._installation.python, self._installation.mutmut, self._installation.libcst)
         return key_of(digest_of_programs(PROGRAMS), source.path, source.normal, versions, configuration)
 
-    def _warn(self, path: str, problem: str) -> None:
-        warning = f"{path} has no mutants, mutmut can't mutate it: {problem}"
+    async def _say_why(self, path: str) -> None:
+        """Why a file has no mutants that mutmut can read."""
+        with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):  # `_of` has said it
+            source = await in_thread(PythonSource.read, self._root, path)
+            self._warn(path, why_no_mutants(source.normal))
+
+    def _warn(self, path: str, why: str) -> None:
+        warning = f"{path} has no mutants: {why}"
         if warning not in self._warned:
             self._warned.add(warning)
             log.warning("%s", warning)

@@ -12,6 +12,7 @@ from pathlib import Path
 import libcst as cst
 import pluggy
 import pytest
+from msp_bridge.adapters.mutmut.left_out import IN_MUTMUT
 from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
 from support.mutmut_trial import Trial
@@ -252,7 +253,35 @@ async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, caplog, 
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
-    assert "pkg/bad.py has no mutants, mutmut can't mutate it: it has not found them within 3 s" in caplog.text
+    assert "pkg/bad.py has no mutants: mutmut can't mutate it: it has not found them within 3 s" in caplog.text
+
+
+async def test_a_file_that_is_named_and_has_no_mutants_is_logged_with_the_reason(tmp_path, caplog):
+    files = {
+        "setup.cfg": b"[mutmut]\nsource_paths = pkg\n",
+        "pkg/dag.py": b"import nx\n\n@nx.it\ndef f(a):\n    return a + 1\n\nclass C:\n    @property\n    def g(self):\n"
+        b"        return 2\n\n    @staticmethod\n    def h():\n        pass\n",
+        "pkg/data.py": b"LIMIT = 3 + 4\n",
+        "pkg/empty.py": b"def f():\n    pass\n",
+        "other.py": b"def f(a):\n    return a + 1\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        assert await trial.discover() == []
+        assert caplog.messages == []  # for the whole project, the files are not named
+        assert await trial.discover(*(path for path in files if path.endswith(".py"))) == []
+    decorated = "mutmut leaves out functions with a decorator other than staticmethod and classmethod"
+    assert caplog.messages == [
+        (
+            "other.py has no mutants: mutmut looks for sources in pkg, without tests: `source_paths`, `only_mutate` and "
+            "`do_not_mutate` in [mutmut] of setup.cfg decide that"
+        ),
+        f"pkg/dag.py has no mutants: {decorated} (2 of 3 functions here): {IN_MUTMUT}",
+        f"pkg/data.py has no mutants: mutmut mutates functions and methods, and there are none: {IN_MUTMUT}",
+        (
+            "pkg/empty.py has no mutants: mutmut finds nothing to mutate in its functions, or `# pragma: no mutate` "
+            "leaves it out"
+        ),
+    ]
 
 
 async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
