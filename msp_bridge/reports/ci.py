@@ -188,7 +188,7 @@ def _suite(path: str, mutants: Iterable[ReportedMutant]) -> ET.Element:
 def _case(entry: ReportedMutant) -> ET.Element:
     result = entry.result
     mutant, start = result.mutant, result.mutant.location.start
-    name = f"{start.line}:{start.column} {mutant.mutator} -> {' '.join(mutant.replacement.split())}"
+    name = f"{start.line}:{start.column} {mutant.mutator} -> {entry.replacement}"
     case = ET.Element("testcase", classname=_text(mutant.path), name=_text(name))
     case.set("time", f"{(result.duration or 0) / 1000:.3f}")
     if result.status in OUTCOMES:

@@ -79,5 +79,15 @@ class Diff:
                 yield " ", f"… {len(side) - MAX_LINES} more lines"
 
 
+def replacement_of(mutant: Mutant, source: SourceText | None) -> str:
+    """The replacement in one line; of a mutant that deletes, what it deletes. `source` is the file, if it is known."""
+    if (replacement := " ".join(mutant.replacement.split())) or source is None:
+        return replacement
+    try:
+        return f"(deletes {' '.join(source.at(mutant.location).split())})"
+    except ValueError:  # the source has changed since
+        return ""
+
+
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(line.rstrip("\r") for line in text.split("\n"))

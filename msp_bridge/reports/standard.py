@@ -17,7 +17,7 @@ from attrs import frozen
 
 import msp_bridge
 from msp_bridge.model import Location, Mutant, Position, Result, Status
-from msp_bridge.reports.results import Diff
+from msp_bridge.reports.results import Diff, replacement_of
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable
 
@@ -71,6 +71,7 @@ class ReportedMutant:
 
     result: Result
     diff: tuple[tuple[str, str], ...]  # pairs of sign and line, as of Diff.lines
+    replacement: str  # in one line, as of `replacement_of`
 
     @property
     def diff_text(self) -> str:
@@ -84,7 +85,10 @@ def entries(report: Mapping[str, Any]) -> Iterator[ReportedMutant]:
         source = SourceText(file["source"])
         for fields in file["mutants"]:
             result = _result_of(path, fields)
-            yield ReportedMutant(result, _diff(source, result.mutant) if "replacement" in fields else ())
+            if "replacement" in fields:
+                yield ReportedMutant(result, _diff(source, result.mutant), replacement_of(result.mutant, source))
+            else:
+                yield ReportedMutant(result, (), "")
 
 
 def location(fields: Mapping[str, Any]) -> Location:

@@ -28,7 +28,7 @@ from rich.text import Text
 
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.phases import DISCOVERING, LOGGER, PhaseReport
-from msp_bridge.reports.results import Diff, Score
+from msp_bridge.reports.results import Diff, Score, replacement_of
 from msp_bridge.source import SourceText
 from msp_bridge.text import one_line, visible
 
@@ -104,7 +104,7 @@ class TerminalReport:
     def __init__(self, root: Path, console: Console, total: int, *, quiet: bool = False) -> None:
         self._root, self._console, self._quiet = root, console, quiet
         self._score = Score()
-        self._sources: dict[str, SourceText | None] = {}
+        self._sources = Sources(root)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -175,12 +175,7 @@ class TerminalReport:
         return text
 
     def _diff(self, mutant: Mutant) -> Sequence[tuple[str, str]]:
-        if mutant.path not in self._sources:
-            try:
-                self._sources[mutant.path] = SourceText.read(self._root / mutant.path)
-            except (OSError, UnicodeDecodeError):
-                self._sources[mutant.path] = None
-        source = self._sources[mutant.path]
+        source = self._sources.of(mutant.path)
         try:
             return [] if source is None else list(Diff.of(source, mutant).lines())
         except ValueError:  # edited during the run
@@ -190,10 +185,27 @@ class TerminalReport:
 def mutant_table(root: Path, mutants: Iterable[Mutant]) -> Table:
     """A line for each mutant."""
     table = Table("Location", "Mutator", "Replacement", box=None, padding=(0, 2, 0, 0))
+    sources = Sources(root)
     for mutant in mutants:
-        first, *more = mutant.replacement.splitlines() or [""]
-        table.add_row(_place(root, mutant), one_line(mutant.mutator), one_line(first.strip()) + (" …" if more else ""))
+        first, *more = mutant.replacement.strip().splitlines() or [replacement_of(mutant, sources.of(mutant.path))]
+        table.add_row(_place(root, mutant), one_line(mutant.mutator), one_line(first) + (" …" if more else ""))
     return table
+
+
+class Sources:
+    """The texts of a project's files, each read once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._known = root, dict[str, SourceText | None]()
+
+    def of(self, path: str) -> SourceText | None:
+        """None where the file can't be read."""
+        if path not in self._known:
+            try:
+                self._known[path] = SourceText.read(self._root / path)
+            except (OSError, UnicodeDecodeError):
+                self._known[path] = None
+        return self._known[path]
 
 
 def _place(root: Path, mutant: Mutant) -> str:

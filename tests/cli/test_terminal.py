@@ -203,6 +203,11 @@ def test_a_reader_that_hangs_up_is_no_error(project: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_the_list_says_what_a_mutant_deletes(project: Path) -> None:
+    script(project, mutations=[{"mutator": "removal", "find": " + 1", "replacement": ""}])
+    assert "a.py:1:6 removal (deletes + 1)" in " ".join(bridge(project, "discover").stdout.split())
+
+
 def test_forced_colours_bring_no_progress_lines_into_a_log(project: Path) -> None:
     done = run_in(project, project, "--adapter", "scripted", FORCE_COLOR="1", TERM="xterm-256color")
     assert "\x1b[31m" in done.stdout

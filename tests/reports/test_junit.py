@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from attrs import evolve
 from support.viewers import killed, mutant, reported, survived
 
 from msp_bridge.model import Result, Status
@@ -58,6 +59,12 @@ def test_a_case_says_where_and_shows_the_diff(tmp_path: Path) -> None:
         "time": "0.000",
     }
     assert case[0].text == "- a = b + c\n+ a = b - c"
+
+
+def test_a_case_that_deletes_says_what(tmp_path: Path) -> None:
+    deletes = evolve(mutant(), replacement="")
+    (case,) = ET.fromstring(junit(reported(tmp_path, Result(deletes, Status.SURVIVED)))).iter("testcase")
+    assert case.get("name") == "1:7 plus -> (deletes +)"
 
 
 def test_a_document_has_only_what_the_schema_of_jenkins_allows(tmp_path: Path) -> None:
