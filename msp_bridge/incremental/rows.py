@@ -16,7 +16,7 @@ from msp_bridge.model import Status
 from msp_bridge.rows import names_of, result_fields
 from msp_bridge.toolkit.kept_answers import KeptAnswers
 
-REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR})
+REUSABLE = frozenset({Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE, Status.COMPILE_ERROR, Status.TIMEOUT})
 
 
 @frozen

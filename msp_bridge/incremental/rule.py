@@ -42,9 +42,10 @@ A mutant is known by the rest of the code, the function around it and its place 
 Such verdicts have a second row, which holds the names of sets of code and of tests; the sets are rows of
 their own, for many verdicts share them. A set that is no longer there is code that has changed.
 
-What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Timeout` and `RuntimeError` say as much
-about the machine as about the mutant, and `Ignored` costs nothing. No verdict that the adapter says is not reusable, as
-when tests were left out because they fail without any mutant: the next run has to say so again.
+What is remembered. `Killed`, `Survived`, `NoCoverage` and `CompileError`. `Ignored` costs nothing. `RuntimeError`
+says as much about the machine as about the mutant, and so does `Timeout` that came once: it is noted apart, and reused
+only when the next run in the same state has tested the mutant again and agrees. No verdict that the adapter says is not
+reusable, as when tests were left out because they fail without any mutant: the next run has to say so again.
 
 The state of the project is that of the *tests*, and files are saved while they run. So the state is looked at before
 the adapter begins, and verdicts are remembered under it only when it is still the same after they came, down to the
@@ -91,6 +92,7 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers
 log = logging.getLogger(__name__)
 
 Ask = Callable[[], Awaitable[Surroundings | None]]  # `ReportsSurroundings`
+TIMED_OUT = b"timed out once"  # personalises the keys of such verdicts
 SAVE_S = 10.0  # between two times that what has come is remembered
 LOOKS = 20  # times what a look at the tree takes: so much of the run at most it costs to remember
 
@@ -157,6 +159,7 @@ class Verdicts:
     _state: State
     _interval: float  # s
     _new: dict[bytes, Any] = field(factory=dict)
+    _timed_out: set[Mutant] = field(factory=set)  # in one earlier run: another one that agrees is to be reused
     _dependent: list[Result] = field(factory=list)  # of the new ones, those that say what they depend on
     _split: Code | None = None
     _alone: RunsAlone | None = None
@@ -174,6 +177,8 @@ class Verdicts:
     def _known(self, mutants: list[Mutant]) -> list[Result]:
         keys = {self._key(mutant): mutant for mutant in mutants}
         found = self._incremental.answers.find(keys, verdict_fields)
+        once = {self._key(mutant, TIMED_OUT): mutant for key, mutant in keys.items() if key not in found}
+        self._timed_out.update(once[key] for key in self._incremental.answers.find(once, verdict_fields))
         return [Result(keys[key], **fields) for key, fields in found.items()]
 
     async def unaffected(self, mutants: Iterable[Mutant], reach: AskReach) -> list[Result]:
@@ -243,8 +248,9 @@ class Verdicts:
     def note(self, result: Result) -> None:
         """A verdict that the tool has given just now."""
         if result.status in REUSABLE and result.reusable and not self._changed:
-            self._new[self._key(result.mutant)] = result_row(result)
-            if result.dependencies is not None:
+            first = result.status is Status.TIMEOUT and result.mutant not in self._timed_out
+            self._new[self._key(result.mutant, TIMED_OUT if first else b"")] = result_row(result)
+            if result.status is not Status.TIMEOUT and result.dependencies is not None:
                 self._dependent.append(result)
 
     @property
@@ -298,9 +304,9 @@ class Verdicts:
         text = json.dumps([self._label, *identity[0]])
         return blake2b(self._code.rest + text.encode("ascii"), digest_size=16, person=b"dependent").digest()
 
-    def _key(self, mutant: Mutant) -> bytes:
+    def _key(self, mutant: Mutant, person: bytes = b"") -> bytes:
         identity = json.dumps([self._label, *mutant_row(mutant)])
-        return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16).digest()
+        return blake2b(self._state.digest + identity.encode("ascii"), digest_size=16, person=person).digest()
 
 
 def _covered_by(result: Result, reach: Reach) -> tuple[str, ...] | None:

@@ -121,7 +121,20 @@ async def test_what_git_and_caches_hold_does_not_count(shop: Shop) -> None:
     assert await shop.reused() == 2
 
 
-@pytest.mark.parametrize("status", ["Timeout", "RuntimeError", "Ignored"])
+async def test_a_timeout_is_reused_when_two_runs_in_the_same_state_agree(shop: Shop) -> None:
+    shop.script(PLUS | {"status": "Timeout"}, DIGIT)
+    for state in ("first", "second"):
+        shop.tree.write("data.txt", state)
+        found = [[(result.status.value, result.reused) for result in await shop.results()] for _ in range(4)]
+        assert [row for run in found for row in run if row[0] == "Timeout"] == [
+            ("Timeout", False),
+            ("Timeout", False),
+            ("Timeout", True),
+            ("Timeout", True),
+        ]
+
+
+@pytest.mark.parametrize("status", ["RuntimeError", "Ignored"])
 async def test_what_says_little_about_the_mutant_is_never_reused(shop: Shop, status: str) -> None:
     shop.script(PLUS | {"status": status}, DIGIT)
     await shop.results()
