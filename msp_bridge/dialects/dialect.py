@@ -129,7 +129,7 @@ class Handshake:
     shut_down: bool = False
 
     def admit(self, call: Call) -> None:
-        """As `Service.admit`: raises RpcError for a message that may not come now."""
+        """Raises RpcError for a message that may not come now (`Service.admit`)."""
         if self.shut_down:
             raise RpcError(ErrorCode.INVALID_REQUEST, "the server has been shut down: only `exit` may follow")
         if call.method != "initialize" and not self.done:

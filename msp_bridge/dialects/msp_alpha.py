@@ -56,7 +56,7 @@ class GlobParams:
 
 
 class MspAlpha(Dialect):
-    """Its methods for one client. `initialize` is the first request; `instrument` discovers, `mutate` tests.
+    """Serves one client. `initialize` is the first request; `instrument` discovers, `mutate` tests.
 
     Partial results: with a token all go out as `progress`, and the answer is empty; without one they are the answer.
     """

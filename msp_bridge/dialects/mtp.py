@@ -89,7 +89,7 @@ class Request:
 
 
 class Mtp(Dialect):
-    """Its methods for one client. Each run's updates end with one of `changes: null`, before the answer."""
+    """Serves one client. Each run's updates end with one of `changes: null`, before the answer."""
 
     title: ClassVar[str] = "the protocol of Microsoft.Testing.Platform"
 
@@ -204,7 +204,7 @@ class Mtp(Dialect):
         return Selection(mutants=tuple(found.values()))
 
     async def _update(self, request: Request, path: str, nodes: Sequence[Node]) -> None:
-        """Send mutants of the file `path`; the file first, for it is their parent."""
+        """Send mutants of the file `path`, after the node of the file, their parent."""
         if not nodes:
             return
         changes: list[Any] = []
@@ -290,7 +290,7 @@ def _gone(node: Node) -> Node:
 
 
 def _places(nodes: Sequence[Node]) -> Selection:
-    """Where the mutants of `nodes` may be: in their files, when all of them have one."""
+    """Select the files of `nodes`, or the whole project when one of them names none."""
     files = {node.get("location.file") for node in nodes}
     if not all(isinstance(file, str) for file in files):
         return Selection()

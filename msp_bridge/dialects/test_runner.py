@@ -68,7 +68,7 @@ class Operation:
 
 
 class JsonRpcTestRunner(Dialect):
-    """Its methods for one client. A run tests the mutants below its node, and is answered when each has its status."""
+    """Serves one client. A run tests the mutants below its node, and is answered when each has its status."""
 
     title: ClassVar[str] = "the JSON-RPC test runner protocol"
 

@@ -51,7 +51,7 @@ class File:
 
     @property
     def id(self) -> str:
-        """Of its node."""
+        """The id of its node."""
         return f"file:{self.path}"
 
 
@@ -105,7 +105,7 @@ class ClientTree:
         return [file for file in self.files.values() if file.project == id]
 
     def mutants(self, id: str) -> Sequence[str]:
-        """Those at and below a node."""
+        """The mutants at and below a node."""
         return [id] if id in self._of_mutant else [mutant for file in self.below(id) for mutant in file.mutants]
 
     def parents(self, id: str) -> Sequence[str]:
@@ -114,7 +114,7 @@ class ClientTree:
         return [*(file.id for file in files), *{file.project: None for file in files}, SOLUTION]
 
     def parents_below(self, id: str) -> Sequence[str]:
-        """Those of them that lie at and below `id`."""
+        """The nodes of `parents` that lie at and below `id`."""
         parents = self.parents(id)
         return parents[: parents.index(id) + 1] if id in parents else []
 

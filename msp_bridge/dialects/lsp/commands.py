@@ -26,7 +26,7 @@ TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
 
 @frozen
 class EditorCommands:
-    """Those of one client, about the file `path` of a folder. Each method raises BridgeError."""
+    """Runs the commands of one client, about the file `path` of a folder. Each method raises BridgeError."""
 
     _editor: Editor
     _folders: Folders

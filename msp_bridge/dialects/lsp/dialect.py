@@ -344,7 +344,7 @@ class Lsp(Dialect):
 
     @contextlib.asynccontextmanager
     async def _saying_errors(self, said: set[str] | None = None) -> AsyncIterator[None]:
-        """For what nobody waits for an answer of; what is in `said` is logged alone, and what is not comes there."""
+        """Show a BridgeError as a message, and log it. One that is in `said` is only logged; others are added to it."""
         try:
             yield
         except BridgeError as error:

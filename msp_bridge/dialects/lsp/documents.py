@@ -108,17 +108,17 @@ class Changed:
         return before.new_end - before.end if before.end < first else None
 
     def moved(self, location: Location) -> Location | None:
-        """Where the text in `location` is now; None when one of its lines has changed."""
+        """Return the place of the text in `location` now; None when one of its lines has changed."""
         by = self.shift(location.start.line, last_line(location))
         return None if by is None else shifted(location, by)
 
     def moved_lines(self, lines: Iterable[int]) -> set[int]:
-        """Where those of `lines` are now that have not changed."""
+        """Return the numbers that the unchanged ones of `lines` have now."""
         return {line + by for line in lines if (by := self.shift(line, line)) is not None}
 
     @property
     def line_numbers(self) -> set[int]:
-        """The lines that are new or other. Where lines are only gone: the one before and the one after."""
+        """The lines that were inserted or replaced. Where lines were only deleted: the one before and the one after."""
         return {
             line + 1
             for hunk in self.hunks

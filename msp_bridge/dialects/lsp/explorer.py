@@ -85,7 +85,7 @@ class Explorer:
         return {"uri": uri, "project": (await folder.session.tools([path])).get(path, ""), "mutants": mutants}
 
     async def _known(self, folder: Folder, path: str, mutants: Sequence[Mutant]) -> list[dict[str, Any]]:
-        """Of a text that is not saved, nothing is known."""
+        """Return the mutants with their results on the wire; without results where the text is not saved."""
         source, findings = await folder.read(path), folder.findings.get(path)
         document = self._folders.opened(folder, path)
         if document is not None and (source is None or document.source.text != source.text):

@@ -31,7 +31,7 @@ class MutantFinding:
 
     @property
     def message(self) -> str:
-        """As in `Survived: "a + b" -> "a - b"; 3 tests ran through it`."""
+        """The text of the diagnostic, such as `Survived: "a + b" -> "a - b"; 3 tests ran through it`."""
         text = f"{self.result.status.value}: {self.change}"
         if self.result.status is Status.NO_COVERAGE:
             return f"{text}; no test runs through it"
@@ -42,12 +42,12 @@ class MutantFinding:
 
     @property
     def change(self) -> str:
-        """As in `"a + b" -> "a - b"`."""
+        """The change, such as `"a + b" -> "a - b"`."""
         return f"{_quoted(self.original)} -> {_quoted(self.result.mutant.replacement)}"
 
     @property
     def id(self) -> str:
-        """Of the mutant, where it is now."""
+        """The mutant's id at its present place."""
         return self.result.mutant.id
 
     @property
@@ -97,7 +97,7 @@ class MutantFinding:
 
 @define(eq=False)
 class FileFindings:
-    """Those of one file, by the line in which they begin now, and in it by mutant.
+    """The findings of one file, by the line in which they begin now, and in it by mutant.
 
     A key press moves them: what moves is a line, at the same cost however many mutants lie in it.
     """
@@ -145,7 +145,7 @@ class FileFindings:
         return True
 
     def forget(self, selection: Selection, exist: Collection[Place]) -> bool:
-        """Of what is selected, all but what exists. Whether there was any."""
+        """Forget the selected mutants that are not in `exist`. Returns whether there was any."""
         gone = [
             (line, key)
             for line, here in self._lines.items()
@@ -157,11 +157,11 @@ class FileFindings:
         return bool(gone)
 
     def within(self, location: Location) -> Iterator[MutantFinding]:
-        """Those that lie in `location`, perhaps in part."""
+        """Yield the findings that lie in `location`, perhaps in part."""
         return (found.at_line(line) for line, found in self._within(location))
 
     def undetected_in(self, location: Location) -> list[MutantFinding]:
-        """Those in `location` that have a diagnostic."""
+        """Return the findings in `location` that have a diagnostic."""
         return [finding for finding in self.within(location) if finding.result.status in UNDETECTED]
 
     def hover(self, location: Location, source: SourceText, units: Units) -> dict[str, Any] | None:
@@ -203,7 +203,7 @@ class FileFindings:
             yield found.at_line(line).diagnostic(units, source, tool)
 
     def summary(self, location: Location | None = None) -> str:
-        """As in `8 mutants: 6 killed, 2 survived`, "" when none is known; of those in `location`, or all."""
+        """Return the counts of the findings in `location`, or all: `8 mutants: 6 killed, 2 survived`, "" for none."""
         if location is None:
             return summary_of(Counter(found.result.status for here in self._lines.values() for found in here.values()))
         return summary_of(Counter(found.result.status for _, found in self._within(location)))
@@ -221,7 +221,7 @@ class FileFindings:
 
 
 def summary_of(counts: Counter[Status]) -> str:
-    """As in `8 mutants: 6 killed, 2 survived`; "" for none."""
+    """Return the counts as text: `8 mutants: 6 killed, 2 survived`, "" for none."""
     total = counts.total()
     parts = ", ".join(f"{counts[status]} {_word(status)}" for status in Status if counts[status])
     return f"{total} mutant{'' if total == 1 else 's'}: {parts}" if total else ""

@@ -42,7 +42,7 @@ class Folder:
 
 
 class Folders:
-    """All that the client has open. Documents that lie in none are not ours."""
+    """The folders and documents that the client has open. Documents outside of all folders are not ours."""
 
     def __init__(self) -> None:
         self._folders: list[Folder] = []
@@ -78,7 +78,7 @@ class Folders:
         return None
 
     def place(self, uri: str) -> tuple[Folder, str]:
-        """As `locate`; raises ConfigurationError."""
+        """The folder that the document lies in, and its path there. Raises ConfigurationError when there is none."""
         if (place := self.locate(uri)) is None:
             raise ConfigurationError(f"{uri} is in no folder that is open here")
         return place

@@ -23,7 +23,7 @@ MAX_FIXES = 5  # mutants at one place that actions are offered for
 
 @frozen
 class Offers:
-    """Those about the text `source` of the document `uri`. Each command has one argument, a `CommandArguments`."""
+    """Makes lenses and actions for the text `source` of the document `uri`. Each command has one `CommandArguments`."""
 
     _editor: Editor
     _uri: str
@@ -39,7 +39,7 @@ class Offers:
         }
 
     def tests(self, lines: Location, symbols: Sequence[tuple[str, Location]]) -> list[Any]:
-        """To test `lines`, the innermost of `symbols` around them, the file, what has changed."""
+        """The actions that test `lines`, the innermost of `symbols` around them, the file, and what has changed."""
         first, last = lines.start.line, lines.end.line - 1
         what = "this line" if first == last else f"lines {first} to {last}"
         commands = [self._command(f"Test the mutants of {what}", TEST, lines)]
