@@ -90,7 +90,8 @@ class Session:
     async def discover(self, selection: Selection) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
         """The mutants in batches, by path. Files that were named come first, without any: they may have none."""
         async with self._workspaces.use(self._configuration) as workspace:
-            if named := workspace.named_files(selection):
+            selection = await workspace.within(selection)
+            if named := await workspace.named_files(selection):
                 yield dict.fromkeys(named, ())
             with _log_partial_failures():
                 async with contextlib.aclosing(batches(workspace.discover(selection), MAX_BATCH)) as ready:

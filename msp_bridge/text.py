@@ -36,6 +36,11 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def shortened(text: str, most: int) -> str:
+    """`text`, cut to `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def encodable(text: str) -> str:
     """`text` that every Unicode encoding takes: lone surrogates as escapes."""
     return SURROGATES.sub(_escape, text)

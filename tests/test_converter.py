@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import attrs
@@ -132,7 +133,8 @@ def test_params_must_be_an_object(converter: StrictConverter, value: Any) -> Non
     assert fault.startswith("params: must be an object, not ")
 
 
-def test_every_fault_is_named_with_its_path(converter: StrictConverter) -> None:
+def test_a_fault_is_named_with_its_path(converter: StrictConverter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msp_bridge.dialects.converter.MAX_FAULTS", 20)
     value = {
         "files": [{"path": "a.py"}, {"path": 1, "range": {"start": 5, "end": {"line": 0, "column": "3"}}}, {}, 7],
         "mutants": {"a.py": {"mutants": [{"id": 7, "location": {"start": {"line": 1}, "end": None}}]}, "b.py": 3},
@@ -152,6 +154,34 @@ def test_every_fault_is_named_with_its_path(converter: StrictConverter) -> None:
             "params.mutants['b.py']: must be an object, not 3",
         ]
     )
+
+
+MANY = 50_000
+TOO_MANY = {
+    "objects": {"files": [{} for _ in range(MANY)]},
+    "numbers": {"files": [0] * MANY},
+    "mutants": {"mutants": {"a.py": {"mutants": [{"id": 1, "location": {"start": {}}} for _ in range(MANY)]}}},
+    "files": {"mutants": {f"{number}.py": [] for number in range(MANY)}},
+}
+
+
+@pytest.mark.parametrize("value", TOO_MANY.values(), ids=TOO_MANY)
+def test_of_many_faults_the_first_five_are_named_in_little_memory(converter: StrictConverter, value: Any) -> None:
+    faults(converter, value, msp.MutationTestParams)  # what is made once
+    tracemalloc.start()
+    try:
+        named = faults(converter, value, msp.MutationTestParams)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(named) == 5
+    assert len("; ".join(named)) < 1000
+    assert peak < MANY, "less than a byte for each"
+
+
+def test_a_key_in_a_path_is_shown_short(converter: StrictConverter) -> None:
+    (fault,) = faults(converter, {"mutants": {"x" * 100_000: 3}}, msp.MutationTestParams)
+    assert len(fault) < 100
 
 
 @pytest.mark.parametrize(

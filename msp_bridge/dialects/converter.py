@@ -1,16 +1,18 @@
-"""The strict converter between JSON values and attrs types: camelCase on the wire, None left out, no type bent."""
+"""The strict converter between JSON values and attrs types: camelCase on the wire, None left out, no type bent.
+
+A client can send a million faults in a message of a few MB. So the first MAX_FAULTS end the search, and a fault is a
+short text. cattrs' own detailed validation keeps an exception and its traceback for each: a thousand times the message.
+"""
 
 from __future__ import annotations
 
 import enum
-import re
+from collections.abc import Callable, Iterable
 from operator import attrgetter
-from typing import Any, NewType, TypeVar
+from typing import Any, NewType, TypeVar, get_args, get_type_hints
 
 import attrs
-import cattrs
-from cattrs.cols import list_structure_factory
-from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, make_mapping_structure_fn, override
+from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.preconf.orjson import make_converter
 
 from msp_bridge.dialects.msp_types import OneBased
@@ -18,13 +20,15 @@ from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 
 T = TypeVar("T")
 Token = NewType("Token", object)  # an integer or a string, as in LSP ("Partial Result Progress", "Work Done Progress")
+Structure = Callable[[Any], Any]  # raises WrongShape
 
-# A key or an index, which stays as it is, or the name of an attribute.
-STEP = re.compile(r"""\['(?:[^'\\]|\\.)*'\]|\["(?:[^"\\]|\\.)*"\]|\[\d+\]|(\.[a-z_]+)""")
+MAX_FAULTS = 5
+MAX_SHOWN = 40  # characters of a value or a key in a fault
+MISSING = object()
 
 
 class WrongShape(ValueError):
-    """A JSON value doesn't fit its type. `faults` names every fault, each with its path and reason."""
+    """A JSON value doesn't fit its type. `faults` are the first MAX_FAULTS at most, each as `path: reason`."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("; ".join(faults))
@@ -35,7 +39,7 @@ class StrictConverter:
     """Structures and unstructures any attrs class."""
 
     def __init__(self) -> None:
-        self._converter = make_converter(detailed_validation=True)
+        self._converter = make_converter(detailed_validation=False)
         for exact in (int, str, bool):
             self._converter.register_structure_hook(exact, _exactly(exact))
         self._converter.register_structure_hook(float, _number)
@@ -49,15 +53,15 @@ class StrictConverter:
         self._converter.register_unstructure_hook_factory(attrs.has, self._unstructure_class)
 
     def structure(self, value: Any, expected: type[T]) -> T:
-        """`value` as an `expected`. Raises WrongShape with every fault."""
+        """`value` as an `expected`. Raises WrongShape."""
         try:
             return self._converter.structure(value, expected)
-        except Exception as error:  # cattrs promises no base class for what hooks and validators raise
-            faults = cattrs.transform_error(error, path="params", format_exception=lambda fault, _: _reason(fault))
-            raise WrongShape([_path_first(fault) for fault in faults]) from None
+        except WrongShape as error:
+            faults = [f"params{fault}" for fault in error.faults]
+        raise WrongShape(faults)
 
     def params(self, params: Any, expected: type[T]) -> T:
-        """The params of a message; absent ones are {}. Raises RpcError with every fault."""
+        """The params of a message; absent ones are {}. Raises RpcError with the first faults."""
         try:
             return self.structure({} if params is None else params, expected)
         except WrongShape as error:
@@ -68,37 +72,77 @@ class StrictConverter:
         return self._converter.unstructure(value)
 
     def _structure_class(self, cls: type[Any]) -> Any:
-        structure = make_dict_structure_fn(cls, self._converter, **_wire_names(cls))
+        types = get_type_hints(cls)
+        fields = [
+            (field.name, camel_case(field.name), self._structure(types[field.name]), field.default is attrs.NOTHING)
+            for field in attrs.fields(cls)
+        ]
 
         def structure_object(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
-                raise TypeError(f"must be an object, not {_describe(value)}")
-            return structure(value, cls)
+                raise _wrong("an object", value)
+            made, faults = {}, []
+            for name, key, structure, needed in fields:
+                part = value.get(key, MISSING)
+                try:
+                    if part is not MISSING:
+                        made[name] = structure(part)
+                    elif needed:
+                        faults.append(f".{key}: {key} is missing")
+                except WrongShape as error:
+                    faults += [f".{key}{fault}" for fault in error.faults]
+            if not faults:
+                try:
+                    return cls(**made)
+                except ValueError as error:  # of a validator
+                    faults.append(f": {error}")
+            raise WrongShape(faults[:MAX_FAULTS])
 
         return structure_object
 
     def _unstructure_class(self, cls: type[Any]) -> Any:
-        return make_dict_unstructure_fn(cls, self._converter, _cattrs_omit_if_default=True, **_wire_names(cls))
+        names: dict[str, Any] = {field.name: override(rename=camel_case(field.name)) for field in attrs.fields(cls)}
+        return make_dict_unstructure_fn(cls, self._converter, _cattrs_omit_if_default=True, **names)
+
+    def _structure(self, expected: Any) -> Structure:
+        hook = self._converter.get_structure_hook(expected)
+        return lambda value: hook(value, expected)
 
     def _list(self, expected: Any) -> Any:
-        structure = list_structure_factory(expected, self._converter)
+        structure = self._structure(get_args(expected)[0])
 
         def structure_array(value: Any, _: Any) -> Any:
             if not isinstance(value, list):
-                raise TypeError(f"must be an array, not {_describe(value)}")
-            return structure(value, expected)
+                raise _wrong("an array", value)
+            return _all(enumerate(value), structure)
 
         return structure_array
 
     def _dict(self, expected: Any) -> Any:
-        structure = make_mapping_structure_fn(expected, self._converter, dict)
+        structure = self._structure(get_args(expected)[1])
 
         def structure_map(value: Any, _: Any) -> Any:
             if not isinstance(value, dict):
-                raise TypeError(f"must be an object, not {_describe(value)}")
-            return structure(value, expected)
+                raise _wrong("an object", value)
+            return dict(zip(value, _all(value.items(), structure), strict=True))
 
         return structure_map
+
+
+def _all(parts: Iterable[tuple[int | str, Any]], structure: Structure) -> list[Any]:
+    """The values of `parts`, each with its key or index. Raises WrongShape as soon as there are MAX_FAULTS."""
+    made: list[Any] = []
+    faults: list[str] = []
+    for key, part in parts:
+        try:
+            made.append(structure(part))
+        except WrongShape as error:
+            faults += [f"[{_shown(key)}]{fault}" for fault in error.faults]
+            if len(faults) >= MAX_FAULTS:
+                break
+    if faults:
+        raise WrongShape(faults[:MAX_FAULTS])
+    return made
 
 
 def _is_list(expected: Any) -> bool:
@@ -114,7 +158,7 @@ def _exactly(expected: type[Any]) -> Any:
 
     def structure(value: Any, _: Any) -> Any:
         if type(value) is not expected:
-            raise TypeError(f"must be {names[expected]}, not {_describe(value)}")
+            raise _wrong(names[expected], value)
         return value
 
     return structure
@@ -122,24 +166,20 @@ def _exactly(expected: type[Any]) -> Any:
 
 def _number(value: Any, _: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"must be a number, not {_describe(value)}")
+        raise _wrong("a number", value)
     return value
 
 
 def _one_based(value: Any, _: Any) -> OneBased:
     if type(value) is not int or value < 1:
-        raise ValueError(f"must be a whole number from 1 on, not {_describe(value)}")
+        raise _wrong("a whole number from 1 on", value)
     return OneBased(value)
 
 
 def _token(value: Any, _: Any) -> Token:
     if type(value) not in (int, str):
-        raise TypeError(f"must be an integer or a string, not {_describe(value)}")
+        raise _wrong("an integer or a string", value)
     return Token(value)
-
-
-def _wire_names(cls: type[Any]) -> dict[str, Any]:
-    return {field.name: override(rename=camel_case(field.name)) for field in attrs.fields(cls)}
 
 
 def camel_case(name: str) -> str:
@@ -148,24 +188,11 @@ def camel_case(name: str) -> str:
     return head + "".join(part.capitalize() for part in tail)
 
 
-def _reason(error: BaseException) -> str:
-    match error:
-        case KeyError():
-            return f"{camel_case(str(error.args[0]))} is missing"
-        case cattrs.errors.ForbiddenExtraKeysError():
-            return f"unknown: {', '.join(sorted(error.extra_fields))}"
-        case ValueError() | TypeError():
-            return str(error)
-    return f"does not fit: {error}"
+def _wrong(expected: str, value: Any) -> WrongShape:
+    return WrongShape([f": must be {expected}, not {_described(value)}"])
 
 
-def _path_first(fault: str) -> str:
-    """`reason @ params.config_file_path` -> `params.configFilePath: reason`."""
-    reason, _, path = fault.partition(" @ params")
-    return f"params{STEP.sub(lambda step: step[0] if step[1] is None else camel_case(step[0]), path)}: {reason}"
-
-
-def _describe(value: Any) -> str:
+def _described(value: Any) -> str:
     """What the JSON value is, short enough for an error message."""
     match value:
         case None:
@@ -176,5 +203,9 @@ def _describe(value: Any) -> str:
             return "an object"
         case list():
             return "an array"
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."

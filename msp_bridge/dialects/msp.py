@@ -49,9 +49,11 @@ class Msp(Dialect):
         return self._wire.configured()
 
     async def _discover(self, params: Any) -> Any:
+        session = self._session  # also when `configure` comes meanwhile
+        selection = await asyncio.to_thread(self._wire.discover_selection, params)
         found: list[tuple[str, Any]] = []
         paths: dict[str, None] = {}
-        async with contextlib.aclosing(self._session.discover(self._wire.discover_selection(params))) as batches:
+        async with contextlib.aclosing(session.discover(selection)) as batches:
             async for batch in batches:
                 paths |= dict.fromkeys(batch)
                 found += [
@@ -61,7 +63,6 @@ class Msp(Dialect):
 
     async def _mutation_test(self, params: Any) -> Any:
         session = self._session  # also when `configure` comes meanwhile
-        # In a thread: 100,000 mutants take a second, and must not delay other clients.
         selection = await asyncio.to_thread(self._wire.test_selection, params)
         async with contextlib.aclosing(session.test(selection)) as batches:
             async for batch in batches:
@@ -71,7 +72,10 @@ class Msp(Dialect):
 
 
 class Wire:
-    """Translates one way on the way in (JSON values; RpcError -32602 with every fault), the other on the way out."""
+    """Translates one way on the way in (JSON values; RpcError -32602 with the first faults), the other on the way out.
+
+    What a client may send many of is read in a thread: 100,000 paths take half a second, and delay no other client.
+    """
 
     def __init__(self) -> None:
         self._converter = StrictConverter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import enum
 import re
@@ -22,6 +23,8 @@ from msp_bridge.workspace.selection import Selection, Target
 VERSION = "0.0.1-alpha.1"
 # Semantic Versioning 2.0.0; what comes behind the three numbers makes no difference for us.
 SEMANTIC_VERSION = re.compile(r"(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)([-+][0-9A-Za-z.+-]+)?")
+
+MAX_GLOBS = 10_000  # in one request: each is compared with each file
 
 
 class Code(enum.IntEnum):
@@ -88,24 +91,28 @@ class MspAlpha(Dialect):
         return {"serverInfo": {"version": VERSION}, "capabilities": capabilities}
 
     async def _instrument(self, params: Any) -> Any:
-        wanted = self._wire.params(params, GlobParams)
+        wanted, selection = await asyncio.to_thread(self._wanted, params)
 
         async def pending() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.discover(_selection(wanted))) as batches:
+            async with contextlib.aclosing(self._session.discover(selection)) as batches:
                 async for files in batches:
                     yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
 
         return await self._delivered(pending(), wanted.partial_result_token)
 
     async def _mutate(self, params: Any) -> Any:
-        wanted = self._wire.params(params, GlobParams)
+        wanted, selection = await asyncio.to_thread(self._wanted, params)
 
         async def tested() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.test(_selection(wanted))) as batches:
+            async with contextlib.aclosing(self._session.test(selection)) as batches:
                 async for results in batches:
                     yield [self._tested(result) for result in results]
 
         return await self._delivered(tested(), wanted.partial_result_token)
+
+    def _wanted(self, params: Any) -> tuple[GlobParams, Selection]:
+        wanted = self._wire.params(params, GlobParams)
+        return wanted, _selection(wanted)
 
     async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None) -> Any:
         """The answer: all results, or none of them when there is a token to report them against."""
@@ -148,6 +155,9 @@ def _selection(wanted: GlobParams) -> Selection:
     """A pattern is also the name of a file: `app/[id].ts` may be one."""
     if wanted.glob_patterns is None:
         return Selection()
+    if len(wanted.glob_patterns) > MAX_GLOBS:
+        text = f"params.globPatterns: at most {MAX_GLOBS} are taken, not {len(wanted.glob_patterns)}"
+        raise RpcError(ErrorCode.INVALID_PARAMS, f"{text}: name directories instead")
     return Selection(targets=tuple(_targets(wanted.glob_patterns)))
 
 

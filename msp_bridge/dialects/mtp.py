@@ -132,7 +132,7 @@ class Mtp(Dialect):
         }
 
     async def _discover(self, params: Any) -> Any:
-        async with self._answering(self._wire.params(params, RunParams)) as request:
+        async with self._answering(params) as request:
             async with contextlib.aclosing(self._session.discover(request.selection)) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
@@ -141,7 +141,7 @@ class Mtp(Dialect):
         return {}
 
     async def _run(self, params: Any) -> Any:
-        async with self._answering(self._wire.params(params, RunParams)) as request:
+        async with self._answering(params) as request:
             async with contextlib.aclosing(self._session.test(request.selection)) as batches:
                 async for results in batches:
                     by_path: dict[str, list[Result]] = {}
@@ -159,11 +159,12 @@ class Mtp(Dialect):
         return {}
 
     @contextlib.asynccontextmanager
-    async def _answering(self, params: RunParams) -> AsyncIterator[Request]:
+    async def _answering(self, given: Any) -> AsyncIterator[Request]:
         """Afterwards the client has been sent every node that it named, and the end."""
         self._running += 1
         self._idle.clear()
         try:
+            params = await asyncio.to_thread(self._wire.params, given, RunParams)
             if params.filter is not None:
                 text = "params.filter: mutants can't be filtered by an expression: send their nodes as `tests`"
                 raise RpcError(ErrorCode.INVALID_PARAMS, text)

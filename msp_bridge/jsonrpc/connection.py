@@ -47,6 +47,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.jsonrpc.framing import Farewell, FramingError
 from msp_bridge.jsonrpc.messages import (
+    MAX_PARTS,
     Call,
     ErrorCode,
     Id,
@@ -54,6 +55,7 @@ from msp_bridge.jsonrpc.messages import (
     RpcError,
     call_of,
     error_response,
+    has_too_many_parts,
     id_of,
     is_response,
     parse,
@@ -175,7 +177,9 @@ class Connection:
                 await self._reject(None, RpcError(ErrorCode.INVALID_REQUEST, text))
 
     async def _receive(self, body: bytes, tasks: asyncio.TaskGroup) -> None:
-        """Raises TimeoutError when the peer doesn't read that its message was rejected."""
+        """Raises TimeoutError when the peer doesn't read that its message was rejected; FramingError for a huge one."""
+        if len(body) > MAX_PARTS and await asyncio.to_thread(has_too_many_parts, body):
+            raise FramingError(f"a message has more than {MAX_PARTS} strings, arrays, objects and commas")
         try:
             message = parse(body)
             if isinstance(id_of(message), float):  # a whole number from 2^64 on, perhaps: some ids are UUIDs

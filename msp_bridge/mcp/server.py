@@ -72,7 +72,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Context = ServerRequestContext[Any]
 
-MAX_LINE = 16 * 1024 * 1024  # bytes of a message; requests have some hundred
+# Bytes of a message: requests have some hundred, one with 2,000 ids 40 KiB. The SDK keeps each fault of a message. They
+# take up to 600 times its bytes.
+MAX_LINE = 256 * 1024
+MAX_FAULTS = 5  # that are named in an answer
+MAX_FAULT = 200  # characters
 JSON = "application/json"
 
 
@@ -114,7 +118,7 @@ class AgentServer:
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         spec = TOOLS.get(params.name)
         if spec is None:
-            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name!r}; there are {', '.join(TOOLS)}")
+            raise MCPError(INVALID_PARAMS, f"there is no tool {params.name[:100]!r}; there are {', '.join(TOOLS)}")
         try:
             arguments = spec.arguments.model_validate(params.arguments or {})
             progress = CallProgress(context.session.report_progress)
@@ -140,7 +144,7 @@ class AgentServer:
 
     async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         if params.uri != REPORT:
-            raise MCPError(INVALID_PARAMS, f"there is no resource {params.uri}; there is {REPORT}")
+            raise MCPError(INVALID_PARAMS, f"there is no resource {params.uri[:100]!r}; there is {REPORT}")
         text = (await _apart(self._calls.report())).decode()
         return ReadResourceResult(contents=[TextResourceContents(uri=REPORT, mime_type=JSON, text=text)])
 
@@ -162,13 +166,14 @@ class _Lines:
         async with inbound, answers:
             while data := await self._stream.read():
                 rest += data
+                lines: list[bytearray] = []
                 if b"\n" in data:  # else a long line would be looked through again with each part of it
                     *lines, rest = rest.split(b"\n")
-                    for line in filter(bytearray.strip, lines):
-                        await self._pass_on(bytes(line), inbound, answers)
-                if len(rest) > MAX_LINE:
+                if any(len(line) > MAX_LINE for line in (*lines, rest)):
                     log.error("a message is longer than %d bytes: the connection ends", MAX_LINE)
                     return
+                for line in filter(bytearray.strip, lines):
+                    await self._pass_on(bytes(line), inbound, answers)
 
     async def _pass_on(
         self,
@@ -254,5 +259,8 @@ def _failed(text: str) -> CallToolResult:
 
 def _wrong(error: ValidationError) -> str:
     """Which arguments are wrong, and why."""
-    wrong = [f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors()]
+    wrong = [
+        f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"[:MAX_FAULT]
+        for each in error.errors(include_input=False)[:MAX_FAULTS]
+    ]
     return "\n".join([*wrong, "What to do: correct the arguments; the tool's input schema has their types and bounds."])

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from attrs import frozen
 from mcp_types import Tool, ToolAnnotations
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from msp_bridge.mcp.answers import IgnoreEdit, MutantList, ShownMutant, Survivors, TestReport
@@ -33,6 +33,7 @@ MAX_SURVIVORS = 200
 
 Paths = Annotated[
     list[str],
+    FailFast(),
     Field(
         description="Files, directories, lines of a file (src/cart.py:20-40) or one place (src/cart.py:30:15), "
         "relative to the project's root. Default: the whole project."
@@ -72,7 +73,9 @@ class TestArguments(Arguments):
 
     paths: Paths = []
     ids: Annotated[
-        list[str], Field(max_length=MAX_TESTED, description="Exactly these mutants; not together with paths or since.")
+        list[str],
+        FailFast(),
+        Field(max_length=MAX_TESTED, description="Exactly these mutants; not together with paths or since."),
     ] = []
     since: Since = None
     limit: Annotated[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Self, TypeVar
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from msp_bridge.model import Location, Mutant, Scope
 from msp_bridge.workspace.tree import Boundary
@@ -94,6 +94,7 @@ class Selection:
 
     targets: tuple[Target, ...] | None = None
     mutants: tuple[KnownMutant, ...] | None = None
+    _root: Path | None = field(default=None, eq=False, repr=False)  # what every path is relative to, if that is known
 
     @classmethod
     def of(cls, mutants: Iterable[Mutant]) -> Self:
@@ -102,14 +103,39 @@ class Selection:
 
     def within(self, root: Path) -> Selection:
         """The same selection with every path relative to `root`, as in the model; what lies outside is dropped."""
+        if self._root == root:
+            return self
         relative = cache(partial(_relative, Boundary(root)))
         if self.mutants is not None:
             known = ((relative(mutant.path), mutant) for mutant in self.mutants)
-            return Selection(mutants=tuple(_moved(mutant, path) for path, mutant in known if path is not None))
+            moved = tuple(_moved(mutant, path) for path, mutant in known if path is not None)
+            return Selection(mutants=moved, root=root)
         if self.targets is not None:
             wanted = ((relative(target.path), target) for target in self.targets)
-            return Selection(targets=tuple(_moved(target, path) for path, target in wanted if path is not None))
+            return Selection(tuple(_moved(target, path) for path, target in wanted if path is not None), root=root)
         return self
+
+    def split(self, size: int) -> Iterator[Selection]:
+        """Selections that are this one together, each of at most `size` targets or mutants."""
+        for at in range(0, self.size, size):
+            yield evolve(
+                self,
+                targets=None if self.targets is None else self.targets[at : at + size],
+                mutants=None if self.mutants is None else self.mutants[at : at + size],
+            )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Selection]) -> Selection:
+        """What `split` has split. Each of `parts` has targets, or each has mutants."""
+        if parts[0].mutants is None:
+            targets = tuple(target for part in parts for target in part.targets or ())
+            return evolve(parts[0], targets=targets)
+        return evolve(parts[0], mutants=tuple(mutant for part in parts for mutant in part.mutants or ()))
+
+    @property
+    def size(self) -> int:
+        """How many targets or mutants are named."""
+        return max(len(self.targets or ()), len(self.mutants or ()))
 
     @property
     def of_whole_files(self) -> Selection:
@@ -212,6 +238,6 @@ def _relative(boundary: Boundary, path: str) -> str | None:
         return None
     if relative == ".":
         return "/"
-    if path.endswith("/") or os.path.isdir(boundary.root / relative):
+    if path.endswith("/") or os.path.isdir(os.path.join(boundary.root, relative)):
         relative += "/"
     return relative

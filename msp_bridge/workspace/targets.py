@@ -20,6 +20,7 @@ from attrs import evolve, frozen
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
 from msp_bridge.processes import ProcessTree
+from msp_bridge.text import shortened
 from msp_bridge.workspace.selection import Selection, Target, relative_path
 
 LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
@@ -30,6 +31,7 @@ DIFF = [
 ]
 HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 NEW_NAME = b"+++ "
+MAX_SHOWN = 300  # characters of a path in a message
 EVERY_LINE = range(1, sys.maxsize)
 Lines = dict[str, list[range]]
 
@@ -83,15 +85,15 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
     name = lines["path"] if lines else path
     absolute = found or _existing(root, name)
     if absolute is None:
-        raise ConfigurationError(f"there is no file or directory {name}{_nearest(name)}")
+        raise ConfigurationError(f"there is no file or directory {shortened(name, MAX_SHOWN)}{_nearest(name)}")
     if relative_path(root, absolute) is None:
-        raise ConfigurationError(f"{name} lies outside the project {root}; see --root")
+        raise ConfigurationError(f"{shortened(name, MAX_SHOWN)} lies outside the project {root}; see --root")
     if not lines:
         return Target(absolute), None
     first, column = int(lines["first"]), int(lines["column"] or 1)
     last = int(lines["last"] or first)
     if not 1 <= first <= last or column < 1:
-        raise ConfigurationError(f"{path}: lines count from 1, the first before the last")
+        raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: lines count from 1, the first before the last")
     if lines["column"]:
         return Target(absolute), Position(first, column)
     return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
@@ -99,11 +101,13 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
 
 def _existing(root: Path, name: str) -> str | None:
     """The absolute path of what the name leads to from here, else from the root."""
-    return next((os.path.abspath(path) for path in (Path(name), root / name) if path.exists()), None)
+    return next((os.path.abspath(path) for path in (name, root / name) if os.path.exists(path)), None)
 
 
 def _nearest(name: str) -> str:
     """A suggestion for a typing error in the last part of a path."""
+    if len(name) > MAX_SHOWN:
+        return ""
     directory = Path(name).parent
     with contextlib.suppress(OSError):
         if close := difflib.get_close_matches(Path(name).name, os.listdir(directory), 1):

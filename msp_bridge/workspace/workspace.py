@@ -35,14 +35,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, evolve, field
 
-from msp_bridge.concurrency import merge_streams
+from msp_bridge.concurrency import in_thread, merge_streams
 from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.source import Edit
@@ -64,6 +65,8 @@ T = TypeVar("T")
 
 ROUNDS = 3  # times that a request tests the mutants of files that change meanwhile
 STORE = "verdicts.sqlite"  # in the cache of the project
+MANY = 200  # paths, which are looked up within some 5 ms
+AT_ONCE = 1000  # paths that are looked up before a cancel, or the end of the server, is heard
 PAUSE_AFTER = 500  # mutants that came without a wait: other requests, and a cancel, must get in between
 
 
@@ -108,8 +111,8 @@ class Workspace:
 
     async def discover(self, selection: Selection) -> AsyncGenerator[Mutant, None]:
         """Every selected mutant once, file by file; several tools' files in any order."""
-        selection = selection.within(self.root)
-        errors = ProjectErrors(self._parts(selection))
+        selection = await self.within(selection)
+        errors = ProjectErrors(await self._looked_up(selection, self._parts))
         found = {part: self._discover(part, selection) for part in errors.parts}
         async with contextlib.aclosing(errors.merged(found)) as mutants:
             async for mutant in mutants:
@@ -121,9 +124,9 @@ class Workspace:
 
         With `anew` each is tested, also where verdicts of earlier runs are reused otherwise.
         """
-        selection = selection.within(self.root)
+        selection = await self.within(selection)
         with self._scheduler.turn() as turn:
-            errors = ProjectErrors(self._parts(selection))
+            errors = ProjectErrors(await self._looked_up(selection, self._parts))
             alone = len(errors.parts) == 1
             found = {part: self._test(part, selection, turn, alone=alone, anew=anew) for part in errors.parts}
             async with contextlib.aclosing(errors.merged(found)) as results:
@@ -160,10 +163,18 @@ class Workspace:
         """The tools that have a part in such a request."""
         return [part.tool for part in self._parts(selection.within(self.root))]
 
-    def named_files(self, selection: Selection) -> list[str]:
+    async def named_files(self, selection: Selection) -> list[str]:
         """The files that were named and may have mutants: an answer mentions them even without any."""
-        named = selection.within(self.root).named_files
-        return [path for path in named if self.projects.owner(path) is not None and (self.root / path).is_file()]
+        files = (await self.within(selection)).named_files
+        named: list[str] = []
+        for at in range(0, len(files), AT_ONCE):
+            named += await in_thread(self._existing, files[at : at + AT_ONCE])
+        return named
+
+    async def within(self, selection: Selection) -> Selection:
+        """`selection` with every path relative to the root. A large one is looked up in a thread, step by step."""
+        parts = [await self._looked_up(part, self._inside) for part in selection.split(AT_ONCE)]
+        return Selection.joined(parts) if parts else selection.within(self.root)
 
     async def aclose(self) -> None:
         """End the tools' warm processes."""
@@ -179,6 +190,17 @@ class Workspace:
         log.log(level, "%s is left out: a link leads out of %s; open a directory that has both", path, self.root)
         self._warned_of_links = True
         return None
+
+    async def _looked_up(self, selection: Selection, look: Callable[[Selection], T]) -> T:
+        """What `look` says of `selection`; in a thread where it has many paths, so that other clients don't wait."""
+        return look(selection) if selection.size < MANY else await in_thread(look, selection)
+
+    def _inside(self, selection: Selection) -> Selection:
+        return selection.within(self.root)
+
+    def _existing(self, files: Iterable[str]) -> list[str]:
+        """Those of `files` that some tool may have mutants in."""
+        return [path for path in files if self.projects.owner(path) and os.path.isfile(os.path.join(self.root, path))]
 
     def _parts(self, selection: Selection) -> list[Part]:
         return [] if selection.empty else self.projects.parts(selection.scope)

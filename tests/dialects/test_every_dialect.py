@@ -143,6 +143,41 @@ async def test_a_fault_of_ours_is_an_internal_error_and_the_session_goes_on(
         assert len(speech.tested(client.notified)) == 1
 
 
+MANY_FAULTS = {  # by protocol: a request with as many faults as it may have elements
+    "msp": ("discover", {"files": [0] * 100_000}),
+    "msp-alpha": ("mutate", {"globPatterns": [0] * 100_000}),
+    "mtp": ("testing/runTests", {"runId": "1", "tests": [0] * 100_000}),
+    "lsp": ("msp-bridge/test", {"uris": [0] * 100_000}),
+    "mcp": ("tools/call", {"name": "list_mutants", "arguments": {"paths": [0] * 100_000}}),
+}
+
+
+@every_protocol
+async def test_of_many_faults_a_few_are_named(speech: Speech, project: ScriptedProject) -> None:
+    method, params = MANY_FAULTS.get(speech.name, ("testrunner/run", {"id": 7, **dict.fromkeys(map(str, range(99)))}))
+    async with greeted(speech, project) as client:
+        answer = await client.answer(await client.ask(method, params))
+        assert len(str(answer)) < 1500, str(answer)[:3000]
+        assert "must be" in str(answer) or "should be" in str(answer)
+        await client.request(*speech.testing(1, None))
+        assert len(speech.tested(client.notified)) == 1
+
+
+LONG_PATHS = ["x" * 300, "d/" * 3000, "y" * 100_000]
+
+
+@every_protocol
+@pytest.mark.parametrize("path", LONG_PATHS, ids=lambda path: str(len(path)))
+async def test_a_path_that_is_too_long_for_a_file_is_no_fault_of_ours(
+    speech: Speech, project: ScriptedProject, path: str
+) -> None:
+    async with greeted(speech, project) as client:
+        answer = await client.answer(await client.ask(*speech.testing(1, path)))
+        assert "-32603" not in str(answer)
+        assert "fault of msp-bridge" not in str(answer)
+        assert len(str(answer)) < 1500, str(answer)[:3000]
+
+
 PARENT = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:]); time.sleep(600)"
 
 

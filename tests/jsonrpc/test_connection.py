@@ -13,7 +13,7 @@ from support.msp_client import Client, Refused, framed
 from msp_bridge.jsonrpc import connection
 from msp_bridge.jsonrpc.connection import MAX_OPEN, Method
 from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
-from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.jsonrpc.messages import MAX_PARTS, ErrorCode, RpcError, has_too_many_parts
 
 
 async def echo(params: Any) -> Any:
@@ -448,3 +448,24 @@ async def test_a_peer_that_does_not_read_stops_the_notifications() -> None:
         for _ in range(100):
             await both.client.some_progress()
         assert sent > 90
+
+
+def text_of(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "too_many"),
+    [
+        (text_of([[]] * (MAX_PARTS // 2)), False),
+        (text_of([[]] * MAX_PARTS), True),
+        (text_of({"text": ',[{\\"' * MAX_PARTS}), False),
+        (text_of(["a"] * (MAX_PARTS // 2 - 1)), False),
+        (text_of(["a"] * MAX_PARTS), True),
+        (b'"' + b'\\"' * MAX_PARTS * 4, False),
+        (b'"",' * MAX_PARTS, True),
+    ],
+    ids=range(7),
+)
+def test_a_message_may_have_a_million_parts_and_any_text(body: bytes, too_many: bool) -> None:
+    assert has_too_many_parts(body) is too_many

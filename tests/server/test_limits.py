@@ -133,6 +133,44 @@ async def test_a_client_that_sends_and_never_reads_costs_no_memory(channel: str,
             wire.abort()
 
 
+async def test_a_large_message_holds_up_no_other_client(project: ScriptedProject) -> None:
+    project.write("a.py", "1")
+    files = [{"path": f"some/where/module_{number}.py"} for number in range(30_000)]
+    async with socket_server(project) as server:
+        client, other = await server.connect(), await server.connect()
+        large = await client.ask("discover", {"files": [*files, {"path": "a.py"}]})
+        answered = asyncio.create_task(client.result(large))
+        for _ in range(5):
+            assert await other.request("configure") == VERSION
+            assert not answered.done(), "it takes a hundred times as long"
+        assert list((await answered)["files"]) == ["a.py"]
+
+
+async def test_a_message_of_too_many_values_ends_its_own_connection_only(project: ScriptedProject) -> None:
+    async with socket_server(project) as server:
+        client, other = await server.connect(), await server.connect()
+        await client.send(framed({"id": 1, "method": "discover", "params": {"unread": [[]] * 600_000}}))
+        answer = await client.receive()
+        assert answer["error"]["message"].startswith("a message has more than 1000000 strings, arrays, objects and")
+        assert await client.ended() == b""
+        assert await other.request("configure") == VERSION
+
+
+@pytest.mark.parametrize("fault", [{}, 0], ids=str)
+async def test_sigterm_ends_a_server_that_was_sent_many_faults_and_they_take_no_memory(
+    project: ScriptedProject, fault: Any
+) -> None:
+    async with on_socket(project) as (client, server):
+        assert await client.request("configure") == VERSION
+        process = psutil.Process(server.process.pid)
+        before = process.memory_info().rss
+        with pytest.raises(Refused):
+            await client.request("discover", {"files": [fault] * 200_000})
+        assert process.memory_info().rss - before < 50 * 1024**2
+        server.process.terminate()
+        assert await server.exited() == 0
+
+
 async def narrow_connection(server: Server) -> ReaderWriter:
     """A connection for which the operating system keeps little of what the client doesn't read."""
     host, port = await server.address()

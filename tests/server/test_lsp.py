@@ -20,7 +20,7 @@ from support.servers import ScriptedProject, launched, memory_of, on_stdio, unti
 
 import msp_bridge
 from msp_bridge.dialects.lsp import editor
-from msp_bridge.dialects.lsp.dialect import Lsp
+from msp_bridge.dialects.lsp.dialect import MAX_FOLDERS, Lsp
 from msp_bridge.server import serve_client
 
 OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
@@ -497,6 +497,18 @@ async def test_what_is_wrong_is_said(client: LspClient, project: ScriptedProject
     with pytest.raises(Refused, match="no folder") as refused:
         await client.execute("msp-bridge.test", uri="untitled:1")
     assert refused.value.code == -32803
+
+
+async def test_too_many_folders_are_an_error(project: ScriptedProject) -> None:
+    folders = []
+    for number in range(MAX_FOLDERS + 5):
+        (project.root / str(number)).mkdir()
+        folders.append({"uri": uri(project, str(number)), "name": "x"})
+    async with over_memory(project) as client:
+        await client.begin(uri(project, ""))
+        await client.notify("workspace/didChangeWorkspaceFolders", {"event": {"added": folders, "removed": []}})
+        said = await client.until("window/showMessage")
+        assert said["message"] == "msp-bridge: more than 100 folders can't be open: close some of them"
 
 
 async def test_a_folder_elsewhere_is_only_for_the_client_that_started_the_server(

@@ -11,7 +11,7 @@ import mcp_types
 import pytest
 from support.dialects import Mcp, Talker, opened, refused, spoken_to
 from support.msp_client import Refused
-from support.servers import LOOK, ScriptedProject, launched
+from support.servers import LOOK, ScriptedProject, launched, until
 
 from msp_bridge.mcp import server
 from msp_bridge.mcp.answers import REPORT
@@ -199,6 +199,12 @@ async def test_a_client_that_sends_and_never_reads_is_read_no_further(client: Ta
         answer = await client.answer(ping["id"])
         assert answer.get("result") == {} or answer["error"]["code"] == -32803
     await sending
+
+
+async def test_a_line_that_is_too_long_ends_the_connection(client: Talker, caplog: pytest.LogCaptureFixture) -> None:
+    await Mcp().greet(client)
+    await client.send({"id": 1, "method": "ping", "params": {"x": "y" * server.MAX_LINE}})
+    await until(lambda: f"longer than {server.MAX_LINE} bytes: the connection ends" in caplog.text)
 
 
 @pytest.mark.parametrize(

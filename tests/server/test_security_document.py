@@ -6,14 +6,17 @@ import re
 from pathlib import Path
 
 from msp_bridge.access import gate
-from msp_bridge.jsonrpc import connection, framing
+from msp_bridge.dialects import converter
+from msp_bridge.dialects.lsp import dialect
+from msp_bridge.jsonrpc import connection, framing, messages
+from msp_bridge.mcp import server
 from msp_bridge.workspace import configuration
 
 HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "security.md").read_text("utf-8")
 TESTS = "".join(
     file.read_text("utf-8")
-    for folder in (HERE, HERE.parent / "jsonrpc", HERE.parent / "workspace")
+    for folder in (HERE, HERE.parent, *(HERE.parent / name for name in ("jsonrpc", "workspace", "dialects")))
     for file in folder.glob("test_*.py")
 )
 
@@ -44,6 +47,11 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert limits["header and body of a message before that"] == f"{small.header // 1024} KiB, {small.body // 1024} KiB"
     big = framing.MessageLimits()
     assert limits["header and body of a message"] == f"{big.header // 1024} KiB, {big.body // 1024**2} MiB"
+    parts = "strings, arrays, objects and commas of a message, which decide what it takes in memory"
+    assert limits[parts] == f"{messages.MAX_PARTS:,}"
+    assert limits["faults of a message that are looked for and answered"].startswith(f"{converter.MAX_FAULTS}, ")
+    assert limits["a message of MCP"] == f"{server.MAX_LINE // 1024} KiB"
+    assert limits["folders that a client of LSP opens"] == f"{dialect.MAX_FOLDERS}"
     assert limits["silence in the middle of a message"] == f"{gate.MESSAGE_TIMEOUT_S:g} s, on a socket"
     assert limits["requests of one client that run, or have an answer that the client has not read"] == (
         f"{connection.MAX_OPEN}; one more is answered by an error, and a client that does not read that within "

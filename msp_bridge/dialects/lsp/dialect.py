@@ -37,6 +37,7 @@ from msp_bridge.workspace.selection import Selection, Target
 log = logging.getLogger(__name__)
 
 NOT_INITIALIZED = -32002  # ServerNotInitialized
+MAX_FOLDERS = 100  # of one client: each may keep tools warm
 ON_SAVE = ("changed", "file", "off")
 
 
@@ -109,7 +110,7 @@ class Lsp(Dialect):
         self._runs = Runs(self._editor, self._folders, self._publisher, self._failing.found, listing)
 
     async def _initialize(self, params: Any) -> Any:
-        given = self._read(params, lsp.InitializeParams)
+        given = await asyncio.to_thread(self._read, params, lsp.InitializeParams)
         self._set_up(given.capabilities, given.initialization_options)
         self._configure(given.initialization_options)
         if given.workspace_folders:
@@ -314,7 +315,8 @@ class Lsp(Dialect):
         return await self._explorer.mutants(self._read(params, lsp.MutantsParams).uri)
 
     async def _test(self, params: Any) -> None:
-        for folder, selection, what in await self._explorer.selected(self._read(params, lsp.TestParams)):
+        given = await asyncio.to_thread(self._read, params, lsp.TestParams)
+        for folder, selection, what in await self._explorer.selected(given):
             await self._runs.test(folder, selection, what)
 
     async def _test_saying_errors(self, folder: Folder, selection: Selection, what: str) -> None:
@@ -324,6 +326,11 @@ class Lsp(Dialect):
     async def _open_folders(self, uris: Sequence[str]) -> list[BridgeError]:
         errors: list[BridgeError] = []
         for uri in uris:
+            if len(self._folders) + len(errors) >= MAX_FOLDERS:
+                errors.append(
+                    ConfigurationError(f"more than {MAX_FOLDERS} folders can't be open", "close some of them")
+                )
+                break
             try:
                 if (path := path_of(uri)) is None:
                     raise ConfigurationError(f"{uri} is no folder of this machine")

@@ -63,6 +63,10 @@ class Folders:
             self._folders.remove(gone)
         return gone
 
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._folders)
+
     def __iter__(self) -> Iterator[Folder]:
         """The innermost first."""
         return iter(self._folders)
