@@ -29,7 +29,7 @@ def main() -> None:
     if os.getpid() == 1:
         _be_the_first_process()
     sys.path.insert(0, LIB)
-    from msp_bridge.cli import main as bridge
+    from msp_bridge.__main__ import main as bridge
 
     bridge()
 

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
+
+
+def open_private(file: Path | str) -> int:
+    """A descriptor that appends to `file`, which only this user may read, also when it was there already.
+
+    Raises OSError, also when `file` belongs to another user.
+    """
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def replace_content(file: Path, content: str | bytes) -> None:

@@ -47,7 +47,7 @@ API = {
 }
 MAY = {  # what each package, or module at the top level, may import of ours, besides itself
     "access": {"errors", "jsonrpc"},
-    "jsonrpc": {"errors", "processes"},
+    "jsonrpc": {"errors", "processes", "writing"},
     "model": set(),
     "errors": set(),
     "concurrency": set(),
@@ -99,6 +99,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "reports.results",
         "session",
         "source",
+        "text",
         "workspace.selection",
     },
     "workspace": {
@@ -111,6 +112,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "processes",
         "reading",
         "source",
+        "text",
         "toolkit.kept_answers",
     },
     "reports": {"model", "phases", "source", "text", "version"},

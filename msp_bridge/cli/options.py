@@ -17,6 +17,7 @@ from msp_bridge.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
 from msp_bridge.workspace.interpreter import interpreter_of
+from msp_bridge.writing import open_private
 
 if TYPE_CHECKING:
     AnyChoice = click.Choice[str]
@@ -227,6 +228,7 @@ def outside(root: Path, file: str | None, option: str) -> Path | None:
 
 def _file_handler(file: Path, level: str) -> logging.Handler:
     try:
+        os.close(open_private(file))
         handler = logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
         raise CommandLineError(f"--log-file: can't write {file}: {error.strerror}") from None

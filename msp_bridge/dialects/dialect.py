@@ -19,6 +19,7 @@ from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.session import Session
+from msp_bridge.text import one_line
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Dialect(abc.ABC):
             return await method.run(params)
         except BridgeError as error:
             log.error("%s", error)
-            raise RpcError(self.failed, str(error)) from error
+            raise RpcError(self.failed, one_line(str(error))) from error
 
 
 @define

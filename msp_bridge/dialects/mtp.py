@@ -23,6 +23,7 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.results import Diff
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
+from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 VERSION = "1.0.0"  # of the protocol
@@ -176,7 +177,7 @@ class Mtp(Dialect):
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
             await self._notify(request, None)
         except BridgeError as error:
-            await self._client.notify("client/log", {"level": "Error", "message": str(error)})
+            await self._client.notify("client/log", {"level": "Error", "message": one_line(str(error))})
             raise
         finally:
             self._running -= 1
@@ -238,7 +239,7 @@ class Mtp(Dialect):
     def _group(self, path: str) -> Node:
         return {
             "uid": f"{GROUP}{path}",
-            "display-name": path,
+            "display-name": one_line(path),
             "node-type": "group",
             "location.file": str(self._session.root / path),
             "execution-state": "discovered",
@@ -249,7 +250,7 @@ class Mtp(Dialect):
         start, end = mutant.location.start, mutant.location.end
         return {
             "uid": mutant.id,
-            "display-name": f"{mutant.mutator} ({start.line}:{start.column})",
+            "display-name": f"{one_line(mutant.mutator)} ({start.line}:{start.column})",
             "node-type": "action",
             "location.file": str(self._session.root / mutant.path),
             "location.line-start": start.line,
@@ -272,7 +273,7 @@ class Mtp(Dialect):
                 node["assert.expected"], node["assert.actual"] = "\n".join(diff.before), "\n".join(diff.after)
         message = MESSAGES.get(status) or (None if status.detected else result.status_reason)
         if message is not None:
-            node["error.message"] = message
+            node["error.message"] = visible(message)
         return node
 
 

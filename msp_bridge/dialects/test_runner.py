@@ -40,6 +40,7 @@ from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.session import Session
 from msp_bridge.source import mutant_diff
+from msp_bridge.text import one_line
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 OPERATION_IN_PROGRESS = -32001  # section 8.2
@@ -234,7 +235,7 @@ class JsonRpcTestRunner(Dialect):
     ) -> None:
         node = {
             "id": id,
-            "displayName": name,
+            "displayName": one_line(name),
             "parentId": parent,
             "filePath": None if path is None else str(path),
             "lineNumber": line,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import logging
 import os
-import stat
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.jsonrpc.messages import NotJson, dump, parse
+from msp_bridge.writing import open_private
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,7 @@ class Trace:
     def __init__(self, file: Path, redact: Redact) -> None:
         """`redact` sees all that peers send. Raises OSError when `file` can't be opened, or belongs to another user."""
         self._file, self.redact = file, redact
-        self._descriptor: int | None = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-                os.fchmod(self._descriptor, 0o600)  # it may have been there already, readable for everybody
-        except OSError:
-            self.close()
-            raise
+        self._descriptor: int | None = open_private(file)
 
     def event(self, name: str, facts: Mapping[str, Any]) -> None:
         """Something other than a message: `{"time": …, "event": name, …}`."""

@@ -17,7 +17,7 @@ from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText
-from msp_bridge.text import counted
+from msp_bridge.text import counted, one_line
 
 REPORT = "mutation-report://report.json"
 MAX_CODE = 160  # characters of code on each side in a list; the diff has all of it
@@ -69,10 +69,10 @@ class MutantAnswer(BaseModel):
 
     def text(self) -> str:
         """One line."""
-        place = f"{self.path}:{self.line}:{self.column}"
+        place = f"{one_line(self.path)}:{self.line}:{self.column}"
         tests = "" if self.tests is None else f", {counted(self.tests, 'test')} ran it"
         change = f"{_one_line(self.before)} => {_one_line(self.after)}"
-        return f"{self.id}  {self.status}  {place}  {change}  ({self.mutator}{tests})"
+        return f"{self.id}  {self.status}  {place}  {change}  ({one_line(self.mutator)}{tests})"
 
 
 class MutantList(Answer):
@@ -176,7 +176,7 @@ class ShownMutant(Answer):
         parts = [self.mutant.text(), self.diff.rstrip("\n"), self.why]
         for title, names in (("Tests that run it", self.covering_tests), ("Killed by", self.killed_by)):
             if names:
-                parts.append("\n".join([f"{title}:", *(f"  {name}" for name in names)]))
+                parts.append("\n".join([f"{title}:", *(f"  {one_line(name)}" for name in names)]))
         return "\n\n".join([*parts, *([self.reason] if self.reason else [])])
 
 
@@ -201,11 +201,11 @@ def error_text(error: BridgeError) -> str:
     """The problem, and what to do about it. Of a red baseline also the failing tests, and what the first one prints."""
     if isinstance(error, SeveralErrors):
         return "\n\n".join(map(error_text, error.errors))
-    lines = [f"{error.problem.rstrip('.')}."]
+    lines = [f"{one_line(error.problem).rstrip('.')}."]
     if error.remedy is not None:
-        lines.append(f"What to do: {error.remedy}.")
+        lines.append(f"What to do: {one_line(error.remedy)}.")
     if isinstance(error, BaselineError):
-        lines += [f"  {name}" for name in error.failing[:MAX_TESTS]]
+        lines += [f"  {one_line(name)}" for name in error.failing[:MAX_TESTS]]
         lines += error.first_failure.strip().splitlines()[-MAX_FAILURE_LINES:]
     return "\n".join(lines)
 
@@ -213,7 +213,7 @@ def error_text(error: BridgeError) -> str:
 def left_out(failing: Mapping[str, str]) -> list[str]:
     """Of tests that fail without any mutant: each with the first line of what it prints."""
     return [
-        f"{test} fails without any mutant, and was left out: {output.strip().partition(chr(10))[0]}"
+        one_line(f"{test} fails without any mutant, and was left out: {output.strip().partition(chr(10))[0]}")
         for test, output in failing.items()
     ]
 

@@ -65,6 +65,7 @@ from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
 from msp_bridge.mcp.calls import CallProgress, Calls
 from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
+from msp_bridge.text import visible
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 log = logging.getLogger(__name__)
@@ -132,7 +133,8 @@ class AgentServer:
             log.exception("a fault in %s", params.name)
             return _failed(f"{type(error).__name__}: {error}.\nThis is a fault of msp-bridge. Its log has more.")
         return CallToolResult(
-            content=[TextContent(type="text", text=answer.text())], structured_content=answer.model_dump(mode="json")
+            content=[TextContent(type="text", text=visible(answer.text()))],
+            structured_content=answer.model_dump(mode="json"),
         )
 
     async def _list_resources(self, _: Context, __: PaginatedRequestParams | None) -> ListResourcesResult:
@@ -254,7 +256,7 @@ async def _refuse(
 
 
 def _failed(text: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+    return CallToolResult(content=[TextContent(type="text", text=visible(text))], is_error=True)
 
 
 def _wrong(error: ValidationError) -> str:

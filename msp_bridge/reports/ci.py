@@ -24,6 +24,7 @@ import msp_bridge
 from msp_bridge.model import Status
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, ReportedMutant, entries
+from msp_bridge.text import one_line, visible
 
 MESSAGES = {
     Status.SURVIVED: "No test notices this change",
@@ -32,7 +33,8 @@ MESSAGES = {
 SEVERITIES = {Status.SURVIVED: "minor", Status.NO_COVERAGE: "info"}
 MAX_FILES = 100  # rows of the summary: GitHub rejects one of more than 1 MiB
 SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-IMPOSSIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0, also escaped
+IMPOSSIBLE = re.compile("[\ufffe\uffff]")  # in XML 1.0, also escaped; control characters and surrogates are, too
+MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"})
 OUTCOMES = {  # element, and its message
     Status.SURVIVED: ("failure", "no test noticed this mutant"),
     Status.NO_COVERAGE: ("failure", "no test reaches this mutant"),
@@ -96,12 +98,12 @@ def _missed(report: Report) -> Iterator[ReportedMutant]:
 
 
 def _title(entry: ReportedMutant) -> str:
-    return f"{entry.result.status.value}: {entry.result.mutant.mutator}"
+    return f"{entry.result.status.value}: {one_line(entry.result.mutant.mutator)}"
 
 
 def _message(entry: ReportedMutant) -> str:
     message = MESSAGES[entry.result.status]
-    return f"{message}:\n{entry.diff_text}" if entry.diff else f"{message}."
+    return f"{message}:\n{visible(entry.diff_text)}" if entry.diff else f"{message}."
 
 
 def _warning(entry: ReportedMutant, prefix: str) -> str:
@@ -116,11 +118,11 @@ def _warning(entry: ReportedMutant, prefix: str) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return visible(text).replace("%", "%25").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _data(one_line(text)).replace(":", "%3A").replace(",", "%2C")
 
 
 def _table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
@@ -139,8 +141,7 @@ def _percent(score: Score) -> str:
 
 
 def _cell(text: str) -> str:
-    special = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"} | {"\n": " ", "\r": " "})
-    return text.translate(special)
+    return one_line(text).translate(MARKDOWN)
 
 
 def _sarif_result(entry: ReportedMutant, prefix: str) -> Mapping[str, Any]:
@@ -150,7 +151,7 @@ def _sarif_result(entry: ReportedMutant, prefix: str) -> Mapping[str, Any]:
     place = {"artifactLocation": {"uri": quote(prefix + mutant.path)}, "region": region}
     return {
         "ruleId": entry.result.status.value,
-        "message": {"text": f"{mutant.mutator}: {_message(entry)}"},
+        "message": {"text": f"{one_line(mutant.mutator)}: {_message(entry)}"},
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"mutantId/v1": mutant.id},
     }
@@ -208,4 +209,4 @@ def _count(suite: ET.Element, cases: list[ET.Element]) -> None:
 
 
 def _text(text: str) -> str:
-    return IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", visible(text))

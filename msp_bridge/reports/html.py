@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from msp_bridge.text import encodable
+from msp_bridge.text import one_line
 
 PAGE = Template("""\
 <!DOCTYPE html>
@@ -53,7 +53,7 @@ def page(report: bytes, title: str, live: bool = False) -> bytes:
     end its element early: the viewer is in a data URL, and the report has no `<`.
     """
     return PAGE.substitute(
-        title=html.escape(encodable(title)),
+        title=html.escape(one_line(title)),
         viewer=_viewer(),
         report=report.decode().replace("<", "\\u003c"),
         events=f'app.sse = "{EVENTS}";' if live else "",

@@ -25,6 +25,7 @@ from support.socket_servers import TOKEN, certificate_files, socket_server, the_
 
 from msp_bridge.access.credentials import server_tls
 from msp_bridge.dialects.dialect import load
+from msp_bridge.text import UNSAFE
 
 EXAMPLES = int(os.environ.get("MSP_BRIDGE_INTERLEAVINGS", "40"))
 GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
@@ -161,6 +162,43 @@ async def test_of_many_faults_a_few_are_named(speech: Speech, project: ScriptedP
         assert "must be" in str(answer) or "should be" in str(answer)
         await client.request(*speech.testing(1, None))
         assert len(speech.tested(client.notified)) == 1
+
+
+HOSTILE = "\x1b[2J\x07\n\u202e"
+SHOWN = {"message", "title", "display-name", "displayName", "error.message", "text", "contents", "effect", "reason"}
+
+
+def shown(value: Any, key: str = "") -> list[str]:
+    """The texts in a message that its client shows to people, or an agent reads."""
+    match value:
+        case str():
+            return [value] if key in SHOWN else []
+        case dict():
+            return [text for name, item in value.items() if name != "structuredContent" for text in shown(item, name)]
+        case list():
+            return [text for item in value for text in shown(item, key)]
+    return []
+
+
+@every_protocol
+async def test_no_text_for_people_has_a_control_character(speech: Speech, project: ScriptedProject) -> None:
+    path = f"a{HOSTILE}.py"
+    project.write(path, "1")
+    project.script({**SURVIVES, "mutator": HOSTILE, "details": {"status_reason": HOSTILE}})
+    speech.root = project.root
+    heard: list[Any] = []
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        heard.append(await client.answer(await client.ask(*speech.testing(1, None))))
+        assert len(speech.tested(client.notified)) == 1
+        project.script(testing={"raises": ["ToolError", f"it fails {HOSTILE}"]})
+        heard.append(await client.answer(await client.ask(*speech.testing(2, None))))
+        heard += [params for _, params in client.notified]
+    texts = [text for message in heard for text in shown(message)]
+    assert any("it fails \\x1b" in text for text in texts)
+    assert [text for text in texts if UNSAFE.search(text) or "\x1b" in text] == []
+    names = [text for text in texts if "a\\x1b" in text]
+    assert [text for text in names if "\u202e.py" in text or "a\\x1b[2J\\x07\n" in text] == []
 
 
 LONG_PATHS = ["x" * 300, "d/" * 3000, "y" * 100_000]

@@ -182,6 +182,50 @@ def test_a_signal_outside_of_serving_ends_in_order_too(during: str, project: Scr
     assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr
 
 
+LOADING = """
+import os, runpy, sys
+
+class Signal:
+    def find_spec(self, name, path, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), NUMBER)
+
+NUMBER, MODULE, *sys.argv[1:] = int(sys.argv[1]), *sys.argv[2:]
+sys.meta_path.insert(0, Signal())
+runpy.run_module("msp_bridge", run_name="__main__")
+"""
+
+
+BEFORE_SERVING = ("msp_bridge.cli", "click", "msp_bridge.cli.serve", "msp_bridge.dialects.msp")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "number", "module"),
+    [
+        *(("serve", 0, number, module) for number in (signal.SIGTERM, signal.SIGINT) for module in BEFORE_SERVING),
+        *(("run", 130, signal.SIGINT, module) for module in ("msp_bridge.cli", "click")),
+    ],
+)
+def test_a_signal_while_modules_are_loaded_is_no_crash(
+    command: str, code: int, number: signal.Signals, module: str, project: ScriptedProject
+) -> None:
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            LOADING,
+            str(int(number)),
+            module,
+            *{"serve": ["serve", "stdio"]}.get(command, [command]),
+        ],
+        cwd=project.root,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+    )
+    assert (ended.returncode, b"Traceback" in ended.stderr) == (code, False), ended.stderr
+
+
 async def test_a_second_signal_while_tools_end_changes_nothing(project: ScriptedProject) -> None:
     async with hanging_run(project, on_stdio) as (_, server, _id):
         for _ in range(3):

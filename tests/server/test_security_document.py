@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 TEXT = (HERE.parents[1] / "docs" / "security.md").read_text("utf-8")
 TESTS = "".join(
     file.read_text("utf-8")
-    for folder in (HERE, HERE.parent, *(HERE.parent / name for name in ("jsonrpc", "workspace", "dialects")))
+    for folder in (HERE, HERE.parent, *(HERE.parent / name for name in ("jsonrpc", "workspace", "dialects", "reports")))
     for file in folder.glob("test_*.py")
 )
 

@@ -302,7 +302,9 @@ def test_the_log_level_of_the_command_line_wins_over_the_environment(project: Sc
 
 def test_a_log_file_has_what_is_of_interest_though_stderr_is_quieter(project: ScriptedProject, tmp_path: Path) -> None:
     log = tmp_path / "log"
+    log.touch(0o644)
     assert logged_by(project, None, "--log-file", str(log)) == {"WARNING", "ERROR"}
+    assert log.stat().st_mode & 0o777 == 0o600, "it names the project's files and tests"
     assert [line.split()[2] for line in log.read_text().splitlines()] == ["INFO", "WARNING", "ERROR"]
     assert logged_by(project, "error", "--log-file", str(log)) == {"ERROR"}
     assert len(log.read_text().splitlines()) == 4

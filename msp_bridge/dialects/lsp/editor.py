@@ -12,6 +12,7 @@ from typing import Any
 from msp_bridge.dialects.lsp.documents import ENCODINGS, Units
 from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.messages import RpcError
+from msp_bridge.text import one_line, visible
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Editor:
 
     async def say(self, text: str, kind: int = INFO) -> None:
         """Show a message to the user."""
-        await self._client.notify("window/showMessage", {"type": kind, "message": f"msp-bridge: {text}"})
+        await self._client.notify("window/showMessage", {"type": kind, "message": f"msp-bridge: {visible(text)}"})
 
     async def publish(self, uri: str, diagnostics: Sequence[Any], version: int | None = None) -> None:
         """Send the diagnostics of a document, in the place of those before; `version` is that of the client's text."""
@@ -122,7 +123,7 @@ class WorkDoneProgress:
     """One `$/progress`: nothing is sent before it has begun. `message` is what it ends with."""
 
     def __init__(self, client: Connection, token: Any, title: str) -> None:
-        self._client, self._token, self._title = client, token, title
+        self._client, self._token, self._title = client, token, one_line(title)
         self._begun = self._ended = False
         self._next = 0.0
         self.message = ""

@@ -11,6 +11,7 @@ from attrs import define, evolve, field, frozen
 from msp_bridge.dialects.lsp.documents import Changed, Units, last_line, shifted
 from msp_bridge.model import Location, Mutant, Result, Status
 from msp_bridge.source import SourceText, mutant_diff
+from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.selection import Selection
 
 WARNING, INFORMATION = 2, 3  # DiagnosticSeverity
@@ -92,7 +93,7 @@ class MutantFinding:
             if tests:
                 more = f" and {len(tests) - MAX_TESTS} more" if len(tests) > MAX_TESTS else ""
                 lines.append(f"{title} {', '.join(map(_code, tests[:MAX_TESTS]))}{more}")
-        return "\n\n".join(lines)
+        return visible("\n\n".join(lines))
 
 
 @define(eq=False)
@@ -257,11 +258,12 @@ def _word(status: Status) -> str:
 
 def _quoted(code: str) -> str:
     line, _, more = code.strip().partition("\n")
-    short = line.rstrip()[:MAX_SHOWN]
+    short = one_line(line.rstrip()[:MAX_SHOWN])
     return f'"{short} …"' if more or len(line.rstrip()) > MAX_SHOWN else f'"{short}"'
 
 
 def _code(text: str) -> str:
+    text = one_line(text)
     return f"`{text}`" if "`" not in text else f"`` {text} ``"
 
 
