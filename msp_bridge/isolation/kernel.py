@@ -11,7 +11,7 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 try:
@@ -30,6 +30,12 @@ _NOSUID, _NODEV, _NOEXEC = 2, 4, 8
 _LOCKED = {2: 2, 4: 4, 8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}  # statvfs's flags to mount's, for a remount
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _CAPABILITY_VERSION_3 = 0x20080522
+
+# The capabilities by which root reaches the machine from within namespaces. By number, as no header is there:
+# DAC_READ_SEARCH opens any file of a file system by its handle, SYS_MODULE, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN mounts and
+# unmounts, SYS_BOOT, SYS_TIME, MKNOD makes block devices, MAC_OVERRIDE, MAC_ADMIN, SYSLOG, PERFMON, BPF, and
+# CHECKPOINT_RESTORE.
+_OF_THE_MACHINE = sum(1 << number for number in (2, 16, 17, 19, 21, 22, 25, 27, 32, 33, 34, 38, 39, 40))
 
 Capabilities = tuple[int, int, int, int]  # effective, permitted, inheritable, bounding: a bit for each
 
@@ -139,9 +145,14 @@ def capabilities() -> Capabilities:
     return effective, permitted, inheritable, bounding
 
 
-def restore_capabilities(before: Capabilities) -> None:
-    """Those that this process had before it entered a user namespace, which gave it all."""
-    effective, permitted, inheritable, bounding = before
+def restrict_capabilities(before: Capabilities) -> None:
+    """Keep those of `before`, which a user namespace adds to, that don't reach the machine from within namespaces."""
+    set_capabilities(tuple(each & ~_OF_THE_MACHINE for each in before))
+
+
+def set_capabilities(wanted: Sequence[int]) -> None:
+    """Have no capabilities but those of `wanted`, sets in the order of `Capabilities`."""
+    effective, permitted, inheritable, bounding = wanted
     if not os.geteuid():  # only root gets the bounding set's capabilities by running a program
         for number in range(64):
             if not bounding >> number & 1:

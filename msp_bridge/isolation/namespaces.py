@@ -21,7 +21,8 @@ Invariants, and why the obvious way fails:
 
 * A user namespace is used only where it must be, so not for root: in one, files of other owners would turn into
   nobody's, and chown would fail in tests that pass outside. All ids but the user's own are unmapped (a known limit).
-* The child has the capabilities that the host had before, no others: else permissions don't bite in tests.
+* The child has the capabilities that the host had before, no others: else permissions don't bite in tests. Root's child
+  lacks those by which it would get out: it could unmount the copy, and write into the user's tree.
 * A half-entered world can't be left. So `enter_host` first enters in throw-away processes, and learns which parts this
   machine refuses: Docker refuses unshare, Ubuntu's AppArmor the mounts after it, a masked /proc the part "pid".
 * Parts that are permitted but that the project's tests don't pass in: the run without a mutant finds them.
@@ -118,8 +119,7 @@ class HostWorld:
         os.chdir(where)
         if self.layers.user_namespace and limits.processes is not None:
             kernel.own_user_namespace()
-        if self.layers.user_namespace:
-            kernel.restore_capabilities(self._capabilities)
+        kernel.restrict_capabilities(self._capabilities)
         limits.set_for_process()
 
     def forget(self, child: int) -> None:

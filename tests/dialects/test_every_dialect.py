@@ -149,7 +149,7 @@ MANY_FAULTS = {  # by protocol: a request with as many faults as it may have ele
     "msp-alpha": ("mutate", {"globPatterns": [0] * 100_000}),
     "mtp": ("testing/runTests", {"runId": "1", "tests": [0] * 100_000}),
     "lsp": ("msp-bridge/test", {"uris": [0] * 100_000}),
-    "mcp": ("tools/call", {"name": "list_mutants", "arguments": {"paths": [0] * 100_000}}),
+    "mcp": ("tools/call", {"name": "list_mutants", "arguments": {"paths": [0] * 50_000}}),
 }
 
 

@@ -480,13 +480,31 @@ def test_a_signal_to_what_runs_a_command_ends_everything(place: Place, number: i
     assert runner.returncode == -number
 
 
+UNMOUNT = "import ctypes, os, sys; print(ctypes.CDLL(None).umount2(os.fsencode(sys.argv[1]), 2), flush=True)"
+
+
+def test_a_child_that_unmounts_the_copy_writes_nowhere_into_the_tree(place: Place) -> None:
+    """By itself and by a program, as often as there are layers; for root, too, and for a user namespace's root."""
+    said = place.run(f"""
+        import ctypes
+        def unmount():
+            for _ in range(5):
+                print(ctypes.CDLL(None).umount2(os.fsencode(root), 2), flush=True)
+                subprocess.run([sys.executable, "-c", {UNMOUNT!r}, str(root)])
+            for path in (root / "file", root / "new"):
+                path.write_text("harmed")
+        print(run(unmount))
+    """)
+    assert said.split() == ["-1"] * 10 + ["0"]
+
+
 REFUSED = """
 import os, sys
 sys.path.insert(0, {here!r})
 from isolation import kernel, namespaces
 kernel.own_user_namespace()
 open("/proc/sys/user/max_user_namespaces", "w").write("0")
-kernel.restore_capabilities((0, 0, 0, 0))
+kernel.set_capabilities((0, 0, 0, 0))
 namespace = os.readlink("/proc/self/ns/mnt")
 parts, refused = namespaces.probe()
 print(sorted(parts), list(refused))
