@@ -142,6 +142,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "toolkit.install",
         "toolkit.slot",
         "workspace",
+        "writing",
     },
 }
 
@@ -371,7 +372,8 @@ FOREIGN = {  # none of which an editor waits for
 def modules_until_configured(root: Path) -> set[str]:
     """What `serve stdio` in `root` has imported when it has answered `configure`."""
     code = (
-        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); import msp_bridge.__main__"
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+        "from msp_bridge.__main__ import main; main()"
     )
     body = b'{"jsonrpc": "2.0", "id": 1, "method": "configure", "params": {}}'
     done = subprocess.run(

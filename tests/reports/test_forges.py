@@ -37,7 +37,7 @@ def test_nothing_breaks_out_of_its_place(tmp_path: Path) -> None:
     assert "\n" not in line
     assert "\r" not in line
     assert line.startswith("::warning file=a%2Cb%3Ac%25.py,line=1,")
-    assert "title=Survived%3A m%2C%3A%3A%0A::" in line
+    assert "title=Survived%3A m%2C%3A%3A\\n::" in line
 
 
 def test_the_summary_has_the_score_and_the_files_that_miss_most_first(tmp_path: Path) -> None:
