@@ -35,7 +35,7 @@ async def start_program(
     folder: Path = PROGRAMS,
 ) -> JsonLinesProcess:
     """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
-    argv: list[str | Path] = [python, PROGRAMS, folder, module, json.dumps(options)]
+    argv: list[str | Path] = [python, PROGRAMS / "__main__.py", folder, module, json.dumps(options)]
     return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
 
 

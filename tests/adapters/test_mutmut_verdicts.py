@@ -240,6 +240,27 @@ async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_
         assert {(result.status, result.static) for result in results.values()} == {(Status.KILLED, True)}
 
 
+@pytest.mark.parametrize(
+    "options",
+    [b"", b'process_isolation = "forkserver"\n', b'[tool.pytest.ini_options]\naddopts = "-p pkg.m"\n'],
+    ids=["live", "fresh", "bare"],
+)
+async def test_a_test_has_as_many_frames_below_it_as_in_pytest(options, tmp_path):
+    files = {
+        "pyproject.toml": TABLE + options,
+        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "tests/test_m.py": b"import traceback\nfrom pkg.m import f\n\n"
+        b"def test_m():\n    assert f(1) == 2, f'{len(traceback.extract_stack())} frames'\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        [killed, *_] = (await trial.test()).values()
+        copy = Path(shutil.copytree(trial.root, tmp_path / "copy"))
+    (copy / "pkg/m.py").write_text("def f(a):\n    return a - 1\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    said = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False).stdout
+    assert re.search(r"AssertionError: (\d+ frames)", said)[1] in killed.status_reason
+
+
 async def test_threads_that_modules_start_at_import_survive(tmp_path):
     files = {
         "pyproject.toml": TABLE,

@@ -9,6 +9,7 @@ from support import programs
 PRELUDE = """
 import os, signal, sys
 from msp_bridge.python_engine.programs.fork_server import ForkServer
+from msp_bridge.python_engine.programs.forked import Forked
 from msp_bridge.python_engine.programs.connection import Connection
 from msp_bridge.python_engine.programs.fork_servers import ServerProcess
 from msp_bridge.isolation.process_namespace import NamespaceMaker
@@ -55,7 +56,16 @@ def serve(channel):
             signal.pause()
         return {"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}
 
-    ForkServer(channel, world, handle).serve().run(work)
+    job = ForkServer(channel, world, handle).serve()
+    job.end(work(job))
+
+
+def started():
+    try:
+        return ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
+    except Forked as forked:
+        forked.serve()
+        os._exit(70)
 
 
 def children(pid):
@@ -63,7 +73,7 @@ def children(pid):
         return [int(child) for child in file.read().split()]
 
 
-server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
+server = started()
 
 
 def send(**message):
@@ -186,7 +196,7 @@ def test_a_process_that_waits_does_not_wait_for_ever(tmp_path):
 from msp_bridge.python_engine.programs import job_process
 server.end()
 job_process.WAITING_S = 0.5
-server = ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
+server = started()
 print(ran(id=1)["state"])
 waiting()
 while children(server.pid):

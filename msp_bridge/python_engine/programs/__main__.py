@@ -1,4 +1,4 @@
-"""Starts a program under the project's interpreter: `python programs FOLDER MODULE OPTIONS` (OPTIONS in JSON).
+"""Starts a program under the project's interpreter: `python programs/__main__.py FOLDER MODULE OPTIONS` (in JSON).
 
 FOLDER is this one, or one of an adapter that has programs of its own. None stays in `sys.path`: no file of ours hides a
 module of the project. The folders of the bridge become packages below `IN_PROJECT`, a name that no project has, and
@@ -12,14 +12,16 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 import types
+from typing import Any
 
 IN_PROJECT, TOOL = "msp_bridge_in_project", "msp_bridge_tool"
 ENGINE = f"{IN_PROJECT}.python_engine.programs"
 
 
-def main(folder: str, module: str, options: str) -> None:
-    """Run `main(options)` of a module."""
+def main(folder: str, module: str, options: str) -> Any:
+    """Run `main(options)` of a module. In a process that it has forked to serve, returns the `Forked`; else None."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     engine = os.path.dirname(here)
@@ -30,7 +32,10 @@ def main(folder: str, module: str, options: str) -> None:
     if os.path.abspath(folder) != here:
         package = TOOL
         _load(TOOL, os.path.abspath(folder))
-    importlib.import_module(f"{package}.{module}").main(json.loads(options))
+    try:
+        importlib.import_module(f"{package}.{module}").main(json.loads(options))
+    except importlib.import_module(f"{ENGINE}.forked").Forked as forked:
+        return forked
 
 
 def _add_parent(name: str, folder: str) -> None:
@@ -49,4 +54,10 @@ def _load(name: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if (forked := main(*sys.argv[1:])) is not None:
+        try:
+            forked.serve()  # here, and not in a function: tests have as many frames below them as in pytest
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(70)  # EX_SOFTWARE: a job that is done ends the process itself

@@ -12,6 +12,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from ...isolation import descendants
@@ -20,8 +21,8 @@ from .channel import Channel, Message, TargetPlan
 from .connection import Connection
 from .endings import Unprepared, last_error, why_not_collected
 from .fork_server import ForkServer
+from .forked import Forked
 from .imports import ImportTrace
-from .job_process import Job
 from .world import World
 
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
@@ -37,18 +38,18 @@ class ServerProcess:
         self.channel = Channel(ours.fileno(), ours.fileno())
 
     @classmethod
-    def fork(cls, serve: Callable[[Channel], None], connection: Connection, private: Iterable[int]) -> ServerProcess:
-        """`private` are descriptors of this process that the forked one has to close."""
+    def fork(cls, serve: Callable[[Channel], object], connection: Connection, private: Iterable[int]) -> ServerProcess:
+        """`private` are descriptors of this process that the forked one has to close; that one raises `Forked`."""
         pid = os.fork()
         if pid == 0:
             try:
                 for descriptor in private:
                     os.close(descriptor)
-                serve(connection.take())
+                forked = Forked(partial(serve, connection.take()))
             except BaseException:
                 traceback.print_exc()
-            finally:
-                os._exit(0)
+                os._exit(70)
+            raise forked
         connection.leave()
         return cls(pid, connection.ours)
 
@@ -151,9 +152,8 @@ class ForkServers:
         """`live`: that of the live server, which the fresh one forks if it can."""
         private = [*self._private, *(server.channel.reader for server in self.running)]
         connection = self._connection(kind)
-        server = ServerProcess.fork(
-            lambda channel: _serve(kind, channel, plan, self._root, self._world, live), connection, private
-        )
+        serve = partial(_serve, kind, plan, self._root, self._world, live)
+        server = ServerProcess.fork(serve, connection, private)
         if live is not None:
             live.leave()
         return server
@@ -184,27 +184,22 @@ class ForkServers:
         return answer
 
 
-def _serve(kind: str, channel: Channel, plan: TargetPlan, root: str, world: World, live: Connection | None) -> None:
+def _serve(kind: str, plan: TargetPlan, root: str, world: World, live: Connection | None, channel: Channel) -> None:
+    job = None
     if live is not None:
         live.ours.close()
     imports.enter(root, world.place)
     if kind == "bare":
         channel.send({"do": "ready", "live": None})
-        ForkServer(channel, world).serve().run(lambda job: _alone(job, plan, world))
+        job, start = ForkServer(channel, world).serve(), time.perf_counter()
     if kind == "live":
         trace = ImportTrace(frozenset(plan.filenames))
         trace.start()  # before pytest, which may import the project
     from . import servers  # here, and not above: it imports pytest, which the host must not
 
-    if kind == "live":
+    if job is not None:  # pytest is imported with the mutated file in place, for it imports the project
+        servers.alone(job, plan, world, start)
+    elif kind == "live":
         servers.live(channel, plan, world, trace)
     else:
         servers.fresh(channel, plan, world, live)
-
-
-def _alone(job: Job, plan: TargetPlan, world: World) -> Message:
-    """A job of the bare server: pytest is imported with the mutated file in place, for it imports the project."""
-    start = time.perf_counter()
-    from . import servers
-
-    return servers.alone(job, plan, world, start)

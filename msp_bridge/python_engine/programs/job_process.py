@@ -111,11 +111,11 @@ class Job:
     scratch: Path
     writer: int
 
-    def run(self, work: Callable[[Job], Message]) -> NoReturn:
-        """Do the work, send the report, and end the process."""
+    def end(self, report: Message) -> NoReturn:
+        """Send the report, and end the process."""
         code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
         try:
-            Channel(-1, self.writer).send(work(self))
+            Channel(-1, self.writer).send(report)
             code = 0
         except BaseException:  # nothing may reach the stack below, which belongs to the server
             traceback.print_exc()

@@ -12,6 +12,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
 from .line_coverage import ProbedFiles, Reach, lines_of
 from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
-from .pytest_session import PytestSession, rows, run_until_failure, silence
+from .pytest_session import PytestSession, Work, rows, run_until_failure, silence, timed
 from .test_reload import reload_tests
 from .world import World
 
@@ -37,7 +38,31 @@ class Collecting(PytestSession):
         self.reach = Reach()
 
     def pytest_runtestloop(self, session: Any) -> object:
-        """Instead of pytest's own."""
+        """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time.
+
+        Tests run in this very frame: see `forked`.
+        """
+        if (begun := self.begun(session)) is None:
+            return True
+        job, work = begun
+        try:
+            turn = next(work)
+            while True:
+                item, following = turn
+                try:
+                    item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                except BaseException as error:
+                    turn = work.throw(error)
+                else:
+                    turn = next(work)
+        except StopIteration as end:
+            job.end(end.value)
+        except BaseException:  # nothing may reach the stack below, which belongs to the server
+            traceback.print_exc()
+        os._exit(70)
+
+    def begun(self, session: Any) -> tuple[Job, Work] | None:
+        """Returns in the processes of jobs, each with its work; None where no test was collected."""
         assert self.live is not None
         return self.live.serve(session)
 
@@ -55,10 +80,10 @@ class Live:
         self._probed = ProbedFiles()
         self._dependencies = DependencyTrace.of(plan, world.root)
 
-    def serve(self, session: Any) -> object:
-        """Instead of pytest's own loop."""
+    def serve(self, session: Any) -> tuple[Job, Work] | None:
+        """Instead of pytest's own loop: see `Collecting.begun`."""
         if session.testsfailed or not self._tests.items:
-            return True
+            return None
         self._trace.stop()
         filenames = frozenset(self._plan.filenames)
         self._functions = LiveFunctions(filenames)
@@ -66,7 +91,8 @@ class Live:
         self._channel.send({"do": "ready", **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
-        return ForkServer(self._channel, self._world, self._handle, self._before_job).serve().run(self._work)
+        job = ForkServer(self._channel, self._world, self._handle, self._before_job).serve()
+        return job, self._work(job)
 
     def failed(self, code: int) -> None:
         """Say that pytest has ended with `code`, and has collected nothing that can be run."""
@@ -119,12 +145,12 @@ class Live:
             self._texts[filename] = _text(filename)
         return self._texts
 
-    def _work(self, job: Job) -> Message:
+    def _work(self, job: Job) -> Work:
         silence(self._plan)
         message = job.message
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
-            return self._measure(message["tests"], message.get("stuck", 0))
+            return (yield from self._measure(message["tests"], message.get("stuck", 0)))
         if self._dependencies is not None:
             self._dependencies.renew()
         if message.get("segment") is not None:
@@ -132,12 +158,12 @@ class Live:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
                 return self._with_dependencies({"not_live": str(error)})
-        return self._with_dependencies(run_until_failure(self._tests, message["tests"]))
+        return self._with_dependencies((yield from run_until_failure(self._tests, message["tests"])))
 
     def _with_dependencies(self, report: Message) -> Message:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, tests: Sequence[int] | None, stuck: int) -> Message:
+    def _measure(self, tests: Sequence[int] | None, stuck: int) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
         A test that takes more than `stuck` seconds ends the process; 0: none does.
@@ -153,8 +179,8 @@ class Live:
         lines: dict[tuple[str, int], int] = {}
         failing: dict[int, str] = {}
         subprocess_tests = 0
-        for test, duration in self._tests.run(range(len(self._tests.items)) if tests is None else tests):
-            durations[test] = duration
+        for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
+            durations[test] = yield from timed(turn)
             hits, started = self._tests.reach.of(self._tests.items[test])
             signal.alarm(stuck)
             bit = 1 << test

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,8 @@ from .endings import CUT
 from .listing import leave_out_data
 
 LONGEST = 4000  # characters of a message
+Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures stay; both pytest's items
+Work = Generator[Turn, None, Message]  # of a job: yields the tests to run, and returns the report
 
 
 @dataclass
@@ -65,15 +67,11 @@ class PytestSession:
         if report.failed and self.failure is None:
             self.failure = TestFailure(report.nodeid, message_of(report))
 
-    def run(self, tests: Sequence[int]) -> Iterator[tuple[int, float]]:
-        """Run `tests`, one at each step; yields the index and the seconds. Then look at `failure`."""
+    def turns(self, tests: Sequence[int]) -> Iterator[tuple[int, Turn]]:
+        """The indexes of `tests`, each with its turn. When that was yielded to the hook, look at `failure`."""
         for place, test in enumerate(tests):
-            item = self.items[test]
             following = self.items[tests[place + 1]] if place + 1 < len(tests) else None
-            start = time.perf_counter()
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            channel.note_test()
-            yield test, time.perf_counter() - start
+            yield test, (self.items[test], following)
 
     def tear_down(self) -> None:
         """End the fixtures that are still set up, after the last test that was run."""
@@ -103,13 +101,22 @@ def arguments(extra: Iterable[str]) -> list[str]:
     return [*own, *extra]
 
 
-def run_until_failure(session: PytestSession, tests: Sequence[int]) -> Message:
+def timed(turn: Turn) -> Generator[Turn, None, float]:
+    """Have a test run; the seconds that it took."""
+    start = time.perf_counter()
+    yield turn
+    channel.note_test()
+    return time.perf_counter() - start
+
+
+def run_until_failure(session: PytestSession, tests: Sequence[int]) -> Work:
     """Run `tests` until one fails."""
     count, seconds = 0, 0.0
     interruption: TestFailure | None = None
     try:
-        for _, duration in session.run(tests):
-            count, seconds = count + 1, seconds + duration
+        for _, turn in session.turns(tests):
+            seconds += yield from timed(turn)
+            count += 1
             if session.failure is not None:
                 break
     except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import _pytest.assertion.rewrite
 import pytest
@@ -28,7 +28,7 @@ from .imports import ImportTrace
 from .job_process import Job
 from .live_code import loaded_files
 from .live_server import Collecting, Live
-from .pytest_session import TestFailure, arguments, rows, run_until_failure, silence
+from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence, timed
 from .world import World
 
 read_beside_plugins(_pytest.assertion.rewrite)
@@ -53,14 +53,15 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | N
     elif server.job is None:
         channel.send({"do": "failed", "exit": code, "broken": []})
     else:
-        server.job.run(lambda _job: server.report(code))
+        server.job.end(server.report(code))
 
 
-def alone(job: Job, plan: TargetPlan, world: World, start: float) -> Message:
+def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
     """What a job of the bare server does, which has entered its world at `start`: everything."""
     server = Fresh(None, plan, world)
     server.begin(job, start)
-    return server.report(int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach])))
+    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    job.end(server.report(code))
 
 
 class Fresh(Collecting):
@@ -97,11 +98,9 @@ class Fresh(Collecting):
                 self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
             raise
 
-    def pytest_runtestloop(self, session: Any) -> object:
-        """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time."""
-        if self.job is not None:
-            self.job.run(lambda job: self._work(session, job))
-        return super().pytest_runtestloop(session)
+    def begun(self, session: Any) -> tuple[Job, Work] | None:
+        """See `Collecting.begun`."""
+        return super().begun(session) if self.job is None else (self.job, self._work(session, self.job))
 
     def _hold(self, channel: Channel) -> None:
         """Returns in the processes of jobs, and in the live server."""
@@ -128,7 +127,7 @@ class Fresh(Collecting):
             connection.leave()
         return pid
 
-    def _work(self, session: Any, job: Job) -> Message:
+    def _work(self, session: Any, job: Job) -> Work:
         if session.testsfailed or not self.items:
             return self.report(
                 int(pytest.ExitCode.TESTS_FAILED if session.testsfailed else pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -136,13 +135,13 @@ class Fresh(Collecting):
         self.use_scratch(job.scratch)
         message = job.message
         if message["work"] == "measure":
-            return self._measure(message["tests"])
+            return (yield from self._measure(message["tests"]))
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         first = [names[name] for name in message["first"] if name in names and name not in left_out]
         rest = [index for name, index in names.items() if name not in left_out and index not in set(first)]
         chosen = first if message["only_first"] else [*first, *rest]
-        return self._with_dependencies(run_until_failure(self, chosen))
+        return self._with_dependencies((yield from run_until_failure(self, chosen)))
 
     def report(self, code: int) -> Message:
         """After pytest has ended with `code`, and has run no test."""
@@ -152,15 +151,15 @@ class Fresh(Collecting):
     def _with_dependencies(self, report: Message) -> Message:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, names: Sequence[str] | None) -> Message:
+    def _measure(self, names: Sequence[str] | None) -> Work:
         """The tests of these names, or all, without a mutant."""
         collected = {"tests": [item.nodeid for item in self.items], "seconds": time.perf_counter() - self._start}
         durations: dict[int, float] = {}
         failing: dict[int, str] = {}
         wanted = None if names is None else set(names)
         chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
-        for test, duration in self.run(chosen):
-            durations[test] = duration
+        for test, turn in self.turns(chosen):
+            durations[test] = yield from timed(turn)
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}
