@@ -74,4 +74,4 @@ async def _discovered(root: Path, python: Path) -> list[Mutant]:
     configuration = Configuration(adapters=("mutmut",), python=python)
     async with aclosing(Workspace.open(root, configuration)) as workspace:
         async with aclosing(workspace.discover(Selection())) as mutants:
-            return [mutant async for mutant in mutants]
+            return [mutant async for mutant in mutants if isinstance(mutant, Mutant)]

@@ -256,12 +256,12 @@ async def _open(adapter_class: type[Adapter], project: Project) -> AsyncIterator
 
 async def _discovered(adapter: Adapter) -> list[Mutant]:
     async with contextlib.aclosing(adapter.discover(Scope())) as mutants:
-        return [mutant async for mutant in mutants]
+        return [mutant async for mutant in mutants if isinstance(mutant, Mutant)]
 
 
 async def _tested(adapter: Adapter, mutants: Sequence[Mutant]) -> tuple[float, list[Result]]:
     began = time.perf_counter()
     async with contextlib.aclosing(adapter.test(mutants)) as results:
-        found = [result async for result in results]
+        found = [result async for result in results if isinstance(result, Result)]
     assert len(found) == len(mutants), f"{len(found)} results for {len(mutants)} mutants"
     return time.perf_counter() - began, found

@@ -2,7 +2,8 @@
 
 `docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
 entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
-`errors`, `jsonrpc`, `model`, `processes`, `python_engine`, `reading`, `source`, `text` and `toolkit`.
+`errors`, `jsonrpc`, `model`, `notices`, `phases`, `processes`, `python_engine`, `reading`, `source`, `text`, `toolkit`
+and `writing`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,9 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
-from msp_bridge.errors import (
-    BaselineError,
-    BridgeError,
-    ConfigurationError,
-    ToolError,
-    log_failing_tests,
-    suggestion,
-)
+from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, suggestion
 from msp_bridge.model import Location, Mutant, Position, Ran, Result, Scope, Status
+from msp_bridge.notices import FailingTest, Notice, UnusableFile
 from msp_bridge.source import Edit
 
 __all__ = [
@@ -32,6 +27,7 @@ __all__ = [
     "ChecksTests",
     "ConfigurationError",
     "Edit",
+    "FailingTest",
     "Finding",
     "HasTestCommand",
     "HasThreshold",
@@ -39,6 +35,7 @@ __all__ = [
     "KnowsReach",
     "Location",
     "Mutant",
+    "Notice",
     "Position",
     "Project",
     "Ran",
@@ -50,7 +47,7 @@ __all__ = [
     "Status",
     "Surroundings",
     "ToolError",
-    "log_failing_tests",
+    "UnusableFile",
 ]
 
 
@@ -152,7 +149,11 @@ class Adapter(Protocol):
     Concurrency: any number of `discover` and `test` generators may be alive at once.
 
     Errors: `ToolError` or `ConfigurationError`, with a problem and the remedy for it. `BaselineError` when
-    the tests fail without any mutant; an adapter that goes on with the tests that pass calls `log_failing_tests`.
+    the tests fail without any mutant.
+
+    Notices: what a user must know and what ends nothing is yielded among mutants and results, in each call that it is
+    about: a `FailingTest` by an adapter that goes on with the tests that pass, an `UnusableFile` for each file in scope
+    that can't be read, parsed or instrumented.
     """
 
     name: ClassVar[str]
@@ -184,7 +185,7 @@ class Adapter(Protocol):
         """Whether the tool could mutate the file `path` (relative to the root, with `/`). Cheap."""
         ...
 
-    def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Every mutant of the files in scope, file by file, without running a test.
 
         `Mutant.handle` identifies the content that the mutant was found in: `test` may be called much later, after
@@ -192,7 +193,7 @@ class Adapter(Protocol):
         """
         ...
 
-    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Exactly one result for each of `mutants`, which `discover` yielded, each as soon as it is known.
 
         A mutant whose file no longer has the content that it was discovered in gets no result. That is no error.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def wait_shielded(task: asyncio.Future[T], on_cancel: Callable[[], None] | None = None) -> None:
@@ -90,20 +92,32 @@ async def _next(source: AsyncGenerator[T, None]) -> T:
     return await anext(source)
 
 
-async def batches(source: AsyncGenerator[T, None], limit: int) -> AsyncGenerator[list[T], None]:
+async def batches(
+    source: AsyncGenerator[T, None],
+    limit: int,
+    around: Callable[[Callable[[U], None]], AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
+) -> AsyncGenerator[list[T | U], None]:
     """The items of `source` in lists: all that have arrived since the previous list was taken, at most `limit`.
 
+    `source` runs in the context manager that `around` returns, which may add items of its own by what it is given.
     Back-pressure: while `limit` items wait, nothing is taken from `source`.
     Cancelling: closing this closes `source`, and waits for it.
     """
-    ready: list[T] = []
+    ready: list[T | U] = []
     arrived, room = asyncio.Event(), asyncio.Event()
 
+    def add(item: T | U) -> None:
+        ready.append(item)
+        arrived.set()
+
     async def gather() -> None:
+        with around(add):
+            await take()
+
+    async def take() -> None:
         async with contextlib.aclosing(source):
             async for item in source:
-                ready.append(item)
-                arrived.set()
+                add(item)
                 if len(ready) >= limit:
                     room.clear()
                     await room.wait()

@@ -6,8 +6,7 @@ What a peer sends wrongly is a `jsonrpc` error; any other exception is a fault o
 from __future__ import annotations
 
 import difflib
-import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Self
 
 SEE_DOCTOR = "`msp-bridge doctor` says what is missing"  # a remedy; `doctor` itself leaves it out
@@ -46,10 +45,6 @@ class SeveralErrors(BridgeError):
         self.errors = tuple(errors)
 
 
-class PartlyFailed(SeveralErrors):
-    """Errors of some projects, raised when the other projects have finished their part."""
-
-
 class ConfigurationError(BridgeError):
     """The configuration of the bridge or of a tool is wrong, or names something that does not exist."""
 
@@ -80,30 +75,3 @@ def suggestion(wrong: str, known: Collection[str], otherwise: str | None = None)
     """The remedy for a name that is none of `known`: the nearest of them, else `otherwise`, else all in their order."""
     close = difflib.get_close_matches(wrong, known, 1)
     return f"did you mean {close[0]!r}?" if close else otherwise or f"choose from {', '.join(known)}"
-
-
-def log_failing_tests(log: logging.Logger, failing: Mapping[str, str]) -> None:
-    """Log a warning for each test that fails without any mutant, while the other tests still give verdicts.
-
-    `failing` is what each test prints, by its name. An adapter calls this when it leaves out failing tests instead of
-    raising BaselineError. The log records carry the attribute `failing_test`, by which `msp-bridge run` collects them:
-    it names these tests after its summary, and exits with 3.
-    """
-    for test, output in failing.items():
-        record = {"failing_test": (test, output)}
-        line = output.strip().partition("\n")[0]
-        log.warning("%s fails without any mutant, and is left out: %s", test, line, extra=record)
-
-
-class FailingTests(logging.Handler):
-    """Collects the tests that `log_failing_tests` names, in `found`: what each prints, by its name."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.found: dict[str, str] = {}
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
-        match vars(record).get("failing_test"):
-            case (str(test), str(output)):
-                self.found[test] = output

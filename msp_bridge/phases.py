@@ -1,18 +1,31 @@
 """Phases: what a tool is busy with before its first result, for a person who waits for it.
 
-`msp-bridge run` shows the phase with its own progress. Elsewhere it goes to the log: that a phase has begun as info,
-how far it has come as debug. Whoever shows phases adds a handler to the logger `LOGGER` and reads the attribute `phase`
-of its records, which may come from any thread.
+What does the work calls `report_phase`, also in a thread. `without_notices` adds each report to the stream of the
+request for which the work is done: the context in which the stream runs says which one that is, and tasks and threads
+that are started in it have the same context. Outside of a request a report is only logged.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextvars import ContextVar
+from typing import TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-LOGGER = logging.getLogger(__name__)
+from msp_bridge.concurrency import batches
+from msp_bridge.notices import Notice, PhaseReport
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Listener = Callable[[PhaseReport], object]
+Tell = Callable[[Notice], Awaitable[None]]
+
 COPYING = "copying the project"
 DISCOVERING = "looking for mutants"
 GENERATING = "generating the mutated code"
@@ -20,19 +33,9 @@ COLLECTING = "collecting the tests"
 BASELINE = "running the tests without mutants"
 BRIEF_S = 0.3  # what is over sooner isn't reported
 EVERY_S = 0.2
+MAX_BATCH = 250  # results at once: 2 ms of work, so that a flood of results delays nobody
 
-
-@frozen
-class PhaseReport:
-    """How far a phase has come: `done` of `total` steps; None where there are no steps, or nobody knows how many."""
-
-    name: str
-    done: int | None = None
-    total: int | None = None
-
-    def __str__(self) -> str:
-        """For the log."""
-        return self.name if self.done is None or self.total is None else f"{self.name}: {self.done} of {self.total}"
+_listener: ContextVar[Listener | None] = ContextVar("listener to phases", default=None)
 
 
 @define
@@ -45,7 +48,7 @@ class Phase:
     _reported: bool = field(init=False, default=False)
 
     def reached(self, done: int) -> None:
-        """So many steps are done."""
+        """Say that so many steps are done."""
         now = time.monotonic()
         if now >= self._next:
             self._next = now + EVERY_S
@@ -55,5 +58,46 @@ class Phase:
 
 def report_phase(name: str, done: int | None = None, total: int | None = None, *, begins: bool = True) -> None:
     """Say that a phase begins or, with `begins=False`, how far it has come."""
-    found = PhaseReport(name, done, total)
-    LOGGER.log(logging.INFO if begins else logging.DEBUG, "%s", found, extra={"phase": found})
+    report = PhaseReport(name, done, total)
+    log.log(logging.INFO if begins else logging.DEBUG, "%s", report)
+    listener = _listener.get()
+    if listener is not None:
+        listener(report)
+
+
+@contextlib.contextmanager
+def heard_by(listener: Listener) -> Iterator[None]:
+    """Meanwhile `listener` gets what is reported in this context, in any thread."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+async def without_notices(
+    source: AsyncGenerator[T | Notice, None], tell: Tell, level: int = logging.INFO
+) -> AsyncGenerator[list[T], None]:
+    """The batches of `source` (`concurrency.batches`) without its notices.
+
+    `tell` gets these, and what phases are reported while `source` works. The log records them with `level`.
+    """
+    async with contextlib.aclosing(batches(source, MAX_BATCH, _heard)) as ready:
+        async for batch in ready:
+            items: list[T] = []
+            for item in batch:
+                if not isinstance(item, Notice):
+                    items.append(item)
+                    continue
+                if not isinstance(item, PhaseReport):  # that is logged where it is reported
+                    log.log(level, "%s", item)
+                await tell(item)
+            if items:
+                yield items
+
+
+@contextlib.contextmanager
+def _heard(add: Callable[[PhaseReport], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    with heard_by(lambda report: loop.call_soon_threadsafe(add, report)):
+        yield

@@ -5,21 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from msp_bridge.concurrency import batches
-from msp_bridge.errors import PartlyFailed
 from msp_bridge.model import Location, Mutant, Position, Result
+from msp_bridge.phases import MAX_BATCH, Tell, without_notices
 from msp_bridge.source import Edit, SourceText
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.selection import Selection, Target
-
-log = logging.getLogger(__name__)
-
-MAX_BATCH = 250  # results in one notification: 2 ms of work, so that a flood of results delays nobody
 
 
 @frozen
@@ -28,8 +24,8 @@ class Session:
 
     Back-pressure: nothing is asked of the tool while a batch is being dealt with and the next one is full.
     Cancelling: close the stream; when that returns, its processes have ended.
-    Errors: BridgeError for what the user can fix. The failure of a project that the request did not name is logged, and
-    takes nothing from the results of the others.
+    Errors: BridgeError for what the user can fix.
+    Notices: `tell` gets each in its place among the batches; the log records it, too.
     Mutants that are named one by one are tested anew, also where verdicts of earlier runs are reused.
     """
 
@@ -87,27 +83,27 @@ class Session:
             )
         )
 
-    async def discover(self, selection: Selection) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
+    async def discover(self, selection: Selection, tell: Tell) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
         """The mutants in batches, by path. Files that were named come first, without any: they may have none."""
         async with self._workspaces.use(self._configuration) as workspace:
             selection = await workspace.within(selection)
             if named := await workspace.named_files(selection):
                 yield dict.fromkeys(named, ())
-            with _log_partial_failures():
-                async with contextlib.aclosing(batches(workspace.discover(selection), MAX_BATCH)) as ready:
-                    async for batch in ready:
-                        yield _by_path(batch)
+            found = workspace.discover(selection)
+            async with contextlib.aclosing(without_notices(found, tell, logging.WARNING)) as ready:
+                async for batch in ready:
+                    yield _by_path(batch)
 
-    async def test(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
+    async def test(self, selection: Selection, tell: Tell) -> AsyncGenerator[Sequence[Result], None]:
         """One result for each selected mutant, in batches of all that are ready."""
         if selection.empty:
             return
         anew = selection.mutants is not None
         async with self._workspaces.use(self._configuration) as workspace:
-            with _log_partial_failures():
-                async with contextlib.aclosing(batches(workspace.test(selection, anew=anew), MAX_BATCH)) as ready:
-                    async for batch in ready:
-                        yield batch
+            testing = workspace.test(selection, anew=anew)
+            async with contextlib.aclosing(without_notices(testing, tell, logging.WARNING)) as ready:
+                async for batch in ready:
+                    yield batch
 
     async def known(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
         """The verdicts of earlier runs that hold still, in batches; nothing where they are not kept. Runs no test."""
@@ -126,12 +122,3 @@ def _by_path(mutants: Sequence[Mutant]) -> Mapping[str, Sequence[Mutant]]:
     for mutant in mutants:
         files.setdefault(mutant.path, []).append(mutant)
     return files
-
-
-@contextlib.contextmanager
-def _log_partial_failures() -> Iterator[None]:
-    """The failure of a project that the request did not name takes nothing from the answer of the others."""
-    try:
-        yield
-    except PartlyFailed as error:
-        log.error("%s", error)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-
-import pytest
-
-from msp_bridge.errors import BaselineError, BridgeError, ToolError, log_failing_tests
+from msp_bridge.errors import BaselineError, BridgeError, ToolError
 
 
 def test_an_error_reads_as_problem_and_remedy() -> None:
@@ -21,9 +17,3 @@ def test_a_label_keeps_the_class_and_what_it_carries() -> None:
     assert str(labelled) == "mutmut in api/: the tests fail: fix the tests first"
     assert (labelled.failing, labelled.first_failure) == (("test_a", "test_b"), "assert 1 == 2")
     assert str(error) == "the tests fail: fix the tests first"
-
-
-def test_failing_tests_are_logged_each_with_its_output(caplog: pytest.LogCaptureFixture) -> None:
-    log_failing_tests(logging.getLogger("msp_bridge.test"), {"test_a": "assert 1 == 2"})
-    assert caplog.messages == ["test_a fails without any mutant, and is left out: assert 1 == 2"]
-    assert [vars(record)["failing_test"] for record in caplog.records] == [("test_a", "assert 1 == 2")]

@@ -16,6 +16,7 @@ from msp_bridge.adapter import (
     Edit,
     Finding,
     Mutant,
+    Notice,
     Project,
     Ran,
     Reach,
@@ -97,7 +98,7 @@ class CosmicRay:
         except ConfigurationError:
             return path.endswith(".py")  # so that `discover` raises the error
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
         configuration = self._configuration()
         self._engine.prepare_ahead(self._engine_plan)
@@ -108,7 +109,7 @@ class CosmicRay:
             for mutant in await self._discovery.mutants(configuration, path):
                 yield mutant
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Results as the tests end, those that need no test first."""
         to_test: list[Mutant] = []
         current: dict[PythonSource, bool] = {}
@@ -214,7 +215,7 @@ class CosmicRay:
                 if name in vars(self):  # else nobody has asked for it
                     stack.push_async_callback(getattr(self, name).aclose)
 
-    async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         plan = await self._engine_plan()
         if plan is None:
             command, modules = await self._command()

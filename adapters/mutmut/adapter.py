@@ -9,7 +9,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import AskRanAlone, Edit, Finding, Mutant, Project, Ran, Reach, Result, Scope, Surroundings
+from msp_bridge.adapter import (
+    AskRanAlone,
+    Edit,
+    Finding,
+    Mutant,
+    Notice,
+    Project,
+    Ran,
+    Reach,
+    Result,
+    Scope,
+    Surroundings,
+)
 from msp_bridge.concurrency import run_shielded
 
 from .configuration import (
@@ -75,7 +87,7 @@ class Mutmut:
         """Python files; which of them mutmut mutates, its configuration says."""
         return path.endswith(".py")
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """See `Adapter.discover`."""
         discovery = await self._discover()
         self._engine.prepare_ahead(discovery.plan)
@@ -83,7 +95,7 @@ class Mutmut:
             async for mutant in mutants:
                 yield mutant
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """See `Adapter.test`."""
         if not mutants:
             return

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Notice, Project, Result, Scope, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
@@ -88,7 +88,7 @@ class StrykerNet:
                 for mutant in mutants:
                     yield mutant
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """See `Adapter.test`."""
         if not mutants:
             return

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import asdict, define, field, frozen
 
-from msp_bridge.adapter import Mutant, ToolError, log_failing_tests
+from msp_bridge.adapter import Mutant, ToolError
 
 from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan
 from .report import ReportEntry
-
-log = logging.getLogger(__name__)
 
 BASELINE_TIMEOUT_S = 1800.0
 
@@ -27,6 +24,7 @@ class StrykerNetBaseline:
 
     cases: Mapping[str, Case]  # by id
     startup_s: float  # of the run, without the tests
+    failing: Mapping[str, str] = field(factory=dict)  # what each failing test prints, by its name
 
     def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
         """The tests to run for a mutant; empty when those that reach it fail without it."""
@@ -102,17 +100,17 @@ async def measure(part: PreparedBase) -> StrykerNetBaseline:
     named = {test for entry in part.entries for test in entry.covered_by}
     if not known or (named and named.isdisjoint(known)):
         raise HostsUnavailable("the tests that Stryker.NET names are not found in the assemblies", USE_THE_TOOL)
-    log_failing_tests(log, dict(outcome.failures))
-    return StrykerNetBaseline(known, max(0.0, outcome.seconds - sum(case.seconds for case in cases)))
+    startup_s = max(0.0, outcome.seconds - sum(case.seconds for case in cases))
+    return StrykerNetBaseline(known, startup_s, dict(outcome.failures))
 
 
 def _row(baseline: StrykerNetBaseline | None) -> Mapping[str, Any] | None:
     if baseline is None:
         return None
-    return {"cases": [asdict(case) for case in baseline.cases.values()], "startup_s": baseline.startup_s}
+    return {**asdict(baseline), "cases": [asdict(case) for case in baseline.cases.values()]}
 
 
 def _baseline(row: Mapping[str, Any] | None) -> StrykerNetBaseline | None:
     if row is None:
         return None
-    return StrykerNetBaseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"])
+    return StrykerNetBaseline({case["id"]: Case(**case) for case in row["cases"]}, row["startup_s"], row["failing"])

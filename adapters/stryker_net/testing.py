@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Project, Result, Status
+from msp_bridge.adapter import FailingTest, Mutant, Notice, Project, Result, Status
 from msp_bridge.toolkit import JobScheduler
 
 from .hosts import Case, HostsUnavailable, Outcome
@@ -33,11 +33,15 @@ ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
 
 @frozen
 class HostVerdict:
-    """What was found out about a mutant: no result when it is no longer there; `open` when it is to be tested again."""
+    """What was found out about a mutant: no result when it is no longer there; `open` when it is to be tested again.
+
+    `failing` are the tests that were left out.
+    """
 
     mutant: Mutant
     result: Result | None = None
     open: bool = False
+    failing: Mapping[str, str] = field(factory=dict)
 
 
 class Testing:
@@ -52,30 +56,35 @@ class Testing:
         self._project, self._preparation = project, preparation
         self._scheduler = JobScheduler(lambda: max(1, project.jobs))
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """See `Adapter.test`."""
         due = await asyncio.to_thread(self._as_discovered, mutants)
         async with self._preparation.shared() as prepared:
             untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
-        for result in untested:
-            yield result
+        for known in untested:
+            yield known
         done = {result.mutant for result in untested}
         try:
             async with contextlib.aclosing(self._by_hosts([mutant for mutant in due if mutant not in done])) as found:
                 async for result in found:
-                    done.add(result.mutant)
+                    if isinstance(result, Result):
+                        done.add(result.mutant)
                     yield result
         except ByTheTool as error:
             if error.reason is not None:
                 log.warning("%s: Stryker.NET itself tests the mutants", error.reason)
-            for result in await self._by_tool([mutant for mutant in due if mutant not in done]):
-                yield result
+            for one in await self._by_tool([mutant for mutant in due if mutant not in done]):
+                yield one
 
-    async def _by_hosts(self, mutants: Iterable[Mutant]) -> AsyncGenerator[Result, None]:
+    async def _by_hosts(self, mutants: Iterable[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         again: list[Mutant] = []
+        told: set[str] = set()
         for items, work in ((mutants, self._first), (again, self._again)):
             async with contextlib.aclosing(self._scheduler.run(items, work)) as verdicts:
                 async for verdict in verdicts:
+                    for test in verdict.failing.keys() - told:
+                        told.add(test)
+                        yield FailingTest(test, verdict.failing[test])
                     if verdict.open:
                         again.append(verdict.mutant)
                     elif verdict.result is not None:
@@ -102,8 +111,10 @@ class Testing:
         try:
             baseline = await self._preparation.baseline(prepared, part)
             cases = baseline.covering(entry)
+            reusable = not baseline.failing  # else nobody would hear of these tests in the next run
             if not cases:
-                return HostVerdict(mutant, Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static))
+                result = Result(mutant, Status.SURVIVED, status_reason=ALL_FAIL, static=entry.static, reusable=reusable)
+                return HostVerdict(mutant, result, failing=baseline.failing)
             expected_s = baseline.startup_s + sum(case.seconds for case in cases)
             if measure:
                 now = await part.hosts.run(None, cases, BASELINE_TIMEOUT_S)
@@ -112,9 +123,9 @@ class Testing:
         except HostsUnavailable as error:
             prepared.by_hosts = False
             raise ByTheTool(str(error)) from error
-        result = _result(mutant, entry, cases, outcome)
+        result = evolve(_result(mutant, entry, cases, outcome), reusable=reusable)
         late = outcome.timed_out and not outcome.computed
-        return HostVerdict(mutant, result, open=late or outcome.fault is not None)
+        return HostVerdict(mutant, result, late or outcome.fault is not None, baseline.failing)
 
     async def _by_tool(self, mutants: Sequence[Mutant]) -> list[Result]:
         """The results of the tool's own run for the files of `mutants`. A newer request waits for it."""

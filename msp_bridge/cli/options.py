@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from attrs import frozen
 
-from msp_bridge.errors import CommandLineError, ConfigurationError, FailingTests, suggestion
+from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.text import visible
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration, check_adapters
@@ -145,19 +145,17 @@ class Options:
         if self.configuration.python is not None and interpreter_of(self.configuration.python) is None:
             raise CommandLineError(f"--python: there is no interpreter {self.configuration.python}")
 
-    def start_logging(self, usual: str, *more: logging.Handler) -> None:
+    def start_logging(self, usual: str) -> None:
         """One line for each event on stderr, of the level `usual` when the user named none; stdout is never touched.
 
         A warning is shown once, however often its text comes: the log file has each, with its time. That file has at
-        least what is of interest (info). `more` are further handlers. Raises CommandLineError.
+        least what is of interest (info). Raises CommandLineError.
         """
         stderr = logging.StreamHandler(sys.stderr)
         stderr.setLevel((self.log_level or usual).upper())
         stderr.setFormatter(_VisibleFormatter("msp-bridge: %(levelname)s: %(message)s"))
         stderr.addFilter(_WarningsOnce())
-        if any(isinstance(handler, FailingTests) for handler in more):
-            stderr.addFilter(lambda record: not hasattr(record, "failing_test"))  # shown at the end
-        handlers: list[logging.Handler] = [stderr, *more]
+        handlers: list[logging.Handler] = [stderr]
         if self.log_file is not None:
             handlers.append(_file_handler(self.log_file, (self.log_level or "info").upper()))
         logging.basicConfig(level=min(handler.level for handler in handlers), handlers=handlers, force=True)

@@ -18,12 +18,14 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, outside, with_options
 from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
-from msp_bridge.errors import BridgeError, FailingTests, PartlyFailed, SeveralErrors
+from msp_bridge.errors import BridgeError, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import FailingTest, ProjectFailure, Told, UnusableFile
+from msp_bridge.phases import without_notices
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
-from msp_bridge.reports.terminal import TerminalReport, discovery_status, mutant_table, phases_shown
+from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status, is_terminal, mutant_table
 from msp_bridge.text import counted, counted_mutants
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Selected, select
@@ -100,8 +102,8 @@ def run(
            --verify checked differs
       2    the command line or the configuration is wrong, or a report can't be
            written
-      3    there are no verdicts, or not of every test: tests fail without any
-           mutant, or a tool can't run
+      3    there are no verdicts, or not of every test and file: tests fail
+           without any mutant, a file can't be parsed, or a tool can't run
       130  interrupted; a report has what was not tested as Pending
     """
     options, outputs = Options.of(values, search=True), Outputs.of(values)
@@ -109,8 +111,7 @@ def run(
     kept = outside(options.root, store, "--store")
     if incremental or kept is not None:
         options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
-    failing = FailingTests()
-    options.start_logging("warning", failing)
+    options.start_logging("warning")
     if live:
         check_live()
     if shard is None:  # the threshold is that of the whole
@@ -129,11 +130,13 @@ def run(
         code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
         unwritten = outputs.write(session.report) if session.discovered else []
-    show([*errors, *unwritten])
-    if failing.found:
-        tests = counted(len(failing.found), "test")
+    unusable = [file.error for file in session.told.of(UnusableFile)]
+    show([*errors, *unusable, *unwritten])
+    if failing := session.told.of(FailingTest):
+        tests = counted(len(failing), "test")
         click.echo(f"msp-bridge: {tests} failed without any mutant, and had no part: fix the tests first", err=True)
-        show_failing_tests(list(failing.found), next(iter(failing.found.values())))
+        show_failing_tests([one.test for one in failing], failing[0].output)
+    if unusable or failing:
         code = code or Exit.NO_VERDICTS
     if unwritten:
         code = code or Exit.USAGE
@@ -158,19 +161,15 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
     Exit codes; stderr has the reason:
       0    done
       2    the command line or the configuration is wrong
-      3    a tool can't run
+      3    a tool can't run, or a file can't be parsed
       130  interrupted
     """
     options = Options.of(values, search=True)
     options.check()
     options.start_logging("warning")
     selected = select(options.root, paths)
-    mutants: list[Mutant] = []
-    failure: PartlyFailed | None = None
-    try:
-        asyncio.run(_discover(options, selected, mutants))
-    except PartlyFailed as error:
-        failure = error
+    told = Told()
+    mutants = asyncio.run(_discover(options, selected, told))
     mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
     if as_json:
         from msp_bridge.dialects.msp import Wire
@@ -185,21 +184,19 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
         if mutants and not options.quiet:
             console.print(mutant_table(options.root, mutants))
         console.print(counted_mutants(mutants))
-    if failure is not None:
-        raise failure
+    if failures := [*told.failures, *(file.error for file in told.of(UnusableFile))]:
+        raise SeveralErrors(failures)
 
 
-async def _discover(options: Options, selected: Selected, found: list[Mutant]) -> None:
-    """Appends to `found`, so that a broken project doesn't hide what the others have."""
+async def _discover(options: Options, selected: Selected, told: Told) -> list[Mutant]:
     async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-        await _collect(workspace, selected, found)
+        return await _mutants(workspace, selected, told)
 
 
-async def _collect(workspace: Workspace, selected: Selected, found: list[Mutant]) -> None:
-    async with contextlib.aclosing(workspace.discover(selected.selection)) as mutants:
-        async for mutant in mutants:
-            if selected.takes(mutant):
-                found.append(mutant)  # noqa: PERF401  (a comprehension would lose them in a failure)
+async def _mutants(workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
+    found = without_notices(workspace.discover(selected.selection), told.tell)
+    async with contextlib.aclosing(found):
+        return [mutant async for batch in found for mutant in batch if selected.takes(mutant)]
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -246,7 +243,7 @@ class TerminalRun:
     discovered: bool = False
     threshold: float | None = None  # of the tool's own configuration
     results: dict[Mutant, Result] = field(factory=dict)
-    _failures: list[BridgeError] = field(factory=list)
+    told: Told = field(factory=Told)
     _fields: dict[str, Any] = field(factory=dict)  # of the report's `config`
 
     @property
@@ -269,58 +266,59 @@ class TerminalRun:
             tools = ", ".join(tool.label for tool in used)
             if options.root in Path.cwd().parents:
                 tools = f"{tools} (project: {options.root})"
-            with discovery_status(console, tools) as show_phase, phases_shown(show_phase):
+            lines = None if options.quiet or is_terminal(console) else PhaseLines()
+            with discovery_status(console, tools) as show_phase:
+                self.told.show_phase = show_phase if lines is None else lines.show
                 mutants = await self._mutants(workspace, selected)
             if len(used) == 1 and isinstance(used[0].adapter, HasThreshold) and config.shard is None:
                 self.threshold = used[0].adapter.threshold()
-            console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
+            if mutants or not self.told.of(UnusableFile):  # else nobody knows whether there are any
+                console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
             self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
             self.discovered = True
             if mutants:
-                await self._test(workspace, console)
+                await self._test(workspace, console, lines)
             if mutants and self.verify is not None:
                 from msp_bridge.cli.verification import verify_results
 
                 results = self.results.values()
                 await verify_results(workspace, results, self.verify, self.verify_command, console)
-        if self._failures:
-            raise SeveralErrors(self._failures)
+        if self.told.failures:
+            raise SeveralErrors(self.told.failures)
 
     async def _mutants(self, workspace: Workspace, selected: Selected) -> list[Mutant]:
-        mutants: list[Mutant] = []
         shard = self.config.shard
-        with self._collected():
-            await _collect(workspace, selected, mutants)
+        mutants = await _mutants(workspace, selected, self.told)
         if shard is None:
             return mutants
         self._fields = shard.config(mutants)
         part = shard.take(mutants)
         return [mutant for mutant in mutants if mutant in part]
 
-    async def _test(self, workspace: Workspace, console: Console) -> None:
+    async def _test(self, workspace: Workspace, console: Console, lines: PhaseLines | None) -> None:
         root, quiet = self.options.root, self.options.quiet
         async with contextlib.AsyncExitStack() as stack:
             page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
             terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
-            stack.enter_context(phases_shown(terminal.show_phase))
+            self.told.show_phase = terminal.show_phase if lines is None else lines.show
             stack.callback(terminal.summary)
             stack.enter_context(self._collected())
             testing = workspace.test(Selection.of(self.results), anew=self.force)
-            tested = await stack.enter_async_context(contextlib.aclosing(testing))
-            async for result in tested:
-                self.results[result.mutant] = result
-                terminal.show(result)
-                if page is not None:
-                    page.show(outcome(result))
+            tested = await stack.enter_async_context(contextlib.aclosing(without_notices(testing, self.told.tell)))
+            async for batch in tested:
+                for result in batch:
+                    self.results[result.mutant] = result
+                    terminal.show(result)
+                    if page is not None:
+                        page.show(outcome(result))
 
     @contextlib.contextmanager
     def _collected(self) -> Iterator[None]:
-        """The failure of one project of several is raised at the end, when the others have done their part."""
+        """Keep an error for the end when other projects have failed already: the user gets all of them."""
         try:
             yield
         except BridgeError as error:
-            if not (self._failures or isinstance(error, PartlyFailed)):
+            if not self.told.failures:
                 raise
-            known = set(map(str, self._failures))
-            found = error.errors if isinstance(error, SeveralErrors) else (error,)
-            self._failures += [each for each in found if str(each) not in known]
+            for each in error.errors if isinstance(error, SeveralErrors) else (error,):
+                self.told.notices[ProjectFailure(each)] = None

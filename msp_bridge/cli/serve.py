@@ -17,7 +17,7 @@ from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Choice, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
-from msp_bridge.errors import CommandLineError, ConfigurationError, FailingTests
+from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -129,11 +129,11 @@ def _serving_one(
 def _serve_agents(values: Mapping[str, Any]) -> None:
     """An agent's client starts it anywhere in the project, as people do `run`."""
     server_class = _agent_server_class()
-    options, failing = Options.of(values, search=True), FailingTests()
+    options = Options.of(values, search=True)
     trace = _trace(outside(options.root, values["trace"], "--trace"))
-    options.start_logging("warning", failing)
+    options.start_logging("warning")
     workspaces = _workspaces(options)
-    server = server_class(options.root, workspaces, failing.found)
+    server = server_class(options.root, workspaces)
     asyncio.run(serve_on_stdio("MCP", server.serve, workspaces, trace))
 
 

@@ -28,6 +28,7 @@ from msp_bridge.adapter import (
     HasThreshold,
     IgnoresMutants,
     Mutant,
+    Notice,
     Project,
     ReportsSurroundings,
     Result,
@@ -133,16 +134,19 @@ class _OnCluster:
         """See `Adapter.claims`."""
         return self.inner.claims(path)
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """See `Adapter.discover`: here."""
         digests = await in_thread(self._digests, scope)
         async with contextlib.aclosing(self.inner.discover(scope)) as mutants:
             async for mutant in mutants:
+                if isinstance(mutant, Notice):
+                    yield mutant
+                    continue
                 if mutant.path not in digests:
                     digests[mutant.path] = reading.digest(self._project.root / mutant.path)
                 yield evolve(mutant, handle=ClusterHandle(digests[mutant.path], mutant.handle))
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """See `Adapter.test`."""
         if self._choice.is_local(len(mutants)):
             log.debug("%s tested here, not by the cluster", counted_mutants(mutants))
@@ -153,13 +157,16 @@ class _OnCluster:
             async for result in results:
                 yield result
 
-    async def _test_here(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def _test_here(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         own = {evolve(mutant, handle=mutant.handle.inner): mutant for mutant in mutants}
         async with contextlib.aclosing(self.inner.test(list(own))) as results:
             async for result in results:
-                yield evolve(result, mutant=own.get(result.mutant, result.mutant))
+                if isinstance(result, Notice):
+                    yield result
+                else:
+                    yield evolve(result, mutant=own.get(result.mutant, result.mutant))
 
-    async def _test_there(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def _test_there(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         await self._connection.connect()
         async with self._copies.lease() as warm:
             await warm.refresh()

@@ -19,6 +19,7 @@ from attrs import define, field, frozen
 from msp_bridge.cluster.wire import IDLE_S
 from msp_bridge.errors import BridgeError
 from msp_bridge.model import Result
+from msp_bridge.notices import Notice
 
 LOCAL_MUTANTS = 8  # for each job: so many are tested here before a worker has opened the adapter
 
@@ -52,8 +53,8 @@ class Side:
     def _is_warm(self) -> bool:
         return self._used is not None and self.clock() - self._used < IDLE_S
 
-    async def timed(self, results: AsyncGenerator[Result, None]) -> AsyncGenerator[Result, None]:
-        """The same results, one request's, and its pace; whoever closes this has to close `results`, too."""
+    async def timed(self, results: AsyncGenerator[Result | Notice, None]) -> AsyncGenerator[Result | Notice, None]:
+        """The same results of one request; the side learns its pace. Closing this leaves `results` open."""
         warm, waited, came = self._is_warm, 0.0, list[float]()
         try:
             while True:
@@ -62,7 +63,8 @@ class Side:
                 waited += self.clock() - began
                 if result is None:
                     return
-                came.append(waited)
+                if isinstance(result, Result):
+                    came.append(waited)
                 yield result
         except BridgeError:
             came.clear()

@@ -50,8 +50,10 @@ from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnect
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError, mutant_row, result_of
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
-from msp_bridge.errors import BridgeError, ToolError, log_failing_tests
+from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import Notice, PhaseReport
+from msp_bridge.phases import report_phase
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ class Dispatch:
     traffic: dict[str, Traffic] = field(factory=dict, init=False)
     _due: dict[Mutant, None] = field(init=False)
     _chunks: Chunks = field(init=False)
-    _results: asyncio.Queue[Result] = field(factory=lambda: asyncio.Queue(1), init=False)
+    _results: asyncio.Queue[Result | Notice] = field(factory=lambda: asyncio.Queue(1), init=False)
     _feeders: dict[str, asyncio.Task[None]] = field(factory=dict, init=False)
     _ready: set[str] = field(factory=set, init=False)  # workers that are fed
     _lost: set[str] = field(factory=set, init=False)  # these and the refused ones are not fed again
@@ -92,13 +94,14 @@ class Dispatch:
     _refusals: list[BridgeError] = field(factory=list, init=False)
     _sending: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(SENDING), init=False)
     _wake: asyncio.Event = field(factory=asyncio.Event, init=False)
-    _failing: set[str] = field(factory=set, init=False)
+    _told: set[Notice] = field(factory=set, init=False)  # several workers leave out the same test
+    _phase: PhaseReport | None = field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._due = dict.fromkeys(self.mutants)
         self._chunks = Chunks.of(self._due)
 
-    async def results(self) -> AsyncGenerator[Result, None]:
+    async def results(self) -> AsyncGenerator[Result | Notice, None]:
         """Each as soon as it is known; none for those that are `unmatched` then. Raises BridgeError.
 
         Closing it ends the tests on all workers.
@@ -113,7 +116,9 @@ class Dispatch:
                     feeding.result()  # raises what ended it
                     break
                 result = taking.result()
-                if result.mutant in self._due:
+                if isinstance(result, Notice):
+                    yield result
+                elif result.mutant in self._due:
                     del self._due[result.mutant]
                     yield result
             for mutant in self._given_up:
@@ -273,6 +278,11 @@ class Dispatch:
             async with contextlib.aclosing(self._progress(address, chunk.id, future)) as answers:
                 async for progress in answers:
                     ended = progress.ended
+                    self._show(progress.phase)
+                    for notice in progress.notices:
+                        if notice not in self._told:
+                            self._told.add(notice)
+                            await self._give_on(address, chunk.id, notice)
                     for row in progress.rows:
                         result = result_of(row, mutants)
                         await self._give_on(address, chunk.id, result)
@@ -285,6 +295,13 @@ class Dispatch:
                 await self._end(address, chunk.id)
             future.release()
 
+    def _show(self, phase: PhaseReport | None) -> None:
+        """Report what a worker is busy with; of several workers the last one that has come further."""
+        if phase is not None and phase != self._phase:
+            begins = self._phase is None or phase.name != self._phase.name
+            self._phase = phase
+            report_phase(phase.name, phase.done, phase.total, begins=begins)
+
     def _without_result(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
         """What a chunk that has ended gave no result for: the caller's to deal with."""
         for mutant in unmatched:
@@ -294,7 +311,7 @@ class Dispatch:
             self._due.pop(mutant, None)
         left.clear()
 
-    async def _give_on(self, address: str, chunk: str, result: Result) -> None:
+    async def _give_on(self, address: str, chunk: str, result: Result | Notice) -> None:
         """To whoever waits for results; as long as nobody does, the lease is renewed."""
         putting = asyncio.ensure_future(self._results.put(result))
         try:
@@ -322,9 +339,6 @@ class Dispatch:
             if not progress.begun and future.status in ("error", "cancelled", "lost"):
                 raise WorkerLost(f"its task could not run: {future.status}")
             after += len(progress.rows)
-            new = {test: text for test, text in progress.failing_tests.items() if test not in self._failing}
-            self._failing.update(new)
-            log_failing_tests(log, new)
             yield progress
             if progress.expired or (not progress.begun and future.status == "finished"):
                 raise LeaseExpired

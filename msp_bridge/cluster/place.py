@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attrs import define, field
 
-from msp_bridge.adapter import Adapter, Mutant, Project, ReportsSurroundings, Scope
+from msp_bridge.adapter import Adapter, Mutant, Notice, Project, ReportsSurroundings, Scope
 from msp_bridge.cluster.snapshot import ContentStore, SnapshotTree
 from msp_bridge.cluster.wire import Order, SnapshotEntry, differences, summary
 from msp_bridge.concurrency import in_thread
@@ -36,7 +36,6 @@ class WorkerPlace:
     wanted: str  # the snapshot that it is for
     adapter: Adapter | None = None
     snapshot: str = ""  # that is in its tree
-    failing: dict[str, str] = field(factory=dict)  # tests that the adapter left out, with what they print
     users: int = 0  # chunks, and preparations
     used: float = field(factory=time.monotonic)
     _known: dict[str, dict[Mutant, Mutant]] = field(factory=dict)  # by file: the mutants with the handles of here
@@ -50,7 +49,6 @@ class WorkerPlace:
             if self.snapshot == order.snapshot and self.adapter is not None:
                 return
             self._known.clear()
-            self.failing.clear()
             self.snapshot = ""
             tree = SnapshotTree(self.slot.directory / "tree" / order.tree, store, _linked())
             await in_thread(tree.materialise, entries)
@@ -81,6 +79,8 @@ class WorkerPlace:
                 found: dict[str, dict[Mutant, Mutant]] = {path: {} for path in new}
                 async with contextlib.aclosing(self.adapter.discover(Scope(new))) as discovered:
                     async for mutant in discovered:
+                        if isinstance(mutant, Notice):  # the client has listed the file, and was told
+                            continue
                         found.setdefault(mutant.path, {})[mutant] = mutant
                 self._known.update(found)
         matched, unmatched = {}, []

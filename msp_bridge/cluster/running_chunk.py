@@ -14,6 +14,8 @@ from attrs import define, field
 from msp_bridge.cluster.place import WorkerPlace
 from msp_bridge.cluster.wire import LEASE_S, Chunk, ChunkProgress, Row, WireError, mutant_of, result_row
 from msp_bridge.errors import BridgeError
+from msp_bridge.notices import Notice, PhaseReport
+from msp_bridge.phases import heard_by
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,8 @@ class RunningChunk:
     _after: int = 0  # results that the client has
     _unmatched: Sequence[int] = ()
     _failure: WireError | None = None
-    _place: WorkerPlace | None = None
+    _notices: dict[Notice, None] = field(factory=dict)
+    _phase: PhaseReport | None = None
     _changed: asyncio.Event = field(factory=asyncio.Event)
     _taken: asyncio.Event = field(factory=asyncio.Event)
     _testing: asyncio.Task[None] | None = None
@@ -60,8 +63,9 @@ class RunningChunk:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), left)
         rows = self.rows[after:]
-        failing = {} if self._place is None else dict(self._place.failing)
-        return ChunkProgress(rows, self.begun, self.ended, self._expired, self._unmatched, self._failure, failing)
+        return ChunkProgress(
+            rows, self.begun, self.ended, self._expired, self._unmatched, self._failure, [*self._notices], self._phase
+        )
 
     async def expire(self) -> bool:
         """End it, as its lease has run out. Returns whether there was anything left to test."""
@@ -79,17 +83,23 @@ class RunningChunk:
         self._changed.set()
 
     async def _test(self, chunk: Chunk) -> None:
-        self._failure = await failure_of(self._tested(chunk))
+        with heard_by(self._hear):
+            self._failure = await failure_of(self._tested(chunk))
+
+    def _hear(self, phase: PhaseReport) -> None:
+        self._phase = phase
 
     async def _tested(self, chunk: Chunk) -> None:
         async with self.place_of(chunk.order) as place:
-            self._place = place
             matched, self._unmatched = await place.matched([mutant_of(row) for row in chunk.mutants])
             if not matched:
                 return
             assert place.adapter is not None
             async with contextlib.aclosing(place.adapter.test(list(matched))) as results:
                 async for result in results:
+                    if isinstance(result, Notice):
+                        self._notices[result] = None
+                        continue
                     number = matched.get(result.mutant)
                     if number is not None:
                         self.rows.append(result_row(number, result))

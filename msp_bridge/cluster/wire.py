@@ -13,10 +13,11 @@ from hashlib import blake2b
 from pathlib import PurePosixPath
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError
 from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.notices import Notice, PhaseReport
 from msp_bridge.text import one_line
 
 FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed", "reusable")
@@ -123,7 +124,8 @@ class ChunkProgress:
     expired: bool = False  # it was ended because nobody had asked for its results
     unmatched: Sequence[int] = ()  # mutants that the worker's tool does not list; complete when the chunk has begun
     failure: WireError | None = None  # why no more results will come
-    failing_tests: Mapping[str, str] = field(factory=dict)  # tests that were left out, as they fail without a mutant
+    notices: Sequence[Notice] = ()  # all so far, but for phases
+    phase: PhaseReport | None = None  # the last one
 
 
 def mutant_row(mutant: Mutant) -> Row:

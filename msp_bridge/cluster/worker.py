@@ -26,7 +26,6 @@ import platform
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from contextvars import ContextVar
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +55,6 @@ LOOK_S = 1.0  # between two looks for what nobody wants any more
 SLOTS = 256  # of one project, by all workers that share a cache
 REMEMBERED = 32  # snapshots and orders
 T = TypeVar("T")
-_failing: ContextVar[dict[str, str] | None] = ContextVar("failing tests of the chunk", default=None)
 
 
 async def greet(dask_worker: Any) -> Greeting:
@@ -126,7 +124,6 @@ class WorkerState:
         self._chunks: dict[str, RunningChunk] = {}
         self._preparing = asyncio.Lock()
         self._watching = asyncio.create_task(self._watch(), name="leases of chunks")
-        logging.getLogger("msp_bridge").addHandler(_FailingTests(logging.WARNING))
 
     async def lacking(self, snapshot: str, entries: Mapping[str, SnapshotEntry] | None) -> list[str] | None:
         """See the function of this name."""
@@ -168,7 +165,6 @@ class WorkerState:
                 raise ToolError("the worker does not know the snapshot any more", "run it again")
             threads = int(self._worker.state.nthreads)
             await place.set_up(order, entries or {}, self.store, threads)
-            _failing.set(place.failing)
             yield place
         finally:
             place.users -= 1
@@ -235,17 +231,6 @@ class WorkerState:
         self._places = [place for place in self._places if place not in closing]
         for place in closing:
             await run_shielded(place.close(), "end of a place")
-
-
-class _FailingTests(logging.Handler):
-    """Collects the tests that an adapter leaves out (`errors.log_failing_tests`) for the chunk that it tests."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """See `logging.Handler`."""
-        found = _failing.get()
-        match vars(record).get("failing_test"):
-            case (str(test), str(output)) if found is not None:
-                found[test] = output
 
 
 _states: WeakKeyDictionary[Any, WorkerState] = WeakKeyDictionary()

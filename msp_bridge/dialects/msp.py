@@ -12,6 +12,7 @@ from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import StrictConverter
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.notices import Told, UnusableFile
 from msp_bridge.session import Session
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
@@ -25,6 +26,8 @@ class Msp(Dialect):
 
     Progress has no request id in MSP: every running request of the client sees it. The final answer of `mutationTest`
     is empty: results go out before. A `configure` can't be cancelled, as what comes behind it counts on it.
+    A file in scope that can't be parsed is an error once all results are out, and of `discover` where nothing else was
+    found: an answer has no place for it, and a client would take it for a file without mutants.
     """
 
     title: ClassVar[str] = "MSP"
@@ -53,21 +56,28 @@ class Msp(Dialect):
         selection = await asyncio.to_thread(self._wire.discover_selection, params)
         found: list[tuple[str, Any]] = []
         paths: dict[str, None] = {}
-        async with contextlib.aclosing(session.discover(selection)) as batches:
+        told = Told()
+        async with contextlib.aclosing(session.discover(selection, told.tell)) as batches:
             async for batch in batches:
                 paths |= dict.fromkeys(batch)
                 found += [
                     (path, self._wire.discovered(mutant)) for path, mutants in batch.items() for mutant in mutants
                 ]
+        if not found:
+            told.check_files()
+        for file in told.of(UnusableFile):  # of which "no mutants" would be wrong
+            paths.pop(file.path, None)
         return self._wire.files(found, paths)
 
     async def _mutation_test(self, params: Any) -> Any:
         session = self._session  # also when `configure` comes meanwhile
         selection = await asyncio.to_thread(self._wire.test_selection, params)
-        async with contextlib.aclosing(session.test(selection)) as batches:
+        told = Told()
+        async with contextlib.aclosing(session.test(selection, told.tell)) as batches:
             async for batch in batches:
                 tested = ((result.mutant.path, self._wire.tested(result)) for result in batch)
                 await self._client.notify(PROGRESS, self._wire.files(tested))
+        told.check_files()
         return self._wire.files(())
 
 

@@ -17,6 +17,7 @@ from msp_bridge.dialects.msp import Wire
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import Told
 from msp_bridge.session import Session
 from msp_bridge.workspace.selection import Selection, Target
 
@@ -93,29 +94,36 @@ class MspAlpha(Dialect):
     async def _instrument(self, params: Any) -> Any:
         wanted, selection = await asyncio.to_thread(self._wanted, params)
 
+        told = Told()
+
         async def pending() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.discover(selection)) as batches:
+            async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
                 async for files in batches:
                     yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
 
-        return await self._delivered(pending(), wanted.partial_result_token)
+        return await self._delivered(pending(), wanted.partial_result_token, told)
 
     async def _mutate(self, params: Any) -> Any:
         wanted, selection = await asyncio.to_thread(self._wanted, params)
 
+        told = Told()
+
         async def tested() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.test(selection)) as batches:
+            async with contextlib.aclosing(self._session.test(selection, told.tell)) as batches:
                 async for results in batches:
                     yield [self._tested(result) for result in results]
 
-        return await self._delivered(tested(), wanted.partial_result_token)
+        return await self._delivered(tested(), wanted.partial_result_token, told)
 
     def _wanted(self, params: Any) -> tuple[GlobParams, Selection]:
         wanted = self._wire.params(params, GlobParams)
         return wanted, _selection(wanted)
 
-    async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None) -> Any:
-        """The answer: all results, or none of them when there is a token to report them against."""
+    async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None, told: Told) -> Any:
+        """The answer: all results, or none of them when there is a token to report them against.
+
+        An empty one is an error where a file could not be used.
+        """
         answer: list[Any] = []
         async with contextlib.aclosing(results) as batches:
             async for batch in batches:
@@ -123,6 +131,8 @@ class MspAlpha(Dialect):
                     answer += batch
                 elif batch:
                     await self._client.notify("progress", {"token": token, "value": batch})
+        if not answer:
+            told.check_files()
         return answer
 
     def _pending(self, mutant: Mutant) -> Any:

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from attrs import define, field, frozen
@@ -20,6 +21,7 @@ from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told, UnusableFile
 from msp_bridge.reports.results import Diff
 from msp_bridge.session import Session
 from msp_bridge.source import SourceText
@@ -85,6 +87,7 @@ class Request:
     selection: Selection
     missing: dict[str, Node]  # the nodes that the client sent, by uid, without those that it has been sent
     everything: bool  # nothing but what this request finds is there
+    told: Told
     files: set[str] = field(factory=set)  # whose nodes it has been sent
     found: dict[str, KnownMutant] = field(factory=dict)  # by uid
 
@@ -134,7 +137,8 @@ class Mtp(Dialect):
 
     async def _discover(self, params: Any) -> Any:
         async with self._answering(params) as request:
-            async with contextlib.aclosing(self._session.discover(request.selection)) as batches:
+            found = self._session.discover(request.selection, partial(self._tell, request))
+            async with contextlib.aclosing(found) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
                         request.found |= {mutant.id: KnownMutant.of(mutant) for mutant in mutants}
@@ -143,7 +147,8 @@ class Mtp(Dialect):
 
     async def _run(self, params: Any) -> Any:
         async with self._answering(params) as request:
-            async with contextlib.aclosing(self._session.test(request.selection)) as batches:
+            testing = self._session.test(request.selection, partial(self._tell, request))
+            async with contextlib.aclosing(testing) as batches:
                 async for results in batches:
                     by_path: dict[str, list[Result]] = {}
                     for result in results:
@@ -170,12 +175,18 @@ class Mtp(Dialect):
                 text = "params.filter: mutants can't be filtered by an expression: send their nodes as `tests`"
                 raise RpcError(ErrorCode.INVALID_PARAMS, text)
             nodes = params.test_cases if params.tests is None else params.tests
-            selection = Selection() if nodes is None else await self._selection(nodes)
-            request = Request(params.run_id, selection, {node["uid"]: node for node in nodes or ()}, nodes is None)
+            told = Told()
+            selection = Selection() if nodes is None else await self._selection(nodes, told)
+            missing = {node["uid"]: node for node in nodes or ()}
+            request = Request(params.run_id, selection, missing, nodes is None, told)
             yield request
             self._remember(request)
+            for file in told.of(UnusableFile):
+                request.missing.pop(f"{GROUP}{file.path}", None)
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
+            await self._notify(request, [self._unusable(file) for file in told.of(UnusableFile)])
             await self._notify(request, None)
+            told.check_files()
         except BridgeError as error:
             await self._client.notify("client/log", {"level": "Error", "message": one_line(str(error))})
             raise
@@ -189,7 +200,14 @@ class Mtp(Dialect):
         known = {} if request.everything else self._known
         self._known = {uid: mutant for uid, mutant in known.items() if uid not in request.missing} | request.found
 
-    async def _selection(self, nodes: Sequence[Node]) -> Selection:
+    async def _tell(self, request: Request, notice: Notice) -> None:
+        """Keep a notice for the end; phases and failing tests are for the client's log."""
+        await request.told.tell(notice)
+        if isinstance(notice, PhaseReport | FailingTest):
+            level = "Information" if isinstance(notice, PhaseReport) else "Warning"
+            await self._client.notify("client/log", {"level": level, "message": one_line(str(notice))})
+
+    async def _selection(self, nodes: Sequence[Node], told: Told) -> Selection:
         """The mutants of `nodes`. Those that this connection does not know are looked for in their files."""
         for at, node in enumerate(nodes):
             if not isinstance(node.get("uid"), str):
@@ -198,7 +216,7 @@ class Mtp(Dialect):
         found = {uid: self._known[uid] for uid in uids if uid in self._known}
         unknown = [node for node in nodes if node["uid"] not in found]
         if unknown:
-            async with contextlib.aclosing(self._session.discover(_places(unknown))) as batches:
+            async with contextlib.aclosing(self._session.discover(_places(unknown), told.tell)) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
                         whole = f"{GROUP}{path}" in uids
@@ -245,6 +263,10 @@ class Mtp(Dialect):
             "execution-state": "discovered",
             "traits": [],
         }
+
+    def _unusable(self, file: UnusableFile) -> Any:
+        node = {**self._group(file.path), "execution-state": "error", "error.message": str(file)}
+        return {"parent": None, "node": node}
 
     def _node(self, mutant: Mutant, state: str) -> Node:
         start, end = mutant.location.start, mutant.location.end

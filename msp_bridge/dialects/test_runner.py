@@ -38,6 +38,7 @@ from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, ClientTree,
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
+from msp_bridge.notices import Told
 from msp_bridge.session import Session
 from msp_bridge.source import mutant_diff
 from msp_bridge.text import one_line
@@ -166,10 +167,12 @@ class JsonRpcTestRunner(Dialect):
         """A run."""
         nodes = [*operation.parents, *operation.due]
         await self._touch(operation, nodes, TestStatus.QUEUED, TestStatus.RUNNING)
-        async with contextlib.aclosing(self._session.test(self._selection(operation.id))) as batches:
+        told = Told()
+        async with contextlib.aclosing(self._session.test(self._selection(operation.id), told.tell)) as batches:
             async for results in batches:
                 for result in results:
                     await self._finished(operation, result)
+        told.check_files()
         await self._ended(operation)
 
     def _selection(self, id: str) -> Selection:
@@ -200,12 +203,16 @@ class JsonRpcTestRunner(Dialect):
                 await self._send_status(mutant, None)
             file.results.clear()
             before |= dict.fromkeys(file.mutants)
-        async with contextlib.aclosing(self._session.discover(selection)) as batches:
+        told, empty = Told(), True
+        async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
             async for files in batches:
                 for path, mutants in files.items():
+                    empty = empty and not mutants
                     await self._registered(path, mutants)
                     for found in mutants:
                         before.pop(found.id, None)
+        if empty:
+            told.check_files()
         for gone in before:
             operation.due.pop(gone, None)
             self._let_go(operation, gone)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import abc
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText
 from msp_bridge.text import counted, one_line
@@ -81,7 +82,7 @@ class MutantList(Answer):
     total: Annotated[int, Field(description="All mutants that were selected.")]
     mutants: list[MutantAnswer]
     next_cursor: Annotated[str | None, Field(description="For the next call; null at the end.")]
-    problems: Annotated[list[str], Field(description="Projects of the tree that could not be listed, and why.")]
+    problems: Annotated[list[str], Field(description="Projects and files that could not be listed, and why.")]
 
     def text(self) -> str:
         """See `Answer`."""
@@ -210,12 +211,11 @@ def error_text(error: BridgeError) -> str:
     return "\n".join(lines)
 
 
-def left_out(failing: Mapping[str, str]) -> list[str]:
-    """Of tests that fail without any mutant: each with the first line of what it prints."""
-    return [
-        one_line(f"{test} fails without any mutant, and was left out: {output.strip().partition(chr(10))[0]}")
-        for test, output in failing.items()
-    ]
+def problem_text(notice: Notice) -> str:
+    """One entry of `problems`."""
+    if isinstance(notice, ProjectFailure | UnusableFile):
+        return one_line(error_text(notice.error).replace("\n", " "))
+    return one_line(str(notice))
 
 
 def _why(mutant: Mutant, result: Result | None) -> str:

@@ -11,15 +11,13 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
-    MutableMapping,
     Sequence,
 )
 from pathlib import Path
 from typing import Any
 
 from msp_bridge.concurrency import cancel_all, in_thread
-from msp_bridge.errors import ConfigurationError, PartlyFailed
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.mcp.answers import (
     IgnoreEdit,
@@ -28,12 +26,13 @@ from msp_bridge.mcp.answers import (
     ShownMutant,
     Survivors,
     TestReport,
-    error_text,
-    left_out,
+    problem_text,
 )
 from msp_bridge.mcp.known_mutants import KnownMutants, most_telling, place
 from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
 from msp_bridge.model import Mutant, Result
+from msp_bridge.notices import Notice, PhaseReport, Told
+from msp_bridge.phases import without_notices
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import report
 from msp_bridge.source import SourceText, edit_diff, mutant_diff
@@ -76,6 +75,11 @@ class CallProgress:
         """One more is done."""
         self._done, self._beats, self.message = self._done + 1, 0, message
 
+    def show_phase(self, phase: PhaseReport) -> None:
+        """Say what is done until the first result."""
+        if not self._done:
+            self.message = str(phase)
+
     async def _beat(self) -> None:
         while True:
             await self._send()
@@ -91,21 +95,18 @@ class CallProgress:
 
 
 class Calls:
-    """The tools, by their names. Answers are about this server's findings.
+    """The tools, by their names. Answers are about this server's findings."""
 
-    `failing` is where the log handler puts the tests that fail without any mutant, by name.
-    """
-
-    def __init__(self, root: Path, workspaces: OpenWorkspaces, failing: MutableMapping[str, str]) -> None:
-        self._root, self._workspaces, self._failing = root, workspaces, failing
+    def __init__(self, root: Path, workspaces: OpenWorkspaces) -> None:
+        self._root, self._workspaces = root, workspaces
         self._findings = KnownMutants(root)
 
     async def list_mutants(self, arguments: ListArguments, _: CallProgress) -> MutantList:
         """See `tools`."""
-        problems: list[str] = []
+        told = Told()
         selected = await self._select(arguments.paths, arguments.since)
         async with self._workspaces.use(None) as workspace:
-            mutants = await self._discover(workspace, selected, problems)
+            mutants = await self._discover(workspace, selected, told)
         start = 0
         if arguments.cursor is not None:
             ids = [mutant.id for mutant in mutants]
@@ -119,23 +120,26 @@ class Calls:
             total=len(mutants),
             mutants=await self._answers(mutants[start:end]),
             next_cursor=mutants[end - 1].id if end < len(mutants) else None,
-            problems=problems,
+            problems=_problems(told),
         )
 
     async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
         """See `tools`."""
         if arguments.ids and (arguments.paths or arguments.since is not None):
             raise ConfigurationError("ids go without paths and since", "leave out the one or the other")
-        problems: list[str] = []
+        told = Told(progress.show_phase)
         async with progress.reported(), self._workspaces.use(None) as workspace:
             if arguments.ids:
-                chosen = selected = await self._named(workspace, arguments.ids, problems)
+                chosen = selected = await self._named(workspace, arguments.ids, told)
             else:
                 paths = await self._select(arguments.paths, arguments.since)
-                selected = await self._discover(workspace, paths, problems)
+                selected = await self._discover(workspace, paths, told)
                 chosen = self._findings.most_wanted(selected)[: arguments.limit]
             testing = workspace.test(Selection.of(chosen), anew=bool(arguments.ids))
-            results = await self._test(testing, chosen, progress, problems) if chosen else []
+            results = await self._test(testing, chosen, progress, told) if chosen else []
+        problems = _problems(told)
+        if gone := len(chosen) - len(results):
+            problems.append(f"{counted(gone, 'mutant')} no longer there, as the file was edited: call list_mutants")
         return TestReport(
             **await self._summary(results, SHOWN_SURVIVORS),
             selected=len(selected),
@@ -182,13 +186,13 @@ class Calls:
         selected = select(self._root, paths)
         return selected if since is None else await selected.since(self._root, since)
 
-    async def _discover(self, workspace: Workspace, selected: Selected, problems: list[str]) -> list[Mutant]:
-        """By place. What keeps a project that was not named from its part becomes one of the `problems`."""
-        found = []
-        with _collected(problems):
-            async with contextlib.aclosing(workspace.discover(selected.selection.of_whole_files)) as mutants:
-                async for mutant in mutants:
-                    found.append(mutant)  # noqa: PERF401  (kept if it fails)
+    async def _discover(self, workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
+        """The selected mutants, sorted by place."""
+        found: list[Mutant] = []
+        discovering = without_notices(workspace.discover(selected.selection.of_whole_files), told.tell)
+        async with contextlib.aclosing(discovering) as batches:
+            async for batch in batches:
+                found += batch
         found.sort(key=place)
         await in_thread(self._findings.listed, found)
         return list(filter(self._takes(selected), found))
@@ -197,10 +201,10 @@ class Calls:
         selection = selected.selection.within(self._root)
         return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
 
-    async def _named(self, workspace: Workspace, ids: Sequence[str], problems: list[str]) -> list[Mutant]:
+    async def _named(self, workspace: Workspace, ids: Sequence[str], told: Told) -> list[Mutant]:
         """The mutants with these ids: of this server, or else of the whole project. Raises ConfigurationError."""
         if any(self._findings.mutant(id) is None for id in ids):
-            await self._discover(workspace, select(self._root, ()), problems)
+            await self._discover(workspace, select(self._root, ()), told)
         found = {id: self._findings.mutant(id) for id in ids}
         unknown = [id for id, mutant in found.items() if mutant is None]
         if unknown:
@@ -214,30 +218,25 @@ class Calls:
         if (known := self._findings.mutant(id)) is not None:
             return known
         async with self._workspaces.use(None) as workspace:
-            return (await self._named(workspace, [id], []))[0]
+            return (await self._named(workspace, [id], Told()))[0]
 
     async def _test(
         self,
-        testing: AsyncGenerator[Result, None],
+        testing: AsyncGenerator[Result | Notice, None],
         mutants: Sequence[Mutant],
         progress: CallProgress,
-        problems: list[str],
+        told: Told,
     ) -> list[Result]:
-        progress.total, progress.message = len(mutants), "preparing: the tests run without mutants"
+        progress.total, progress.message = len(mutants), "preparing"
         await in_thread(self._findings.read, {mutant.path for mutant in mutants})
         results: list[Result] = []
         missed = 0
-        with _collected(problems):
-            async with contextlib.aclosing(testing) as tested:
-                async for result in tested:
-                    self._findings.tested(result)
-                    results.append(result)
-                    missed += result.status.undetected
-                    progress.step(f"{len(results)} of {len(mutants)} mutants tested, {missed} not noticed")
-        if gone := len(mutants) - len(results):
-            problems.append(f"{counted(gone, 'mutant')} no longer there, as the file was edited: call list_mutants")
-        problems += left_out(self._failing)
-        self._failing.clear()
+        async with contextlib.aclosing(without_notices(testing, told.tell)) as batches:
+            async for result in (result async for batch in batches for result in batch):
+                self._findings.tested(result)
+                results.append(result)
+                missed += result.status.undetected
+                progress.step(f"{len(results)} of {len(mutants)} mutants tested, {missed} not noticed")
         return results
 
     async def _summary(self, results: Collection[Result], limit: int) -> dict[str, Any]:
@@ -276,10 +275,5 @@ class Calls:
         raise ConfigurationError(f"{mutant.path} was edited, and has this mutant no more", "call list_mutants")
 
 
-@contextlib.contextmanager
-def _collected(problems: list[str]) -> Iterator[None]:
-    """What keeps some of several projects from their part takes nothing from the others' results."""
-    try:
-        yield
-    except PartlyFailed as error:
-        problems += [error_text(each).replace("\n", " ") for each in error.errors]
+def _problems(told: Told) -> list[str]:
+    return list(map(problem_text, told.notices))

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -82,13 +82,13 @@ JSON = "application/json"
 
 
 class AgentServer:
-    """Answers one client. `failing` is where a log handler puts the tests that fail without any mutant.
+    """Answers one client.
 
     Cancelling: `serve` ends each call that runs, and returns when its processes have ended.
     """
 
-    def __init__(self, root: Path, workspaces: OpenWorkspaces, failing: MutableMapping[str, str]) -> None:
-        self._calls = Calls(root, workspaces, failing)
+    def __init__(self, root: Path, workspaces: OpenWorkspaces) -> None:
+        self._calls = Calls(root, workspaces)
         self._server: Server[Any] = Server(
             "msp-bridge",
             version=__version__,

@@ -22,6 +22,7 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, nullcontext
+from contextvars import Context
 from functools import partial
 
 from attrs import evolve
@@ -29,6 +30,7 @@ from attrs import evolve
 from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
 from msp_bridge.model import Mutant, Ran, Result, Status
+from msp_bridge.notices import FailingTest
 from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.remedies import remedy_of
@@ -58,7 +60,8 @@ class PreparationAhead:
         self._again = True
         if self._task is None or self._task.done():
             self._has_begun = False
-            self._task = asyncio.create_task(self._run(plan), name="preparation ahead")
+            outside = Context()  # of any request: nobody waits for its phases
+            self._task = asyncio.create_task(self._run(plan), name="preparation ahead", context=outside)
 
     async def join(self) -> None:
         """Wait for the one that has begun. A cancel ends it."""
@@ -129,8 +132,8 @@ class PythonEngine:
         self._running = 0  # requests
         self._ahead = PreparationAhead(self._slot, notes=project.incremental)
 
-    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result, None]:
-        """A result for each mutant whose file has not changed since; see `Adapter.test`."""
+    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result | FailingTest, None]:
+        """A result for each mutant whose file has not changed since, and each test that is left out."""
         self._running += 1
         try:
             await self._ahead.join()
@@ -138,7 +141,11 @@ class PythonEngine:
             self._plan = plan = self._noting(plan)
             work = partial(self._test, plan, next(self._requests))
             async with aclosing(self._scheduler.run(mutants, work)) as results:
+                told: set[str] = set()
                 async for result in results:
+                    for test in self._slot.failing.keys() - told:
+                        told.add(test)
+                        yield FailingTest(test, self._slot.failing[test])
                     if result is not None:
                         yield result
         finally:
@@ -184,9 +191,8 @@ class PythonEngine:
         yield Finding(True, "tests", counted(host.size, "test"))
         yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
         for test, why in host.failing.items():
-            text = f"{test} fails without any mutant, and is left out: {why}"
             remedy = remedy_of(why, plan, self._project.root) or f"fix it, or {plan.remedy}"
-            yield Finding(False, "tests", text, remedy)
+            yield Finding(False, "tests", str(FailingTest(test, why)), remedy)
 
     async def check_tests(self) -> AsyncGenerator[Finding, None]:
         """See `ChecksTests.check_tests`; nothing before mutants were tested."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import contextvars
 import logging
 import shutil
 import tempfile
@@ -15,7 +16,7 @@ from attrs import define, field
 
 from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, wait_shielded
-from msp_bridge.errors import BaselineError, ToolError, log_failing_tests
+from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
 from msp_bridge.phases import BASELINE, COLLECTING, report_phase
 from msp_bridge.python_engine.plan import TestPlan
@@ -110,7 +111,9 @@ class Host:
         `root` is the project's: remedies are commands that are typed there.
         """
         timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
-        self._process.on_notice = self._notice
+        # Its phases belong to the request that prepares it, not to the one that started the process.
+        context = contextvars.copy_context()
+        self._process.on_notice = lambda notice: context.run(self._notice, notice)
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
         try:
             async with asyncio.timeout(timeout_s):
@@ -275,9 +278,6 @@ class Host:
 
     def _log(self, answer: Answer) -> None:
         """What the user should know and isn't an error, once."""
-        failing = {test: text for test, text in self.failing.items() if f"failing {test}" not in self._warned}
-        self._warned.update(f"failing {test}" for test in failing)
-        log_failing_tests(log, failing)
         self._warn_of_unsteady(answer["unsteady"])
         if answer["always_fresh"]:
             self._warn(

@@ -112,6 +112,12 @@ class HostSlot:
         host = None if self._warm is None else self._warm.process.current
         return {} if host is None else host.ran_alone
 
+    @property
+    def failing(self) -> Mapping[str, str]:
+        """What each test prints that fails without any mutant, by its name."""
+        host = None if self._warm is None else self._warm.process.current
+        return {} if host is None else host.failing
+
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:
             return False

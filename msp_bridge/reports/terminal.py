@@ -6,8 +6,8 @@ Names and messages of projects and tools are shown with `visible`: no control ch
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +27,8 @@ from rich.table import Table
 from rich.text import Text
 
 from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.phases import DISCOVERING, LOGGER, PhaseReport
+from msp_bridge.notices import PhaseReport
+from msp_bridge.phases import DISCOVERING
 from msp_bridge.reports.results import Diff, Score, replacement_of
 from msp_bridge.source import SourceText
 from msp_bridge.text import one_line, visible
@@ -53,28 +54,18 @@ def is_terminal(console: Console) -> bool:
     return console.is_terminal and console.file.isatty()
 
 
-@contextlib.contextmanager
-def phases_shown(show: Callable[[PhaseReport], None]) -> Iterator[None]:
-    """Meanwhile `show` gets what tools report of their phases."""
-    handler = _Phases(show)
-    LOGGER.addHandler(handler)
-    LOGGER.setLevel(logging.DEBUG)  # else how far they have come would be lost where nothing is logged
-    try:
-        yield
-    finally:
-        LOGGER.setLevel(logging.NOTSET)
-        LOGGER.removeHandler(handler)
+class PhaseLines:
+    """Says each phase in one line on stderr, for a run whose output is no terminal: a CI's log, or a pipe."""
 
+    def __init__(self) -> None:
+        self._last = ""
 
-class _Phases(logging.Handler):
-    def __init__(self, show: Callable[[PhaseReport], None]) -> None:
-        super().__init__()
-        self._show = show
-
-    def emit(self, record: logging.LogRecord) -> None:
-        match vars(record).get("phase"):
-            case PhaseReport() as phase:
-                self._show(phase)
+    def show(self, phase: PhaseReport) -> None:
+        """Say the phase, unless it is the one that was said last."""
+        if phase.name != self._last:
+            self._last = phase.name
+            sys.stderr.write(f"msp-bridge: {one_line(phase.name)} …\n")
+            sys.stderr.flush()
 
 
 @contextlib.contextmanager

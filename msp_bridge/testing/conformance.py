@@ -234,9 +234,9 @@ def _spread(mutants: Sequence[Mutant], count: int) -> list[Mutant]:
 
 async def _discovered(adapter: Adapter, scope: Scope) -> list[Mutant]:
     async with contextlib.aclosing(adapter.discover(scope)) as mutants:
-        return [mutant async for mutant in mutants]
+        return [mutant async for mutant in mutants if isinstance(mutant, Mutant)]
 
 
 async def _tested(adapter: Adapter, mutants: Sequence[Mutant]) -> list[Result]:
     async with contextlib.aclosing(adapter.test(mutants)) as results:
-        return [result async for result in results]
+        return [result async for result in results if isinstance(result, Result)]

@@ -247,9 +247,9 @@ async def verify(
 ) -> Verification:
     """Discover and test all mutants in `scope`, then check `count` results (all by default), drawn by `seed`."""
     async with contextlib.aclosing(adapter.discover(scope or Scope())) as discovered:
-        mutants = [mutant async for mutant in discovered]
+        mutants = [mutant async for mutant in discovered if isinstance(mutant, Mutant)]
     async with contextlib.aclosing(adapter.test(mutants)) as tested:
-        results = [result async for result in tested]
+        results = [result async for result in tested if isinstance(result, Result)]
     return await oracle.compare(results, count, seed, jobs)
 
 

@@ -29,6 +29,7 @@ from msp_bridge.adapter import (
     Surroundings,
 )
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
+from msp_bridge.notices import FailingTest, Notice, UnusableFile
 from msp_bridge.workspace.distributions import EntryPoint, entry_points
 
 GROUP = "msp_bridge.adapters"
@@ -98,11 +99,11 @@ class MountedAdapter:
         """Whether the tool could mutate the file `path`."""
         return path.startswith(self.folder) and self.adapter.claims(path[len(self.folder) :])
 
-    def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """See `Adapter.discover`."""
         return self._discover(scope) if self.folder else self.adapter.discover(scope)
 
-    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """See `Adapter.test`."""
         return self._test(mutants) if self.folder else self.adapter.test(mutants)
 
@@ -143,15 +144,21 @@ class MountedAdapter:
         """See `KnowsReach.ran_alone`."""
         return self.adapter.ran_alone() if isinstance(self.adapter, KnowsReach) else {}
 
-    async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         async with contextlib.aclosing(self.adapter.discover(self._inner(scope))) as mutants:
             async for mutant in mutants:
-                yield evolve(mutant, path=self.folder + mutant.path)
+                if isinstance(mutant, Notice):
+                    yield self._moved(mutant)
+                else:
+                    yield evolve(mutant, path=self.folder + mutant.path)
 
-    async def _test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def _test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
         async with contextlib.aclosing(self.adapter.test(list(outer))) as results:
             async for result in results:
+                if isinstance(result, Notice):
+                    yield self._moved(result)
+                    continue
                 known = outer.get(result.mutant)
                 yield evolve(
                     result,
@@ -159,6 +166,13 @@ class MountedAdapter:
                     covered_by=self._named(result.covered_by),
                     killed_by=self._named(result.killed_by),
                 )
+
+    def _moved(self, notice: Notice) -> Notice:
+        if isinstance(notice, UnusableFile):
+            return evolve(notice, path=self.folder + notice.path)
+        if isinstance(notice, FailingTest):
+            return evolve(notice, test=f"{self.folder}: {notice.test}")
+        return notice
 
     def _named(self, tests: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if tests is None else tuple(f"{self.folder}: {test}" for test in tests)

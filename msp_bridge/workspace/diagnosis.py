@@ -17,7 +17,9 @@ from attrs import evolve, frozen
 
 from msp_bridge.adapter import Adapter, ChecksTests, Finding
 from msp_bridge.errors import SEE_DOCTOR, BridgeError
-from msp_bridge.model import Scope, Status
+from msp_bridge.model import Mutant, Scope, Status
+from msp_bridge.notices import FailingTest, Told, UnusableFile
+from msp_bridge.phases import without_notices
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
@@ -74,12 +76,17 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
         elif one.idle_because is not None:
             yield Finding(True, one.name, f"not used: nothing here configures it, and {one.idle_because}")
         elif one.adapter is not None:
+            said: set[str] = set()
             try:
                 async with contextlib.aclosing(one.adapter), contextlib.aclosing(one.adapter.diagnose()) as findings:
                     async for finding in findings:
+                        said.add(finding.text)
                         yield finding
                     if run:
-                        yield await _trial(one.adapter)
+                        async with contextlib.aclosing(_trial(one.adapter)) as trial:
+                            async for finding in trial:
+                                if finding.text not in said:  # the tests that fail
+                                    yield finding
                     if run and isinstance(one.adapter, ChecksTests):
                         async with contextlib.aclosing(one.adapter.check_tests()) as checks:
                             async for finding in checks:
@@ -90,21 +97,31 @@ async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Find
             yield one.adapter_class.absent(one.project)
 
 
-async def _trial(adapter: Adapter) -> Finding:
+async def _trial(adapter: Adapter) -> AsyncGenerator[Finding, None]:
     """One mutant is tested, which takes all that a request takes: the tool, the tests without a mutant, a verdict."""
     began = time.monotonic()
+    mutants: list[Mutant] = []
+    told = Told()
     try:
-        async with contextlib.aclosing(adapter.discover(Scope())) as found:
-            mutants = [mutant async for mutant in found][:TRIED]
-        async with contextlib.aclosing(adapter.test(mutants)) as results:
-            async for result in results:
+        async with contextlib.aclosing(without_notices(adapter.discover(Scope()), told.tell)) as found:
+            async for batch in found:
+                mutants += batch
+        for file in told.of(UnusableFile):
+            yield Finding.of_error("files", file.error)
+        testing = without_notices(adapter.test(mutants[:TRIED]), told.tell)
+        async with contextlib.aclosing(testing):
+            async for result in (result async for batch in testing for result in batch):
                 if result.status is not Status.IGNORED:
                     place, seconds = result.mutant.location.start, time.monotonic() - began
                     text = f"{result.mutant.path}:{place.line}:{place.column} was tested within {seconds:.1f} s"
-                    return Finding(True, "run", f"{text}: {result.status.value}")
+                    for test in told.of(FailingTest):
+                        yield Finding(False, "tests", str(test), "fix it")
+                    yield Finding(True, "run", f"{text}: {result.status.value}")
+                    return
     except BridgeError as error:
-        return Finding.of_error("run", error)
-    return Finding(True, "run", "there is no mutant that could be tested")
+        yield Finding.of_error("run", error)
+        return
+    yield Finding(True, "run", "there is no mutant that could be tested")
 
 
 def _shared_files(projects: ProjectMap) -> Iterator[Finding]:

@@ -172,6 +172,12 @@ class Selection:
             return True
         return bool(self._globs) and self._matches(mutant.path)
 
+    def takes_some_of(self, path: str) -> bool:
+        """Whether mutants of the file `path`, which is in scope, may be selected."""
+        if self.mutants is not None or self.targets is None or self._whole.covers(path) or path in self._ranges:
+            return True
+        return bool(self._globs) and self._matches(path)
+
     @cached_property
     def _known(self) -> dict[tuple[str, Location], list[KnownMutant]]:
         known: dict[tuple[str, Location], list[KnownMutant]] = {}

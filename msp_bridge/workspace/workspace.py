@@ -44,8 +44,9 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, evolve, field
 
 from msp_bridge.concurrency import in_thread, merge_streams
-from msp_bridge.errors import BridgeError, PartlyFailed, SeveralErrors, ToolError
+from msp_bridge.errors import BridgeError, SeveralErrors, ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
+from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
 from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.cache import cache_of
@@ -76,7 +77,8 @@ class Workspace:
     Cancelling: close the generator; when that returns, its processes have ended.
     Ordering: `test` of a newer request goes before older ones (`RequestScheduler`); `discover` waits for nothing. The
     tools of one request run side by side, within one bound on the mutants that are tested at once (`JobBudget`).
-    Errors: BridgeError; PartlyFailed when a part that was named succeeded.
+    Errors: BridgeError; the error of a part becomes a ProjectFailure when a part that was named succeeded.
+    Notices: each is yielded once in a request, as early as it is known.
     Resource handling: `aclose` ends the tools' warm processes.
     """
 
@@ -109,31 +111,35 @@ class Workspace:
         """All that are set up, the root's first."""
         return self.projects.tools
 
-    async def discover(self, selection: Selection) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, selection: Selection) -> AsyncGenerator[Mutant | Notice, None]:
         """Every selected mutant once, file by file; several tools' files in any order."""
         selection = await self.within(selection)
-        errors = ProjectErrors(await self._looked_up(selection, self._parts))
+        errors, told = ProjectErrors(await self._looked_up(selection, self._parts)), set[Notice]()
         found = {part: self._discover(part, selection) for part in errors.parts}
-        async with contextlib.aclosing(errors.merged(found)) as mutants:
-            async for mutant in mutants:
-                yield mutant
-        errors.raise_collected()
+        async with contextlib.aclosing(errors.merged(found)) as items:
+            async for item in items:
+                if _is_new(item, told):
+                    yield item
+        for failure in errors.collected():
+            yield failure
 
-    async def test(self, selection: Selection, *, anew: bool = False) -> AsyncGenerator[Result, None]:
+    async def test(self, selection: Selection, *, anew: bool = False) -> AsyncGenerator[Result | Notice, None]:
         """Exactly one result for each selected mutant, as soon as it is known.
 
         With `anew` each is tested, also where verdicts of earlier runs are reused otherwise.
         """
         selection = await self.within(selection)
         with self._scheduler.turn() as turn:
-            errors = ProjectErrors(await self._looked_up(selection, self._parts))
+            errors, told = ProjectErrors(await self._looked_up(selection, self._parts)), set[Notice]()
             alone = len(errors.parts) == 1
             found = {part: self._test(part, selection, turn, alone=alone, anew=anew) for part in errors.parts}
-            async with contextlib.aclosing(errors.merged(found)) as results:
-                async for result in results:
-                    with turn.paused():
-                        yield result
-            errors.raise_collected()
+            async with contextlib.aclosing(errors.merged(found)) as items:
+                async for item in items:
+                    if _is_new(item, told):
+                        with turn.paused():
+                            yield item
+            for failure in errors.collected():
+                yield failure
 
     async def known(self, selection: Selection) -> AsyncGenerator[Result, None]:
         """The verdicts of earlier runs that hold still. Runs no test. Raises BridgeError."""
@@ -142,7 +148,7 @@ class Workspace:
             return
         for part in self._parts(selection):
             tool = part.tool
-            mutants = await self._due(part, selection)
+            mutants, _ = await self._due(part, selection)
             verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
             for result in () if verdicts is None else await verdicts.known(mutants):
                 yield result
@@ -154,6 +160,8 @@ class Workspace:
         """
         async with contextlib.aclosing(self.discover(Selection.of([mutant]))) as found:
             async for current in found:  # with the handle of the file as it is
+                if isinstance(current, Notice):
+                    continue
                 tool = self.projects.owner(current.path)
                 if tool is not None:
                     return await tool.ignore(current, reason)
@@ -205,13 +213,19 @@ class Workspace:
     def _parts(self, selection: Selection) -> list[Part]:
         return [] if selection.empty else self.projects.parts(selection.scope)
 
-    async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant, None]:
+    async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant | Notice, None]:
         tool = part.tool
         seen: set[Mutant] = set()
         owner = cache(partial(self._owner, Boundary(self.root)))  # once for each file, not for each mutant
         looked_at = 0
         async with contextlib.aclosing(tool.discover(part.scope)) as mutants:
             async for mutant in mutants:
+                if isinstance(mutant, Notice):
+                    if not isinstance(mutant, UnusableFile) or (
+                        owner(mutant.path) is tool and selection.takes_some_of(mutant.path)
+                    ):
+                        yield mutant
+                    continue
                 looked_at += 1
                 if looked_at % PAUSE_AFTER == 0:
                     await asyncio.sleep(0)
@@ -221,12 +235,14 @@ class Workspace:
 
     async def _test(
         self, part: Part, selection: Selection, turn: Turn, *, alone: bool, anew: bool
-    ) -> AsyncGenerator[Result, None]:
+    ) -> AsyncGenerator[Result | Notice, None]:
         """Steps 3 to 7. A failure that isn't the whole answer becomes the reason of what is due still, too."""
         due: dict[Mutant, None] | None = None
         reason, failure = "", None
         try:
-            due = await self._due(part, selection)
+            due, notices = await self._due(part, selection)
+            for notice in notices:
+                yield notice
             for rounds in range(1, ROUNDS + 1):
                 async with contextlib.aclosing(self._results(part.tool, due, turn, anew=anew)) as results:
                     async for result in results:
@@ -236,7 +252,9 @@ class Workspace:
                 name = part.tool.adapter.name
                 reason = f"{name} gave no result for it in {rounds} attempts, as when its file keeps changing"
                 if rounds < ROUNDS:
-                    found = await self._due(_narrowed(part, due), selection)
+                    found, notices = await self._due(_narrowed(part, due), selection)
+                    for notice in notices:
+                        yield notice
                     for gone in [mutant for mutant in due if mutant not in found]:
                         del due[gone]
                         yield _untested(gone, "its file has changed since, and it no longer exists: discover again")
@@ -250,13 +268,20 @@ class Workspace:
         if failure is not None:
             raise failure
 
-    async def _due(self, part: Part, selection: Selection) -> dict[Mutant, None]:
-        async with contextlib.aclosing(self._discover(part, selection)) as mutants:
-            return dict.fromkeys([mutant async for mutant in mutants])
+    async def _due(self, part: Part, selection: Selection) -> tuple[dict[Mutant, None], list[Notice]]:
+        due: dict[Mutant, None] = {}
+        notices: list[Notice] = []
+        async with contextlib.aclosing(self._discover(part, selection)) as items:
+            async for item in items:
+                if isinstance(item, Notice):
+                    notices.append(item)
+                else:
+                    due[item] = None
+        return due, notices
 
     async def _results(
         self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn, *, anew: bool
-    ) -> AsyncGenerator[Result, None]:
+    ) -> AsyncGenerator[Result | Notice, None]:
         """What an earlier run or the tool finds out; what has a result is no longer due."""
         if not due:
             return
@@ -271,10 +296,10 @@ class Workspace:
                 del due[result.mutant]
                 yield result
         async with contextlib.aclosing(self._tested(tool, due, turn)) as results:
-            async for result in results:
-                if verdicts is not None:
-                    verdicts.note(result)
-                yield result
+            async for item in results:
+                if verdicts is not None and isinstance(item, Result):
+                    verdicts.note(item)
+                yield item
                 if verdicts is not None and verdicts.due:
                     await verdicts.save(tool.ran_alone())
         if verdicts is not None:
@@ -290,7 +315,9 @@ class Workspace:
             await self._wait(turn, tool)
             return await verdicts.unaffected(due, tool.reach)
 
-    async def _tested(self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn) -> AsyncGenerator[Result, None]:
+    async def _tested(
+        self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn
+    ) -> AsyncGenerator[Result | Notice, None]:
         if not due:
             return
         with self.projects.budget.active(tool.label):
@@ -301,7 +328,9 @@ class Workspace:
                         result = await anext(results)
                     except StopAsyncIteration:
                         return
-                    if result.mutant in due:
+                    if isinstance(result, Notice):
+                        yield result
+                    elif result.mutant in due:
                         del due[result.mutant]
                         yield result
                     else:
@@ -334,19 +363,17 @@ class ProjectErrors:
             return _naming(part, source) if part.tool.folder else source
         return merge_streams([self._collecting(part, source) for part, source in sources.items()])
 
-    def raise_collected(self) -> None:
-        """Raises SeveralErrors when all parts failed that were named, PartlyFailed when some did.
+    def collected(self) -> list[ProjectFailure]:
+        """A notice for each part that failed. Raises SeveralErrors when all parts failed that were named.
 
         VS Code always asks by name, for all that lies at the top; with an error it drops the results of all parts.
         """
-        if not self._found:
-            return
         found = sorted(self._found.items(), key=lambda item: item[0].tool.label)
         errors = [error.labelled(part.tool.label) for part, error in found]
         wanted = [part for part in self.parts if part.named] or self.parts
-        if all(part in self._found for part in wanted):
+        if errors and all(part in self._found for part in wanted):
             raise SeveralErrors(errors)
-        raise PartlyFailed(errors)
+        return [ProjectFailure(error) for error in errors]
 
     async def _collecting(self, part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         try:
@@ -392,6 +419,16 @@ async def _naming(part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator
                 yield item
     except BridgeError as error:
         raise _named(error, part) from error
+
+
+def _is_new(item: object, told: set[Notice]) -> bool:
+    """Whether the request has not said `item` yet; a notice is noted in `told`."""
+    if not isinstance(item, Notice):
+        return True
+    if item in told:
+        return False
+    told.add(item)
+    return True
 
 
 def _narrowed(part: Part, mutants: Iterable[Mutant]) -> Part:

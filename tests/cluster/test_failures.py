@@ -18,7 +18,7 @@ from support.cluster_trees import DIGIT, GATED, PLUS, ScriptedTree, collect, dis
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
 
-from msp_bridge.adapter import BaselineError, Project, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, FailingTest, Notice, Project, Result, Status, ToolError
 from msp_bridge.cli import Exit
 from msp_bridge.cli.run import run
 from msp_bridge.cluster import behind_cluster
@@ -266,6 +266,16 @@ async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_
             await results_of(adapter, await discovered(adapter))
         assert raised.value.failing == ("t1", "t2")
         assert raised.value.first_failure == "assert 0"
+
+
+async def test_a_test_that_a_worker_leaves_out_is_told_in_each_request(tree: ScriptedTree, tmp_path: Path) -> None:
+    tree.script(PLUS, testing={"failing": {"t1": "assert 0"}})
+    tree.files(2, "x = y + z\n")
+    async with Cluster.running(tmp_path / "cluster", 2) as cluster, tree.adapter(cluster) as adapter:
+        mutants = await discovered(adapter)
+        for _ in range(2):
+            async with contextlib.aclosing(adapter.test(mutants)) as items:
+                assert [item async for item in items if isinstance(item, Notice)] == [FailingTest("t1", "assert 0")]
 
 
 async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: ScriptedTree, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from support.mutmut_trial import Trial
 
 from msp_bridge import phases
 from msp_bridge.model import Location, Mutant, Position, Result, Status
-from msp_bridge.phases import BASELINE, COLLECTING, COPYING, Phase, PhaseReport, report_phase
-from msp_bridge.reports.terminal import TerminalReport, discovery_status, phases_shown
+from msp_bridge.notices import PhaseReport
+from msp_bridge.phases import BASELINE, COLLECTING, COPYING, Phase, heard_by, report_phase
+from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status
 from msp_bridge.toolkit import Sandbox
 
 MUTANT = Mutant("a.py", "number: 1 to 2", Location(Position(1, 1), Position(1, 2)), "2")
@@ -38,7 +39,7 @@ def console(terminal: Terminal) -> Console:
 def test_each_phase_has_a_bar_of_its_own_until_mutants_are_tested(tmp_path: Path) -> None:
     terminal = Terminal()
     report = TerminalReport(tmp_path, console(terminal), 7)
-    with report, phases_shown(report.show_phase):
+    with report, heard_by(report.show_phase):
         for report_of in ((COPYING, 3, 9), (BASELINE, 0, 20), (BASELINE, 5, 20)):
             report_phase(*report_of, begins=False)
             report._progress.refresh()
@@ -63,7 +64,7 @@ def test_each_phase_has_a_bar_of_its_own_until_mutants_are_tested(tmp_path: Path
 
 
 def test_a_phase_that_is_soon_over_is_not_reported(caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    caplog.set_level(logging.DEBUG, phases.LOGGER.name)
+    caplog.set_level(logging.DEBUG, "msp_bridge.phases")
     now = [0.0]
     monkeypatch.setattr("msp_bridge.phases.time.monotonic", lambda: now[0])
     phase = Phase(COPYING, 10)
@@ -82,8 +83,16 @@ def test_while_mutants_are_looked_for_the_files_are_counted() -> None:
     assert "mutmut: looking for mutants (3/40)" in terminal.shown
 
 
+def test_off_a_terminal_each_phase_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = PhaseLines()
+    for name, done in ((COPYING, 1), (COPYING, 2), (BASELINE, 0), (BASELINE, 9)):
+        lines.show(PhaseReport(name, done, 9))
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()) == ("", [f"msp-bridge: {COPYING} …", f"msp-bridge: {BASELINE} …"])
+
+
 def test_a_long_copy_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch) -> None:
-    caplog.set_level(logging.DEBUG, phases.LOGGER.name)
+    caplog.set_level(logging.DEBUG, "msp_bridge.phases")
     monkeypatch.setattr(phases, "BRIEF_S", 0.0)
     (tmp_path / "project").mkdir()
     (tmp_path / "project/a.py").touch()
@@ -93,8 +102,8 @@ def test_a_long_copy_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert caplog.messages == ["copying the project: 0 of 1"]
 
 
-async def test_the_python_engine_says_how_many_tests_have_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, phases.LOGGER.name)
+async def test_the_python_engine_says_how_many_tests_have_run(tmp_path: Path) -> None:
+    heard: list[PhaseReport] = []
     files = {
         "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
         "pkg/m.py": b"def f(a):\n    return a + 1\n",
@@ -102,7 +111,8 @@ async def test_the_python_engine_says_how_many_tests_have_run(tmp_path: Path, ca
         b"def test_slow():\n    time.sleep(1.5)\n",
     }
     async with Trial.of(files, tmp_path) as trial:
-        await trial.test()
+        with heard_by(heard.append):
+            await trial.test()
     # On a busy machine the end of both may be seen, too.
-    reported = list(dict.fromkeys(message for message in caplog.messages if not message.startswith(COPYING)))
+    reported = list(dict.fromkeys(str(phase) for phase in heard if phase.name != COPYING))
     assert reported[:3] == [COLLECTING, f"{BASELINE}: 0 of 2", f"{BASELINE}: 1 of 2"]

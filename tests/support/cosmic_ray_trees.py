@@ -15,6 +15,7 @@ import psutil
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
+from msp_bridge.notices import Notice
 from msp_bridge.testing import RunningProcesses
 
 PROJECTS = Path(__file__).parent.parent / "projects"
@@ -43,12 +44,14 @@ async def adapter_on(root: Path, *, jobs: int = 1, python: str = sys.executable)
 
 
 async def discovered(adapter: CosmicRay, *paths: str) -> list[Mutant]:
-    return [mutant async for mutant in adapter.discover(Scope(frozenset(paths) or None))]
+    return [
+        mutant async for mutant in adapter.discover(Scope(frozenset(paths) or None)) if not isinstance(mutant, Notice)
+    ]
 
 
 async def results_of(adapter: CosmicRay, mutants: Sequence[Mutant]) -> list[Result]:
     async with contextlib.aclosing(adapter.test(mutants)) as results:
-        return [result async for result in results]
+        return [result async for result in results if not isinstance(result, Notice)]
 
 
 def contents(root: Path) -> Contents:

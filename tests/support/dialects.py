@@ -228,7 +228,7 @@ class Mcp(Speech):
     cancelled = None
 
     def serving(self, stream: MemoryStream, workspaces: OpenWorkspaces) -> Coroutine[Any, Any, object]:
-        return AgentServer(self.root, workspaces, {}).serve(stream)
+        return AgentServer(self.root, workspaces).serve(stream)
 
     def wire(self, stream: MemoryStream) -> Wire:
         return Lines(stream)

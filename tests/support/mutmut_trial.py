@@ -15,7 +15,7 @@ import psutil
 from attrs import define, field
 from msp_bridge.adapters.mutmut import Mutmut
 
-from msp_bridge.adapter import Mutant, Project, Result, Scope
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
 
 PROJECTS = Path(__file__).parent.parent / "projects"
 
@@ -31,6 +31,7 @@ class Trial:
 
     root: Path
     adapter: Mutmut
+    notices: list[Notice] = field(factory=list, init=False)  # of all discoveries and tests
     _tree: dict[str, tuple[bytes, int]] = field(factory=dict, init=False)
 
     @classmethod
@@ -75,16 +76,23 @@ class Trial:
     async def discover(self, *paths: str) -> list[Mutant]:
         """All mutants, or those of `paths`."""
         async with aclosing(self.adapter.discover(Scope(frozenset(paths) if paths else None))) as mutants:
-            return [mutant async for mutant in mutants]
+            return [mutant async for mutant in mutants if not self._told(mutant)]
 
     async def test(self, mutants: Sequence[Mutant] | None = None) -> dict[str, Result]:
         """The results by mutmut's names; each mutant has at most one."""
         results: dict[str, Result] = {}
         async with aclosing(self.adapter.test(mutants if mutants is not None else await self.discover())) as stream:
             async for result in stream:
+                if self._told(result):
+                    continue
                 assert result.mutant.description not in results
                 results[result.mutant.description] = result
         return results
+
+    def _told(self, item: object) -> bool:
+        if isinstance(item, Notice):
+            self.notices.append(item)
+        return isinstance(item, Notice)
 
     async def host(self) -> int:
         """The process that tests the mutants: another number is another host."""

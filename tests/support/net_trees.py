@@ -19,6 +19,7 @@ from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.sdk import FIXED_FILE_INFO, OBJECT_MODEL, SHARED, TEST_HOST
 
 from msp_bridge.adapter import Mutant, Project, Result, Scope
+from msp_bridge.notices import Notice
 from msp_bridge.testing import RunningProcesses, TreeState
 
 TESTS = Path(__file__).parent.parent
@@ -119,15 +120,23 @@ async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerNet]:
 
 async def discovered(adapter: StrykerNet, *paths: str) -> list[Mutant]:
     async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as mutants:
-        return [mutant async for mutant in mutants]
+        return [mutant async for mutant in mutants if not isinstance(mutant, Notice)]
 
 
-async def results_of(adapter: StrykerNet, mutants: Sequence[Mutant], into: list[Result] | None = None) -> list[Result]:
+async def results_of(
+    adapter: StrykerNet,
+    mutants: Sequence[Mutant],
+    into: list[Result] | None = None,
+    notices: list[Notice] | None = None,
+) -> list[Result]:
     """All of them; `into` has those that came before an error, too."""
     taken = [] if into is None else into
     async with contextlib.aclosing(adapter.test(mutants)) as results:
         async for result in results:
-            taken.append(result)
+            if isinstance(result, Result):
+                taken.append(result)
+            elif notices is not None:
+                notices.append(result)
     return taken
 
 

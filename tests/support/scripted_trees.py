@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.adapter import Finding
+from msp_bridge.adapter import Finding, Mutant, Notice, Result
 from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
@@ -62,10 +62,16 @@ def _selection(*targets: str) -> Selection:
 async def paths(workspace: Workspace, *targets: str) -> list[str]:
     """Of the mutants of `targets`."""
     async with contextlib.aclosing(workspace.discover(_selection(*targets))) as mutants:
-        return sorted([mutant.path async for mutant in mutants])
+        return sorted([mutant.path async for mutant in mutants if isinstance(mutant, Mutant)])
 
 
 async def statuses(workspace: Workspace, *targets: str) -> list[str]:
     """`PATH STATUS` of the mutants of `targets`."""
     async with contextlib.aclosing(workspace.test(_selection(*targets))) as results:
-        return sorted([f"{result.mutant.path} {result.status.value}" async for result in results])
+        return sorted([f"{one.mutant.path} {one.status.value}" async for one in results if isinstance(one, Result)])
+
+
+async def notices(workspace: Workspace, *targets: str) -> list[Notice]:
+    """What a test of `targets` tells beside its results."""
+    async with contextlib.aclosing(workspace.test(_selection(*targets))) as results:
+        return [item async for item in results if isinstance(item, Notice)]

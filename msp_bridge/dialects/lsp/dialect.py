@@ -26,7 +26,7 @@ from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.offers import Offers, symbols
 from msp_bridge.dialects.lsp.publisher import SLICE, Publisher
 from msp_bridge.dialects.lsp.runs import Runs
-from msp_bridge.errors import BridgeError, ConfigurationError, FailingTests
+from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.model import Location, Position
@@ -50,7 +50,6 @@ class Lsp(Dialect):
         super().__init__(session, client)
         self._read = StrictConverter().params
         self._folders = Folders()
-        self._failing = FailingTests()
         self._set_up({}, None)
         self._said: set[str] = set()  # why saves could not be tested, since one could
         self._on_save = ON_SAVE[0]
@@ -87,11 +86,9 @@ class Lsp(Dialect):
 
     async def serve(self) -> None:
         """See the base class."""
-        logging.getLogger().addHandler(self._failing)
         try:
             await super().serve()
         finally:
-            logging.getLogger().removeHandler(self._failing)
             for folder in self._folders:
                 await self._session.leave(folder.session)
 
@@ -107,7 +104,7 @@ class Lsp(Dialect):
         self._commands = EditorCommands(self._editor, self._folders)
         listing = self._explorer if isinstance(options, Mapping) and options.get("results") is True else None
         self._publisher = Publisher(self._editor, self._folders, self._in_background)
-        self._runs = Runs(self._editor, self._folders, self._publisher, self._failing.found, listing)
+        self._runs = Runs(self._editor, self._folders, self._publisher, listing)
 
     async def _initialize(self, params: Any) -> Any:
         given = await asyncio.to_thread(self._read, params, lsp.InitializeParams)

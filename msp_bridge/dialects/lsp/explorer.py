@@ -19,6 +19,7 @@ from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.model import Mutant, Result
+from msp_bridge.notices import Told
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
@@ -33,14 +34,17 @@ class Explorer:
     async def mutants(self, uri: str | None) -> dict[str, Any]:
         """The mutants of the document or directory `uri`, or all, with what is known of them. Raises BridgeError."""
         files: list[dict[str, Any]] = []
+        told = Told()
         for folder, selection in self._targets(None if uri is None else [uri]):
             found: dict[str, list[Mutant]] = {}
-            async with contextlib.aclosing(folder.session.discover(selection)) as batches:
+            async with contextlib.aclosing(folder.session.discover(selection, told.tell)) as batches:
                 async for batch in batches:
                     for path, mutants in batch.items():
                         found.setdefault(path, []).extend(mutants)
             for path, mutants in found.items():
                 files.append(await self._file(folder, path, await self._known(folder, path, mutants)))
+        if not any(file["mutants"] for file in files):
+            told.check_files()
         return {"files": files}
 
     async def selected(self, params: lsp.TestParams) -> Sequence[tuple[Folder, Selection, str]]:

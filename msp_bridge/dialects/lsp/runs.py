@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msp_bridge.dialects.lsp.documents import Changed
@@ -33,6 +33,7 @@ from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.publisher import Publisher
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
+from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, Target
 
@@ -42,7 +43,6 @@ MAX_NAMED = 5  # tests in one message
 class Runs:
     """The runs of one client.
 
-    `failing` is where a log handler puts the tests that fail without any mutant: the client gets each once.
     `explorer` is sent every result.
     """
 
@@ -51,11 +51,9 @@ class Runs:
         editor: Editor,
         folders: Folders,
         publisher: Publisher,
-        failing: MutableMapping[str, str],
         explorer: Explorer | None = None,
     ) -> None:
-        self._editor, self._folders, self._publisher, self._failing = editor, folders, publisher, failing
-        self._said: set[str] = set()  # those of them that the client has got
+        self._editor, self._folders, self._publisher = editor, folders, publisher
         self._explorer = explorer
 
     async def test(self, folder: Folder, selection: Selection, what: str, token: Any = None) -> None:
@@ -64,20 +62,28 @@ class Runs:
         counts: Counter[Status] = Counter()
         reported: dict[str, set[Place]] = {}  # by path
         async with self._editor.progress(f"Testing {what}", token) as progress:
+            told = Told()
+
+            async def tell(notice: Notice) -> None:
+                await told.tell(notice)
+                if isinstance(notice, PhaseReport):
+                    await progress.report(str(notice))
+
             try:
-                async with contextlib.aclosing(folder.session.test(selection)) as batches:
+                async with contextlib.aclosing(folder.session.test(selection, tell)) as batches:
                     async for batch in batches:
                         counts.update(result.status for result in batch)
                         for result in batch:
                             reported.setdefault(result.mutant.path, set()).add(place_of(result.mutant))
                         await self._take(folder, batch)
                         await progress.report(summary_of(counts))
+                told.check_files()  # before what was not reported is forgotten: nobody knows whether it exists
                 await self._forget(folder, selection, reported)
                 progress.message = summary_of(counts) or "no mutants"
             finally:
                 await self._publisher.flush(folder)
                 self._editor.refresh(LENSES)
-                await self._say_failing()
+                await self._say_failing([failing.test for failing in told.of(FailingTest)])
 
     async def recall(self, folder: Folder, path: str) -> None:
         """Show the verdicts of earlier runs about the file `path` that hold still. Raises BridgeError."""
@@ -86,12 +92,10 @@ class Runs:
                 await self._take(folder, batch)
                 self._editor.refresh(LENSES)
 
-    async def _say_failing(self) -> None:
-        new = [test for test in self._failing if test not in self._said]
-        self._failing.clear()
-        if new:
-            self._said.update(new)
-            names = ", ".join(new[:MAX_NAMED]) + (f" and {len(new) - MAX_NAMED} more" if len(new) > MAX_NAMED else "")
+    async def _say_failing(self, tests: Sequence[str]) -> None:
+        if tests:
+            more = f" and {len(tests) - MAX_NAMED} more" if len(tests) > MAX_NAMED else ""
+            names = ", ".join(tests[:MAX_NAMED]) + more
             fault = ToolError(f"left out, for they fail without any mutant: {names}", "make them pass")
             with contextlib.suppress(ConnectionError):
                 await self._editor.say(str(fault), WARNING)

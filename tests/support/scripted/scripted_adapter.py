@@ -27,7 +27,7 @@ and a mutant is tested as the script said when it was discovered:
 
 FAULTS is an object, in which each is optional: `after` (wait for a gate), `say` (text for stdout), `writes` (a file in the
 project), `raises` (a list: the name in ERRORS or BaselineError, and its arguments), `failing` (tests that fail without a
-mutant, with their output), `invents` (true: a mutant of no file), `end_after` (the end waits for a gate), `columns` (a
+mutant, with their output), `unusable` (files that can't be parsed, and why), `phase` (what it is busy with), `invents` (true: a mutant of no file), `end_after` (the end waits for a gate), `columns` (a
 number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
 mutants are started at once).
 """
@@ -38,7 +38,6 @@ import asyncio
 import contextlib
 import fnmatch
 import json
-import logging
 import os
 import signal
 import sys
@@ -53,9 +52,11 @@ from msp_bridge import reading
 from msp_bridge.adapter import (
     BaselineError,
     ConfigurationError,
+    FailingTest,
     Finding,
     Location,
     Mutant,
+    Notice,
     Position,
     Project,
     Result,
@@ -63,15 +64,14 @@ from msp_bridge.adapter import (
     Status,
     Surroundings,
     ToolError,
-    log_failing_tests,
+    UnusableFile,
 )
+from msp_bridge.phases import report_phase
 from msp_bridge.processes import ProcessTree
 from msp_bridge.source import SourceText
 
 SCRIPT = "scripted.json"
 LOOK = 0.005  # s between two looks at a gate
-log = logging.getLogger(__name__)
-
 TOOLS = Path(__file__).with_name("scripted_tools.py")
 ERRORS = {
     "ToolError": ToolError,
@@ -124,23 +124,30 @@ class Scripted:
     def claims(self, path: str) -> bool:
         return fnmatch.fnmatch(path, self._script().get("files", "*.py"))
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         script = self._script()
         faults = script.get("discovery", {})
         self._log("discovering")
         await self._misbehave(faults)
+        for path, problem in faults.get("unusable", {}).items():
+            if scope.covers(path):
+                yield UnusableFile(path, problem)
         for mutant, _ in self._mutants(script, scope):
             for _ in range(2 if faults.get("repeats") else 1):
                 yield mutant
         if faults.get("invents"):
             yield Mutant("of/another/tool.txt", "invented", _location(1, 1, 1, 2), "x")
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         script = self._script()
         faults = script.get("testing", {})
         self._log(f"testing {len(mutants)}")
         try:
             await self._misbehave(faults)
+            if "phase" in faults:
+                report_phase(faults["phase"])
+            for test, output in faults.get("failing", {}).items():
+                yield FailingTest(test, output)
             await self._warm_up(script)
             async with self._tool(script, faults) as lines:
                 if faults.get("invents"):
@@ -234,7 +241,6 @@ class Scripted:
                 problem, remedy = [*arguments, "fix the tests first"][:2]
                 raise BaselineError(problem, remedy, list(failing), next(iter(failing.values()), ""))
             raise ERRORS[kind](*arguments)
-        log_failing_tests(log, failing)
 
     @contextlib.asynccontextmanager
     async def _tool(self, script: dict[str, Any], faults: dict[str, Any]) -> AsyncIterator[AsyncIterator[bytes]]:
