@@ -73,15 +73,17 @@ class Report:
     def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry]:
         """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
-        With `listing` the run had a filter that takes no mutant: those that it filtered are to be tested.
+        With `listing` the run had a filter that takes no mutant: those that it filtered are to be tested. Those of a
+        file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them.
         """
-        found = []
+        found: list[ReportEntry] = []
         for path, file in sorted(self._files.items()):
             text = ToolText.of(str(file.get("source", "")))
-            for row in file["mutants"]:
-                entry = self._entry(path, text, row, digests.get(path), listing)
-                if entry is not None:
-                    found.append(entry)
+            rows = (self._entry(path, text, row, digests.get(path), listing) for row in file["mutants"])
+            entries = [entry for entry in rows if entry is not None]
+            compiled = [entry for entry in entries if entry.status is not Status.COMPILE_ERROR]
+            is_excluded = bool(compiled) and all(entry.reason == FILTERED for entry in compiled)
+            found += compiled if is_excluded else entries
         return found
 
     @property

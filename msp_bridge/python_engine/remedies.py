@@ -17,6 +17,7 @@ from .plan import TestPlan
 UNRECOGNIZED = re.compile(r"unrecognized arguments: (?P<arguments>[^\n]*)")
 NO_FIXTURE = re.compile(r"fixture '(?P<name>\w+)' not found")
 NO_MODULE = re.compile(r"No module named '(?P<name>[\w.]+)'")
+NO_METADATA = re.compile(r"No package metadata was found for (?P<name>[\w.-]+)")
 MISSING_PLUGINS = re.compile(r"Missing required plugins: (?P<names>[^\n]*)")
 NO_ASYNC = re.compile(r"async def functions are not natively supported")
 NO_MARKER = re.compile(r"'(?P<name>\w+)' not found in `markers` configuration option")
@@ -106,6 +107,8 @@ def _missing(text: str) -> Iterator[str]:
         yield from filter(None, [MARKERS.get(found["name"])])
     if NO_ASYNC.search(text):
         yield "pytest-asyncio"
+    if found := NO_METADATA.search(text):
+        yield found["name"]
     if found := NO_MODULE.search(text):
         name = found["name"]
         yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(name.partition(".")[0]) or name.partition(".")[0]
@@ -113,5 +116,6 @@ def _missing(text: str) -> Iterator[str]:
 
 def _is_own(name: str, root: Path) -> bool:
     """Whether the project has a module of this name."""
-    places = (folder / name for folder in (root, root / "src", root / "lib"))
+    module = name.replace("-", "_")
+    places = (folder / module for folder in (root, root / "src", root / "lib"))
     return any(place.is_dir() or place.with_suffix(".py").is_file() for place in places)

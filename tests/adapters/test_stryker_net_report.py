@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.stryker_net.report import Report, ReportEntry
+from msp_bridge.adapters.stryker_net.report import FILTERED, Report, ReportEntry
 from msp_bridge.adapters.stryker_net.setup import StrykerNetConfiguration, platform_line
 from msp_bridge.adapters.stryker_net.tool import failure
 
@@ -53,6 +53,15 @@ def test_a_mutant_is_read_from_the_report() -> None:
     assert (found.handle, entry.id, entry.covered_by) == ("digest", 7, (KNOWN, UNKNOWN))
     assert entry.result.killed_by == ("Tests.Zero",)
     assert entry.result.covered_by == ("Tests.Zero", UNKNOWN)
+
+
+def test_what_does_not_compile_in_a_file_that_mutate_excludes_is_not_listed() -> None:
+    broken, filtered = mutant(status="CompileError"), mutant(status="Ignored", statusReason=FILTERED)
+    assert [entry.status for entry in entries(filtered, broken)] == [Status.IGNORED]
+    by_comment = mutant(status="Ignored", statusReason="Ignored via code comment.")
+    for others in ([], [mutant()], [filtered, by_comment]):  # a range of the file, or all of it, may be mutated
+        assert Status.COMPILE_ERROR in [entry.status for entry in entries(*others, broken)]
+    assert [entry.status for entry in entries(filtered, broken, listing=True)] == [Status.PENDING, Status.COMPILE_ERROR]
 
 
 def test_fields_may_be_null() -> None:
