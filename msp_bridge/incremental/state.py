@@ -38,6 +38,10 @@ class State:
     surroundings: bytes = field(eq=False)  # names all that is no file of the project
     stamps: Mapping[str, object] = field(repr=False)  # by path in any tree
 
+    def is_directory(self, path: str) -> bool:
+        """Whether one of `files` is a directory."""
+        return self.files[path].startswith(Kind.DIRECTORY.value)
+
 
 @define(eq=False)
 class Look:
