@@ -119,6 +119,7 @@ class Result:
     tests_completed: int | None = None
     reusable: bool = True  # False: another run of the same project could say something else, or should say more
     dependencies: Dependencies | None = field(default=None, eq=False, repr=False)  # None: on everything
+    untested: bool = False  # no tool has tested it, and the reason says why: it is `IGNORED` for clients that wait
     reused: bool = False  # it is the result of an earlier run, and nothing that it depends on has changed
 
 

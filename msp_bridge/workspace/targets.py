@@ -20,8 +20,9 @@ from attrs import evolve, frozen
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
 from msp_bridge.processes import ProcessTree
+from msp_bridge.source import SourceText
 from msp_bridge.text import shortened
-from msp_bridge.workspace.selection import Selection, Target, relative_path
+from msp_bridge.workspace.selection import MAGIC, Selection, Target, relative_path
 
 LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
 DIFF = [
@@ -43,7 +44,7 @@ class Selected:
     selection: Selection
     _rest: Selection  # what is selected otherwise than by LINE:COL
     _starts: frozenset[tuple[str, Position]]
-    _changes: Changes | None = None
+    changes: Changes | None = None
 
     async def since(self, root: Path, revision: str) -> Selected:
         """What of this has changed in git since HEAD and `revision` parted. Raises ConfigurationError."""
@@ -54,7 +55,7 @@ class Selected:
 
     def takes(self, mutant: Mutant) -> bool:
         """Whether `mutant`, of the selection, is wanted."""
-        return (self._changes is None or self._changes.touch(mutant)) and self._names(mutant)
+        return (self.changes is None or self.changes.touch(mutant)) and self._names(mutant)
 
     def _names(self, mutant: Mutant) -> bool:
         if not self._starts or (mutant.path, mutant.location.start) in self._starts:
@@ -85,7 +86,8 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
     name = lines["path"] if lines else path
     absolute = found or _existing(root, name)
     if absolute is None:
-        raise ConfigurationError(f"there is no file or directory {shortened(name, MAX_SHOWN)}{_nearest(name)}")
+        pattern = "patterns are not taken: name files and directories" if MAGIC.intersection(name) else None
+        raise ConfigurationError(f"there is no file or directory {shortened(name, MAX_SHOWN)}{_nearest(name)}", pattern)
     if relative_path(root, absolute) is None:
         raise ConfigurationError(f"{shortened(name, MAX_SHOWN)} lies outside the project {root}; see --root")
     if not lines:
@@ -94,9 +96,19 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
     last = int(lines["last"] or first)
     if not 1 <= first <= last or column < 1:
         raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: lines count from 1, the first before the last")
+    if (count := _line_count(absolute)) is not None and first > count:
+        raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: the file has {count} lines")
     if lines["column"]:
         return Target(absolute), Position(first, column)
     return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
+
+
+def _line_count(file: str) -> int | None:
+    """How many lines there are; None for what can't be read."""
+    try:
+        return SourceText.read(Path(file)).line_count
+    except (OSError, ValueError):
+        return None
 
 
 def _existing(root: Path, name: str) -> str | None:

@@ -436,4 +436,4 @@ def _narrowed(part: Part, mutants: Iterable[Mutant]) -> Part:
 
 
 def _untested(mutant: Mutant, reason: str) -> Result:
-    return Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}")
+    return Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}", untested=True)
