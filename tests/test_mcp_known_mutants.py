@@ -1,20 +1,31 @@
-"""What an agent is shown first, and progress that only ever increases."""
+"""What an agent is shown first, which results count, and progress that only ever increases."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
 from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
-from msp_bridge.mcp import calls
-from msp_bridge.mcp.answers import MAX_CODE, MutantAnswer, Survivors, error_text
-from msp_bridge.mcp.calls import CallProgress
+from msp_bridge.mcp import progress as progress_module
+from msp_bridge.mcp.answers import (
+    MAX_CODE,
+    MAX_LIST,
+    MAX_TEXT,
+    MutantAnswer,
+    MutantList,
+    Survivors,
+    error_text,
+    fitting,
+)
 from msp_bridge.mcp.known_mutants import KnownMutants, most_telling
+from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.tools import TOOLS
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.source import SourceText
+from msp_bridge.workspace.versions import FileVersions
 
 
 def result(line: int, status: Status = Status.SURVIVED, tests: int = 1, column: int = 1) -> Result:
@@ -36,24 +47,33 @@ def test_survivors_of_different_lines_come_first_and_those_that_most_tests_ran()
     assert shown == [(3, 1), (6, 1), (2, 1), (1, 1), (3, 9)]
 
 
-def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path) -> None:
+async def test_what_was_not_tested_goes_first_then_what_survived(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1\n1\n1\n")
     killed, survived, new = result(1, Status.KILLED), result(2), result(3)
-    findings = KnownMutants(tmp_path)
+    versions = FileVersions(tmp_path)
+    known = KnownMutants(versions)
     mutants = [one.mutant for one in (killed, survived, new)]
-    findings.listed(mutants)
-    findings.tested(killed)
-    findings.tested(survived)
-    assert findings.most_wanted(mutants) == [new.mutant, survived.mutant, killed.mutant]
-    assert findings.current() == ([killed, survived], 0)
-    (tmp_path / "a.py").write_text("1\n1\n1\n\n")
-    assert findings.current() == ([], 2)
-    findings.listed(mutants)
-    assert findings.most_wanted(mutants) == mutants
+    version = await versions.look()
+    known.listed(mutants, {"a.py": None}, version)
+    known.tested([killed, survived], version)
+    assert known.most_wanted(mutants) == [new.mutant, survived.mutant, killed.mutant]
+    assert known.current() == ([killed, survived], [], [])
+    (tmp_path / "test_a.py").write_text("1\n")
+    await versions.look()
+    assert known.current() == ([], [killed, survived], ["test_a.py"])
+    assert known.untested(mutants) == 3
+    known.tested([survived], await versions.look())
+    assert known.most_wanted(mutants) == [new.mutant, killed.mutant, survived.mutant]
+    (tmp_path / "test_a.py").unlink()
+    await versions.look()
+    assert known.current() == ([killed], [survived], ["test_a.py"])
+    (tmp_path / "a.py").unlink()
+    await versions.look()
+    assert known.current()[0] == []
 
 
 async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "BEAT_S", 0)
+    monkeypatch.setattr(progress_module, "BEAT_S", 0)
     numbers: list[float] = []
 
     async def report(number: float, total: float | None, message: str) -> None:
@@ -82,6 +102,18 @@ def test_code_is_shown_as_whole_lines_and_cut() -> None:
     assert len(MutantAnswer.of(long, None, source).after) == MAX_CODE
     assert MutantAnswer.of(mutant, None, SourceText("")).after == "-"
     assert "`x = 1 + 2` => `x = 1 - 2`" in answer.text()
+
+
+def test_a_list_is_cut_where_the_answer_would_be_too_long() -> None:
+    location = Location(Position(1, 1), Position(1, 2))
+    mutants = [MutantAnswer.of(Mutant("é" * 90, f"m{n}", location, "x" * 999), None, None) for n in range(500)]
+    shown = fitting(mutants)
+    size = len(json.dumps([mutant.model_dump() for mutant in shown], ensure_ascii=False).encode())
+    assert MAX_LIST * 0.9 < size < MAX_LIST * 1.1
+    text = MutantList(total=500, mutants=shown, next_cursor="1", problems=[]).text()
+    assert MAX_TEXT * 0.9 < len(text.encode()) < MAX_TEXT * 1.1
+    assert f"limit={text.count(chr(10)) - 2} names no more than this" in text
+    assert len(fitting(mutants[:1])) == 1
 
 
 def test_an_error_says_the_problem_and_what_to_do() -> None:

@@ -1,26 +1,35 @@
 """Answers: what the tools return, as structured content and as a short text that says the same.
 
-Which of the two an agent gets to see is the client's choice. Both are short: counts, and the few survivors that tell
-most. The whole is in the resource `REPORT`.
+Which of the two an agent gets to see is the client's choice, and some show it both. Both are short: counts, and the
+few survivors that tell most. A list is cut where the answer would be too long: the structured content at `MAX_LIST`,
+with a way to the rest, and the text at `MAX_TEXT`. The whole is in the resource `REPORT`.
 """
 
 from __future__ import annotations
 
 import abc
+import contextlib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
 
 from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
+from msp_bridge.mcp.known_mutants import Found
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
 from msp_bridge.reports.results import Diff
-from msp_bridge.source import SourceText
-from msp_bridge.text import counted, one_line
+from msp_bridge.source import SourceText, mutant_diff
+from msp_bridge.text import counted, one_line, shortened
 
 REPORT = "mutation-report://report.json"
+MAX_LIST = 40_000  # bytes of the mutants in one answer, as JSON
+MAX_TEXT = 8_000  # bytes of the mutants in the text of an answer
+MAX_DIFF = 8_000  # characters
+MAX_NAME = 300  # characters of a test's name
+MAX_PROBLEMS = 20
+MAX_EDITED = 5  # names of edited files in a text
 MAX_CODE = 160  # characters of code on each side in a list; the diff has all of it
 MAX_TESTS = 20  # names of tests in one answer
 MAX_REASON = 2000  # characters of what a tool says of a mutant
@@ -50,10 +59,13 @@ class MutantAnswer(BaseModel):
     after: Annotated[str, Field(description="The same lines with the change in them; may be cut.")]
     status: Annotated[str, Field(description="Killed, Survived, NoCoverage, Timeout, Ignored, …; Pending: not tested.")]
     tests: Annotated[int | None, Field(description="How many tests run this code; null if the tool doesn't say.")]
+    outdated: Annotated[bool, Field(description="Files were edited since the status was found: it may be another.")]
 
     @classmethod
-    def of(cls, mutant: Mutant, result: Result | None, source: SourceText | None) -> MutantAnswer:
-        """`source` is its file's text, if that can be read."""
+    def of(
+        cls, mutant: Mutant, result: Result | None, source: SourceText | None, *, outdated: bool = False
+    ) -> MutantAnswer:
+        """`source` is the text that it was found in, if that can be read."""
         start = mutant.location.start
         before, after = _changed_lines(mutant, source)
         return cls(
@@ -66,6 +78,7 @@ class MutantAnswer(BaseModel):
             after=after,
             status=(Status.PENDING if result is None else result.status).value,
             tests=None if result is None or result.covered_by is None else len(result.covered_by),
+            outdated=outdated,
         )
 
     def text(self) -> str:
@@ -73,7 +86,8 @@ class MutantAnswer(BaseModel):
         place = f"{one_line(self.path)}:{self.line}:{self.column}"
         tests = "" if self.tests is None else f", {counted(self.tests, 'test')} ran it"
         change = f"{_one_line(self.before)} => {_one_line(self.after)}"
-        return f"{self.id}  {self.status}  {place}  {change}  ({one_line(self.mutator)}{tests})"
+        status = f"{self.status} (outdated)" if self.outdated else self.status
+        return f"{self.id}  {status}  {place}  {change}  ({one_line(self.mutator)}{tests})"
 
 
 class MutantList(Answer):
@@ -89,7 +103,7 @@ class MutantList(Answer):
         lines = [
             f"{counted(self.total, 'mutant')}, {len(self.mutants)} of them here:" if self.mutants else "no mutants"
         ]
-        lines += [mutant.text() for mutant in self.mutants]
+        lines += _texts(self.mutants)
         lines += [] if self.next_cursor is None else [f'the next ones: cursor="{self.next_cursor}"']
         return "\n".join([*lines, *self.problems])
 
@@ -97,14 +111,18 @@ class MutantList(Answer):
 class Survivors(Answer):
     """Of `survivors`."""
 
-    tested: Annotated[int, Field(description="Mutants with a result for the file as it is now.")]
+    tested: Annotated[int, Field(description="Mutants with a result for the files as they are now.")]
     counts: Counts
     score: Score
     survivors: Annotated[
         list[MutantAnswer], Field(description="The most telling first: one for each line, then others.")
     ]
     more_survivors: Annotated[int, Field(description="How many further ones there are: survivors shows them.")]
-    outdated: Annotated[int, Field(description="Results that don't count, as their file was edited since.")] = 0
+    reused: Annotated[
+        int, Field(description="Of those tested: how many in an earlier run; nothing has changed since.")
+    ] = 0
+    outdated: Annotated[int, Field(description="Further results that don't count, as files were edited since.")] = 0
+    edited: Annotated[list[str], Field(description="These files, tests included; the first of them.")] = []
 
     def text(self) -> str:
         """See `Answer`."""
@@ -114,12 +132,16 @@ class Survivors(Answer):
         """Of the text."""
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
         score = "" if self.score is None else f"; mutation score {self.score:.1f} %"
-        lines = [f"{counted(self.tested, 'mutant')} tested: {counts}{score}" if self.tested else "no results yet"]
-        lines += [mutant.text() for mutant in self.survivors]
+        earlier = f" ({self.reused} in an earlier run)" if self.reused else ""
+        tested = f"{counted(self.tested, 'mutant')} tested{earlier}"
+        lines = [f"{tested}: {counts}{score}" if self.tested else "no results yet"]
+        lines += _texts(self.survivors)
         if self.more_survivors:
             lines.append(f"… {self.more_survivors} more that no test noticed: survivors shows them")
         if self.outdated:
-            lines.append(f"{counted(self.outdated, 'result')} left out: the file was edited since; test_mutants again")
+            lines.append(
+                f"{counted(self.outdated, 'result')} outdated by an edit of {_listed(self.edited)}: test_mutants again"
+            )
         return lines
 
 
@@ -138,7 +160,7 @@ class TestReport(Survivors):
 
     def lines(self) -> list[str]:
         """Of the text."""
-        lines = super().lines() if self.selected else ["no mutants are selected: nothing to test"]
+        lines = super().lines() if self.selected or self.problems else ["no mutants are selected: nothing to test"]
         if self.untested:
             lines.append(f"{self.untested} of {self.selected} not tested yet: the same call again goes on with them")
         return [*lines, *self.problems]
@@ -148,7 +170,7 @@ class ShownMutant(Answer):
     """Of `show_mutant`."""
 
     mutant: MutantAnswer
-    diff: Annotated[str, Field(description="Unified diff from the code as it is to the mutant.")]
+    diff: Annotated[str, Field(description="Unified diff from the code that it was found in; may be cut.")]
     why: Annotated[str, Field(description="What the status means here, and what to do.")]
     covering_tests: Annotated[
         list[str] | None, Field(description=f"Tests that run this code, at most {MAX_TESTS}; null: not known.")
@@ -160,15 +182,16 @@ class ShownMutant(Answer):
     duration_ms: float | None
 
     @classmethod
-    def of(cls, mutant: Mutant, result: Result | None, source: SourceText, diff: str) -> ShownMutant:
-        """`diff` is the mutant's."""
+    def of(cls, found: Found, result: Result | None, edited: Sequence[str]) -> ShownMutant:
+        """`edited` are files that were edited since, the mutant's own alone if that is one of them."""
+        mutant, source = found.mutant, found.source
         return cls(
-            mutant=MutantAnswer.of(mutant, result, source),
-            diff=diff,
-            why=_why(mutant, result),
+            mutant=MutantAnswer.of(mutant, result, source, outdated=bool(edited)),
+            diff=shortened(_diff(mutant, source), MAX_DIFF),
+            why=_why(mutant, result) if not edited else _why_outdated(mutant, result, edited),
             covering_tests=None if result is None else _names(result.covered_by),
             killed_by=None if result is None else _names(result.killed_by),
-            reason=None if result is None else _short(result.status_reason or "", MAX_REASON) or None,
+            reason=None if result is None else shortened(result.status_reason or "", MAX_REASON) or None,
             duration_ms=None if result is None else result.duration,
         )
 
@@ -196,6 +219,17 @@ class IgnoreEdit(Answer):
     def text(self) -> str:
         """See `Answer`."""
         return f"Not applied. With this edit the tool leaves out {self.effect}:\n\n{self.diff}"
+
+
+def fitting(mutants: Iterable[MutantAnswer]) -> list[MutantAnswer]:
+    """Take as many of the first ones as fit into one answer; at least one, if there is any."""
+    found, size = list[MutantAnswer](), 0
+    for mutant in mutants:
+        size += len(mutant.model_dump_json().encode()) + 1
+        if found and size > MAX_LIST:
+            break
+        found.append(mutant)
+    return found
 
 
 def error_text(error: BridgeError) -> str:
@@ -241,8 +275,51 @@ def _why(mutant: Mutant, result: Result | None) -> str:
     return f"{result.status.value}: no verdict, as the code with the change in it can't be built or run."
 
 
+def _diff(mutant: Mutant, source: SourceText | None) -> str:
+    with contextlib.suppress(ValueError):  # it is in another encoding
+        if source is not None:
+            return mutant_diff(source, mutant)
+    return f"--- a/{mutant.path}\n+++ b/{mutant.path}\n(the source can't be read as UTF-8)\n+{mutant.replacement}\n"
+
+
+def _why_outdated(mutant: Mutant, result: Result | None, edited: Sequence[str]) -> str:
+    if mutant.path in edited:
+        return f"Outdated: {mutant.path} was edited since, and the diff is one of the text before. Call list_mutants."
+    return (
+        f"Outdated: {_listed(edited)} was edited since, and the status may be another by now: test_mutants with "
+        f'ids=["{mutant.id}"]. Before the edit: {_why(mutant, result)}'
+    )
+
+
 def _names(names: Sequence[str] | None) -> list[str] | None:
-    return None if names is None else list(names[:MAX_TESTS])
+    return None if names is None else [shortened(name, MAX_NAME) for name in names[:MAX_TESTS]]
+
+
+def _texts(mutants: Sequence[MutantAnswer]) -> list[str]:
+    """A line for each of the first mutants, and how many others there are."""
+    lines, size = list[str](), 0
+    for mutant in mutants:
+        line = mutant.text()
+        size += len(line.encode("utf-8", "replace")) + 1
+        if size > MAX_TEXT:
+            more = len(mutants) - len(lines)
+            return [
+                *lines,
+                f"… {more} more are in the structured content alone; limit={len(lines)} names no more than this",
+            ]
+        lines.append(line)
+    return lines
+
+
+def first_of(problems: Sequence[str]) -> list[str]:
+    """Cut the list, and each problem."""
+    more = len(problems) - MAX_PROBLEMS
+    shown = [shortened(problem, MAX_REASON) for problem in problems[:MAX_PROBLEMS]]
+    return [*shown, f"… {counted(more, 'more problem')}"] if more > 0 else shown
+
+
+def _listed(paths: Sequence[str]) -> str:
+    return ", ".join(map(one_line, paths[:MAX_EDITED])) + (" and others" if len(paths) > MAX_EDITED else "")
 
 
 def _changed_lines(mutant: Mutant, source: SourceText | None) -> tuple[str, str]:
@@ -256,11 +333,7 @@ def _changed_lines(mutant: Mutant, source: SourceText | None) -> tuple[str, str]
 
 
 def _cut(code: str) -> str:
-    return _short(textwrap.dedent(code).strip("\n"), MAX_CODE)
-
-
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return shortened(textwrap.dedent(code).strip("\n"), MAX_CODE)
 
 
 def _one_line(text: str) -> str:

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.concurrency import cancel_all, in_thread
-from msp_bridge.errors import ConfigurationError
+from msp_bridge.concurrency import in_thread
+from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.mcp.answers import (
     IgnoreEdit,
@@ -26,72 +17,30 @@ from msp_bridge.mcp.answers import (
     ShownMutant,
     Survivors,
     TestReport,
-    problem_text,
+    first_of,
+    fitting,
 )
-from msp_bridge.mcp.known_mutants import KnownMutants, most_telling, place
+from msp_bridge.mcp.discovery import discovered, recall
+from msp_bridge.mcp.known_mutants import Found, KnownMutants, most_telling
+from msp_bridge.mcp.left_running import LeftRunning, Work
+from msp_bridge.mcp.progress import CallProgress
+from msp_bridge.mcp.testing import TestRun, named
 from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
 from msp_bridge.model import Mutant, Result
-from msp_bridge.notices import Notice, PhaseReport, Told
-from msp_bridge.phases import without_notices
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import report
-from msp_bridge.source import SourceText, edit_diff, mutant_diff
-from msp_bridge.text import counted
+from msp_bridge.source import edit_diff
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
-from msp_bridge.workspace.selection import Selection
+from msp_bridge.workspace.selection import Selection, Target
 from msp_bridge.workspace.targets import Selected, select
+from msp_bridge.workspace.versions import FileVersions
 from msp_bridge.workspace.workspace import Workspace
 
 SHOWN_SURVIVORS = 10  # survivors in the answer of a test
-BEAT_S = 1.0  # between two reports of progress
-
-Report = Callable[[float, float | None, str], Awaitable[None]]  # progress, total, message
-
-
-class CallProgress:
-    """Reports how far a call is, once a second, also while nothing is found: clients give up on silent calls.
-
-    MCP wants each report to have a greater number than the one before. Between two results the number comes nearer and
-    nearer to the next one.
-    """
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-        self._beats, self._last = 0, -1.0
-        self._done, self.total = 0, 0
-        self.message = "looking for mutants"
-
-    @contextlib.asynccontextmanager
-    async def reported(self) -> AsyncIterator[None]:
-        """While the block runs, and at its end."""
-        beating = asyncio.create_task(self._beat(), name="progress")
-        try:
-            yield
-        finally:
-            await cancel_all([beating])
-        await self._send()
-
-    def step(self, message: str) -> None:
-        """One more is done."""
-        self._done, self._beats, self.message = self._done + 1, 0, message
-
-    def show_phase(self, phase: PhaseReport) -> None:
-        """Say what is done until the first result."""
-        if not self._done:
-            self.message = str(phase)
-
-    async def _beat(self) -> None:
-        while True:
-            await self._send()
-            self._beats += 1
-            await asyncio.sleep(BEAT_S)
-
-    async def _send(self) -> None:
-        complete = self.total and self._done == self.total
-        now = self._done if complete else self._done + 1 - 1 / (self._beats + 1)
-        if now > self._last:
-            self._last = now
-            await self._report(now, self.total or None, self.message)
+MAX_EDITED = 20  # names of edited files in one answer
+CALL = "call test_mutants with the paths of the code that they test, or with the ids of its survivors"
+ALL = "list_mutants without paths has all"
+NEW_ID = "a mutant gets another id when its line moves, or its code changes"
 
 
 class Calls:
@@ -99,14 +48,22 @@ class Calls:
 
     def __init__(self, root: Path, workspaces: OpenWorkspaces) -> None:
         self._root, self._workspaces = root, workspaces
-        self._findings = KnownMutants(root)
+        self._versions = FileVersions(root)
+        self._known = KnownMutants(self._versions)
+        self._left = LeftRunning()
+        self._recalled = False
+
+    async def aclose(self) -> None:
+        """End what goes on although its call has ended."""
+        await self._left.aclose()
 
     async def list_mutants(self, arguments: ListArguments, _: CallProgress) -> MutantList:
         """See `tools`."""
-        told = Told()
-        selected = await self._select(arguments.paths, arguments.since)
-        async with self._workspaces.use(None) as workspace:
-            mutants = await self._discover(workspace, selected, told)
+        problems: list[str] = []
+        paths = arguments.named("paths")
+        selected = await self._select(paths, arguments.since)
+        await self._recall()
+        mutants = await self._listed(selected, problems)
         start = 0
         if arguments.cursor is not None:
             ids = [mutant.id for mutant in mutants]
@@ -115,58 +72,58 @@ class Calls:
                     "there is no mutant any more where this cursor stands", "call list_mutants without a cursor"
                 )
             start = ids.index(arguments.cursor) + 1
-        end = start + arguments.limit
+        shown = await self._answers(mutants[start : start + arguments.limit])
+        end = start + len(shown)
         return MutantList(
             total=len(mutants),
-            mutants=await self._answers(mutants[start:end]),
+            mutants=shown,
             next_cursor=mutants[end - 1].id if end < len(mutants) else None,
-            problems=_problems(told),
+            problems=first_of(problems if mutants else [*problems, *_no_mutant(selected, paths, arguments.since)]),
         )
 
     async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
         """See `tools`."""
-        if arguments.ids and (arguments.paths or arguments.since is not None):
+        paths, ids = arguments.named("paths"), arguments.named("ids")
+        if ids is not None and (paths is not None or arguments.since is not None):
             raise ConfigurationError("ids go without paths and since", "leave out the one or the other")
-        told = Told(progress.show_phase)
-        async with progress.reported(), self._workspaces.use(None) as workspace:
-            if arguments.ids:
-                chosen = selected = await self._named(workspace, arguments.ids, told)
-            else:
-                paths = await self._select(arguments.paths, arguments.since)
-                selected = await self._discover(workspace, paths, told)
-                chosen = self._findings.most_wanted(selected)[: arguments.limit]
-            testing = workspace.test(Selection.of(chosen), anew=bool(arguments.ids))
-            results = await self._test(testing, chosen, progress, told) if chosen else []
-        problems = _problems(told)
-        if gone := len(chosen) - len(results):
-            problems.append(f"{counted(gone, 'mutant')} no longer there, as the file was edited: call list_mutants")
-        return TestReport(
-            **await self._summary(results, SHOWN_SURVIVORS),
-            selected=len(selected),
-            untested=self._findings.untested(selected),
-            problems=problems,
-        )
+        selected = await self._select(paths, arguments.since)
+        run = TestRun(self._known, progress)
+        async with progress.reported():
+            done = await self._left.finished(run, self._run(ids, arguments.limit, selected, run), arguments.max_seconds)
+        if not done:
+            run.problems.append(f"max_seconds is over: {_went_on(run)}")
+        elif not run.selected:
+            run.problems += _no_mutant(selected, paths, arguments.since)
+        return await self._report(run)
 
     async def survivors(self, arguments: SurvivorsArguments, _: CallProgress) -> Survivors:
         """See `tools`."""
-        selected = await self._select(arguments.paths, None)
-        takes = self._takes(selected)
-        results, outdated = await in_thread(self._findings.current)
+        takes = self._takes(await self._select(arguments.named("paths"), None))
+        await self._recall()
+        await self._versions.look()
+        results, outdated, edited = self._known.current()
         results = [result for result in results if takes(result.mutant)]
-        return Survivors(**await self._summary(results, arguments.limit), outdated=outdated)
+        return Survivors(
+            **await self._summary(results, arguments.limit),
+            outdated=sum(takes(result.mutant) for result in outdated),
+            edited=edited[:MAX_EDITED],
+        )
 
     async def show_mutant(self, arguments: ShowArguments, _: CallProgress) -> ShownMutant:
         """See `tools`."""
-        mutant = await self._mutant(arguments.id)
-        source = await self._source(mutant)
-        return ShownMutant.of(mutant, self._findings.result(mutant), source, mutant_diff(source, mutant))
+        found = await self._found(arguments.id)
+        edited = [found.mutant.path] if self._known.is_edited(found) else self._known.edited_since(found.mutant)
+        return ShownMutant.of(found, self._known.result(found.mutant), edited)
 
     async def ignore_mutant(self, arguments: IgnoreArguments, _: CallProgress) -> IgnoreEdit:
         """See `tools`."""
-        mutant = await self._mutant(arguments.id)
+        found = await self._found(arguments.id)
+        mutant, source = found.mutant, found.source
+        if source is None or self._known.is_edited(found):
+            raise ConfigurationError(f"{mutant.path} was edited since", f"call list_mutants: {NEW_ID}")
         async with self._workspaces.use(None) as workspace:
             edit = await workspace.ignore(mutant, arguments.reason)
-        source, start, end = await self._source(mutant), edit.location.start, edit.location.end
+        start, end = edit.location.start, edit.location.end
         return IgnoreEdit(
             path=edit.path,
             start_line=start.line,
@@ -179,101 +136,147 @@ class Calls:
         )
 
     async def report(self) -> bytes:
-        """All results of files that are as they were, in the standard format."""
-        return await in_thread(lambda: dump(report(self._root, self._findings.current()[0])))
+        """All results that count, in the standard format."""
+        await self._versions.look()
+        return await in_thread(lambda: dump(report(self._root, self._known.current()[0])))
 
-    async def _select(self, paths: Sequence[str], since: str | None) -> Selected:
-        selected = select(self._root, paths)
+    async def _run(self, ids: Sequence[str] | None, limit: int, selected: Selected, run: TestRun) -> None:
+        """Discover and test what is selected, after what other calls have begun."""
+        await self._left.others()
+        run.worth_keeping = True
+        async with self._workspaces.use(None) as workspace:
+            if ids is None:
+                mutants, version = await discovered(workspace, selected.selection, self._known, run.problems)
+                run.selected = list(filter(self._takes(selected), mutants))
+                chosen = self._known.most_wanted(run.selected)[:limit]
+            else:
+                chosen, version = await self._named(workspace, ids, run.problems)
+                run.selected = chosen
+            if chosen:
+                testing = workspace.test(Selection.of(chosen), anew=ids is not None)
+                await run.test(chosen, version, testing)
+
+    async def _report(self, run: TestRun) -> TestReport:
+        tested = {result.mutant.id for result in run.results}
+        _, outdated, edited = self._known.current()
+        selected = run.selected or ()
+        return TestReport(
+            **await self._summary(run.results, SHOWN_SURVIVORS),
+            selected=len(selected),
+            untested=self._known.untested(mutant for mutant in selected if mutant.id not in tested),
+            outdated=sum(result.mutant.id not in tested for result in outdated),
+            edited=edited[:MAX_EDITED],
+            problems=first_of(run.explained()),
+        )
+
+    async def _select(self, paths: Sequence[str] | None, since: str | None) -> Selected:
+        selected = select(self._root, paths or ())
         return selected if since is None else await selected.since(self._root, since)
 
-    async def _discover(self, workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
-        """The selected mutants, sorted by place."""
+    async def _listed(self, selected: Selected, problems: list[str]) -> list[Mutant]:
+        """The selected mutants, by place. A cancelled call is not the end of the discovery."""
         found: list[Mutant] = []
-        discovering = without_notices(workspace.discover(selected.selection.of_whole_files), told.tell)
-        async with contextlib.aclosing(discovering) as batches:
-            async for batch in batches:
-                found += batch
-        found.sort(key=place)
-        await in_thread(self._findings.listed, found)
+
+        async def discover() -> None:
+            async with self._workspaces.use(None) as workspace:
+                found.extend((await discovered(workspace, selected.selection, self._known, problems))[0])
+
+        await self._left.finished(Work(worth_keeping=True), discover())
         return list(filter(self._takes(selected), found))
+
+    async def _recall(self) -> None:
+        """Take over the verdicts of earlier runs that hold still, once, where they are kept."""
+        if self._recalled:
+            return
+        self._recalled = True
+        with contextlib.suppress(BridgeError):  # whoever needs the tool is told
+            async with self._workspaces.use(None) as workspace:
+                if workspace.projects.configuration.incremental:
+                    await recall(workspace, self._known)
 
     def _takes(self, selected: Selected) -> Callable[[Mutant], bool]:
         selection = selected.selection.within(self._root)
         return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
 
-    async def _named(self, workspace: Workspace, ids: Sequence[str], told: Told) -> list[Mutant]:
-        """The mutants with these ids: of this server, or else of the whole project. Raises ConfigurationError."""
-        if any(self._findings.mutant(id) is None for id in ids):
-            await self._discover(workspace, select(self._root, ()), told)
-        found = {id: self._findings.mutant(id) for id in ids}
-        unknown = [id for id, mutant in found.items() if mutant is None]
-        if unknown:
-            raise ConfigurationError(
-                f"there is no mutant with the id {', '.join(unknown[:SHOWN_SURVIVORS])}",
-                "call list_mutants: a mutant gets another id when its line moves, or its code changes",
+    async def _named(self, workspace: Workspace, ids: Sequence[str], problems: list[str]) -> tuple[list[Mutant], int]:
+        """The mutants with these ids as the files are now, and their version. Ids that are gone become a problem.
+
+        Raises ConfigurationError when all are gone.
+        """
+        version = await self._versions.look(self._known.paths)
+        known = [self._known.found(id) for id in ids]
+        edited = {found.mutant.path for found in known if found is not None and self._known.is_edited(found)}
+        if None in known:
+            _, version = await discovered(workspace, Selection(), self._known, problems)
+        elif edited:
+            there = Selection(targets=tuple(Target(path) for path in sorted(edited) if self._versions.has(path)))
+            _, version = await discovered(workspace, there, self._known, problems)
+        found = {id: self._known.found(id) for id in ids}
+        gone = [id for id, each in found.items() if each is None or self._known.is_edited(each)]
+        if gone:
+            problem = f"there is no mutant with the id {named(gone)}" + (
+                f": {named(sorted(edited))} was edited" if edited else ""
             )
-        return [mutant for mutant in found.values() if mutant is not None]
+            if len(gone) == len(found):
+                raise ConfigurationError(problem, f"call list_mutants: {NEW_ID}")
+            problems.append(f"{problem}; call list_mutants")
+        return [each.mutant for id, each in found.items() if each is not None and id not in gone], version
 
-    async def _mutant(self, id: str) -> Mutant:
-        if (known := self._findings.mutant(id)) is not None:
+    async def _found(self, id: str) -> Found:
+        """The mutant with this id, and its text. Raises ConfigurationError."""
+        await self._versions.look()
+        if (known := self._known.found(id)) is not None:
             return known
-        async with self._workspaces.use(None) as workspace:
-            return (await self._named(workspace, [id], Told()))[0]
 
-    async def _test(
-        self,
-        testing: AsyncGenerator[Result | Notice, None],
-        mutants: Sequence[Mutant],
-        progress: CallProgress,
-        told: Told,
-    ) -> list[Result]:
-        progress.total, progress.message = len(mutants), "preparing"
-        await in_thread(self._findings.read, {mutant.path for mutant in mutants})
-        results: list[Result] = []
-        missed = 0
-        async with contextlib.aclosing(without_notices(testing, told.tell)) as batches:
-            async for result in (result async for batch in batches for result in batch):
-                self._findings.tested(result)
-                results.append(result)
-                missed += result.status.undetected
-                progress.step(f"{len(results)} of {len(mutants)} mutants tested, {missed} not noticed")
-        return results
+        async def discover() -> None:
+            async with self._workspaces.use(None) as workspace:
+                await self._named(workspace, [id], [])
+
+        await self._left.finished(Work(worth_keeping=True), discover())
+        found = self._known.found(id)
+        assert found is not None
+        return found
 
     async def _summary(self, results: Collection[Result], limit: int) -> dict[str, Any]:
         """What `Survivors` and `TestReport` have in common."""
         score, missed = Score.of(results), most_telling(results)
+        shown = await self._answers(result.mutant for result in missed[:limit])
         return {
             "tested": len(results),
             "counts": {status.value: count for status, count in score.counts.items()},
             "score": score.percent,
-            "survivors": await self._answers(result.mutant for result in missed[:limit]),
-            "more_survivors": max(0, len(missed) - limit),
+            "reused": sum(result.reused for result in results),
+            "survivors": shown,
+            "more_survivors": len(missed) - len(shown),
         }
 
     async def _answers(self, mutants: Iterable[Mutant]) -> list[MutantAnswer]:
-        return await in_thread(self._read_answers, list(mutants))
+        """As many of them as fit into one answer."""
+        return await in_thread(lambda: fitting(map(self._answer, mutants)))
 
-    def _read_answers(self, mutants: Sequence[Mutant]) -> list[MutantAnswer]:
-        sources = {path: self._readable(path) for path in {mutant.path for mutant in mutants}}
-        return [MutantAnswer.of(mutant, self._findings.result(mutant), sources[mutant.path]) for mutant in mutants]
-
-    def _readable(self, path: str) -> SourceText | None:
-        try:
-            return SourceText.read(self._root / path)
-        except (OSError, ValueError):
-            return None
-
-    async def _source(self, mutant: Mutant) -> SourceText:
-        """Raises ConfigurationError when the file has no such mutant any more."""
-        source = await in_thread(self._readable, mutant.path)
-        try:
-            if source is not None:
-                source.apply(mutant)
-                return source
-        except ValueError:
-            pass
-        raise ConfigurationError(f"{mutant.path} was edited, and has this mutant no more", "call list_mutants")
+    def _answer(self, mutant: Mutant) -> MutantAnswer:
+        found = self._known.found(mutant.id)
+        source = None if found is None else found.source
+        outdated = bool(self._known.edited_since(mutant))
+        return MutantAnswer.of(mutant, self._known.result(mutant), source, outdated=outdated)
 
 
-def _problems(told: Told) -> list[str]:
-    return list(map(problem_text, told.notices))
+def _no_mutant(selected: Selected, paths: Sequence[str] | None, since: str | None) -> list[str]:
+    """Why nothing is selected, and what to call instead."""
+    if selected.changes is not None:
+        if not selected.changes.lines:
+            return [f"nothing has changed since {since}"]
+        files = named(sorted(selected.changes.lines))
+        return [f"no mutant lies on a line that has changed since {since} ({files}): after a change of tests, {CALL}"]
+    if paths is not None:
+        none = "tests have none, nor other files that the tool does not mutate"
+        return [f"no mutant lies in {named(paths)}: {none}; one lies wholly within lines that are named; {ALL}"]
+    return []
+
+
+def _went_on(run: TestRun) -> str:
+    if run.selected is None:
+        return "the mutants are still being listed. That goes on; the same call again has them"
+    if run.worth_keeping:
+        return "the tests still run without mutants. That goes on; the same call again tests the mutants then"
+    return "the same call again goes on"

@@ -1,77 +1,112 @@
-"""KnownMutants: the mutants and results that one server has seen since it started, and the most telling survivors."""
+"""KnownMutants: the mutants and results that one server has seen since it started, and the most telling survivors.
+
+A mutant is kept with the text that it was found in, so that it is never shown as a change of another one. A result is
+kept with the version of all files that it is about (`FileVersions`): it counts while they are as they were.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from attrs import define, field
+from attrs import define, field, frozen
 
-from msp_bridge import reading
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.source import SourceText
+from msp_bridge.workspace.versions import FileVersions
+
+
+@frozen
+class Found:
+    """A mutant, the text that it was found in (None: it can't be read), and the version of the files at that time."""
+
+    mutant: Mutant
+    source: SourceText | None
+    version: int
+
+
+@frozen
+class _Verdict:
+    result: Result
+    version: int  # that it is about
+    mixed: tuple[str, ...]  # files that were edited while it was found: it is about no version in particular
 
 
 @define
 class KnownMutants:
-    """Mutants by their ids, and the last result of each. A result counts while its file is as it was."""
+    """Mutants by their ids, and the last result of each. All is as of the last look of `versions`."""
 
-    root: Path
-    _mutants: dict[str, Mutant] = field(factory=dict)
-    _results: dict[str, tuple[Result, str | None]] = field(factory=dict)  # with the digest of the file
-    _digests: dict[str, str | None] = field(factory=dict)  # of the files as they were read last
+    versions: FileVersions
+    _found: dict[str, Found] = field(factory=dict)
+    _verdicts: dict[str, _Verdict] = field(factory=dict)
 
-    def listed(self, mutants: Collection[Mutant]) -> None:
-        """Remember all mutants of some files, just discovered, and forget those that are gone. Call it in a thread."""
-        paths, found = {mutant.path for mutant in mutants}, {mutant.id: mutant for mutant in mutants}
-        self.read(paths)
-        for id in [id for id, mutant in self._mutants.items() if mutant.path in paths and id not in found]:
-            del self._mutants[id]
-            self._results.pop(id, None)
-        self._mutants |= found
+    def listed(self, mutants: Collection[Mutant], sources: Mapping[str, SourceText | None], version: int) -> None:
+        """Remember all mutants of the files `sources`, just discovered, and forget those that are gone."""
+        found = {mutant.id: Found(mutant, sources[mutant.path], version) for mutant in mutants}
+        for id in [id for id, known in self._found.items() if known.mutant.path in sources and id not in found]:
+            del self._found[id]
+            self._verdicts.pop(id, None)
+        self._found |= found
 
-    def read(self, paths: Iterable[str]) -> None:
-        """Results from now on are of these files as they are now. Call it in a thread."""
-        for path in paths:
-            self._digests[path] = reading.digest(self.root / path)
+    def tested(self, results: Iterable[Result], version: int, mixed: Sequence[str] = ()) -> None:
+        """Remember results about the files in `version`, or partly so: the files `mixed` were edited meanwhile."""
+        for result in results:
+            if result.mutant.id in self._found:  # else it was forgotten meanwhile
+                self._verdicts[result.mutant.id] = _Verdict(result, version, tuple(mixed))
 
-    def tested(self, result: Result) -> None:
-        """Remember a result."""
-        self._results[result.mutant.id] = result, self._digests.get(result.mutant.path)
+    @property
+    def paths(self) -> set[str]:
+        """The files of all mutants that are known."""
+        return {found.mutant.path for found in self._found.values()}
 
-    def mutant(self, id: str) -> Mutant | None:
+    def found(self, id: str) -> Found | None:
         """The mutant with this id, if it was listed since the start."""
-        return self._mutants.get(id)
+        return self._found.get(id)
+
+    def is_edited(self, found: Found) -> bool:
+        """Whether the file of the mutant is not the one that it was found in."""
+        return found.mutant.path in self.versions.changed(found.version)
 
     def result(self, mutant: Mutant) -> Result | None:
-        """Its last result, of whichever version of the file."""
-        found = self._results.get(mutant.id)
-        return None if found is None else found[0]
+        """Its last result, of whichever version."""
+        verdict = self._verdicts.get(mutant.id)
+        return None if verdict is None else verdict.result
 
-    def current(self) -> tuple[list[Result], int]:
-        """The results of files that are as they were, by place, and how many others there are. Call it in a thread."""
-        digests = {
-            path: reading.digest(self.root / path) for path in {r.mutant.path for r, _ in self._results.values()}
+    def edited_since(self, mutant: Mutant) -> Sequence[str]:
+        """The files that were edited since its result was found; empty when that counts, and without one."""
+        verdict = self._verdicts.get(mutant.id)
+        return () if verdict is None else verdict.mixed or self.versions.changed(verdict.version)
+
+    def current(self) -> tuple[list[Result], list[Result], list[str]]:
+        """The results that count, by place; the others; and the files that were edited since those were found."""
+        verdicts = [verdict for verdict in self._verdicts.values() if self.versions.has(verdict.result.mutant.path)]
+        edited = {version: self.versions.changed(version) for version in {each.version for each in verdicts}}
+        current = [each.result for each in verdicts if not each.mixed and not edited[each.version]]
+        outdated = [each for each in verdicts if each.mixed or edited[each.version]]
+        files = {path for each in outdated for path in each.mixed} | {
+            path for paths in edited.values() for path in paths
         }
-        found = [result for result, digest in self._results.values() if digest == digests[result.mutant.path]]
-        return sorted(found, key=lambda result: place(result.mutant)), len(self._results) - len(found)
+        current.sort(key=lambda result: place(result.mutant))
+        return current, [each.result for each in outdated], sorted(files)
 
     def most_wanted(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Those without a result of the file as it is first, then those that survived, then the others."""
+        """Those without a result first, then outdated ones, then those that survived, then the others."""
+        current = self._current_ids()
 
         def rank(mutant: Mutant) -> int:
-            result = self._latest(mutant)
-            return 0 if result is None else 1 if result.status.undetected else 2
+            result = self.result(mutant)
+            if result is None:
+                return 0
+            return (3 if mutant.id in current else 1) + (not result.status.undetected)
 
         return sorted(mutants, key=rank)
 
     def untested(self, mutants: Iterable[Mutant]) -> int:
-        """How many of them have no result of the file as it was read last."""
-        return sum(self._latest(mutant) is None for mutant in mutants)
+        """How many of them have no result about the files as they are."""
+        current = self._current_ids()
+        return sum(mutant.id not in current for mutant in mutants)
 
-    def _latest(self, mutant: Mutant) -> Result | None:
-        """Its result of the file as it was read last."""
-        result, digest = self._results.get(mutant.id, (None, None))
-        return result if digest == self._digests.get(mutant.path) else None
+    def _current_ids(self) -> set[str]:
+        return {result.mutant.id for result in self.current()[0]}
 
 
 def most_telling(results: Iterable[Result]) -> list[Result]:

@@ -63,7 +63,8 @@ from msp_bridge.jsonrpc.messages import ErrorCode
 from msp_bridge.jsonrpc.streams import ByteStream
 from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
-from msp_bridge.mcp.calls import CallProgress, Calls
+from msp_bridge.mcp.calls import Calls
+from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
 from msp_bridge.text import visible
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -111,6 +112,7 @@ class AgentServer:
             await self._server.run(read, write, self._server.create_initialization_options())
         finally:
             await cancel_all([receiving, sending])
+            await self._calls.aclose()
         return 0
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:

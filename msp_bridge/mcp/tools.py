@@ -6,7 +6,7 @@ kept short: they are in the context of every conversation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from attrs import frozen
@@ -14,36 +14,41 @@ from mcp_types import Tool, ToolAnnotations
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from msp_bridge.errors import ConfigurationError
 from msp_bridge.mcp.answers import IgnoreEdit, MutantList, ShownMutant, Survivors, TestReport
 
 INSTRUCTIONS = """\
 Mutation testing: a mutant is one small change of the code. One that survives is a bug that the tests would miss.
 
-1. After you have changed code or tests, call test_mutants with since="HEAD", or with the paths that you work on.
+1. After you have changed code, call test_mutants with since="HEAD", or with the paths that you work on. After a change
+   of tests alone, call it with the paths of the code that they test, or with ids: since selects changed code.
 2. For a survivor, call show_mutant, then write a test that passes now and fails with the diff applied. If the code
    itself turns out to be wrong or needless, correct it.
 3. Call test_mutants with the ids of the survivors again, until they are Killed.
-4. Only when the change makes no difference that a caller could see: ignore_mutant returns the edit that leaves it out.
+4. A result counts until a file is edited, a test file, too: then it is outdated, and test_mutants gives a new one.
+5. Only when the change makes no difference that a caller could see: ignore_mutant returns the edit that leaves it out.
 
+If your client ends calls after some time (often 60 s), pass a max_seconds below that: the same call again goes on.
 Nothing here writes to the project. Tests run in private copies.
 """
 MAX_LISTED = 500
 MAX_TESTED = 2000
 MAX_SURVIVORS = 200
+MAX_SECONDS = 86_400
 
 Paths = Annotated[
     list[str],
     FailFast(),
     Field(
         description="Files, directories, lines of a file (src/cart.py:20-40) or one place (src/cart.py:30:15), "
-        "relative to the project's root. Default: the whole project."
+        "relative to the project's root, no patterns. Default: the whole project."
     ),
 ]
 Since = Annotated[
     str | SkipJsonSchema[None],
     Field(
         description="A git revision. Only mutants on lines that have changed since HEAD left it: HEAD is what is not "
-        "committed yet, main what the branch has changed. New files count."
+        "committed yet, main what the branch has changed. New files count. A change of tests alone selects nothing."
     ),
 ]
 Id = Annotated[str, Field(description="The id of a mutant, from list_mutants, test_mutants or survivors.")]
@@ -53,6 +58,15 @@ class Arguments(BaseModel):
     """What a tool takes; an unknown name is an error, for it may be a typing error."""
 
     model_config = ConfigDict(extra="forbid")
+
+    def named(self, argument: str) -> Sequence[str] | None:
+        """A list of names, or None without this argument. Raises ConfigurationError for an empty one."""
+        if argument not in self.model_fields_set:
+            return None
+        names: list[str] = getattr(self, argument)
+        if not names:
+            raise ConfigurationError(f"{argument} is empty, which selects nothing", "leave it out, or name some")
+        return names
 
 
 class ListArguments(Arguments):
@@ -87,6 +101,15 @@ class TestArguments(Arguments):
             "the same call again goes on where this one ends. Doesn't count for ids.",
         ),
     ] = 100
+    max_seconds: Annotated[
+        int | SkipJsonSchema[None],
+        Field(
+            ge=1,
+            le=MAX_SECONDS,
+            description="Answer after this time with what is tested by then; the same call again goes on. What runs "
+            "before the first mutant, as all tests without mutants, goes on meanwhile.",
+        ),
+    ] = None
 
 
 class SurvivorsArguments(Arguments):
@@ -147,7 +170,8 @@ TOOLS: Mapping[str, ToolSpec] = {
         'Call it after a change with since="HEAD", for a file with paths, or with the ids of survivors after you have '
         "written a test for them. Without arguments it tests the whole project. The first call runs all tests once "
         "without mutants, and fails when they don't pass; later ones take as long as the tests that reach the mutants. "
-        "Reports progress, and can be cancelled; what was found by then is kept.",
+        "Reports progress, and can be cancelled; what was found by then is kept. A first run of all tests goes on "
+        "after that, for the next call.",
         runs_tests=True,
     ),
     "survivors": ToolSpec(
@@ -155,7 +179,8 @@ TOOLS: Mapping[str, ToolSpec] = {
         SurvivorsArguments,
         Survivors,
         "The mutants that survived in the results that this server has, most telling first; runs nothing. Call "
-        "test_mutants before. Results of files that were edited since are left out, and counted as outdated.",
+        "test_mutants before. After an edit of any file, of tests, too, the results are left out, and counted as "
+        "outdated.",
     ),
     "show_mutant": ToolSpec(
         "Show a mutant",
@@ -184,7 +209,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 
 def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
-    """Without the titles, which repeat the names, and without `null` as a default, which the types don't have."""
+    """Without the titles, which repeat the names, and without defaults that stand for an argument that is not there."""
     schema: dict[str, Any] = _shortened(model.model_json_schema(mode=mode))
     schema.pop("description", None)
     return schema
@@ -199,5 +224,5 @@ def _shortened(schema: Any, *, names: bool = False) -> Any:
     return {
         key: _shortened(value, names=not names and key in ("properties", "$defs"))
         for key, value in schema.items()
-        if names or not (key == "title" or (key == "default" and value is None))
+        if names or not (key == "title" or (key == "default" and value in (None, [])))
     }

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -44,6 +44,7 @@ class FileVersions:
     _version: int = field(default=0, init=False)  # of the last look
     _now: Mapping[str, Entry] = field(factory=dict, init=False)
     _named: set[str] = field(factory=set, init=False)
+    _changed: dict[int, list[str]] = field(factory=dict, init=False)  # what `changed` has found since the last change
     _history: dict[str, list[tuple[int, str]]] = field(
         factory=dict, init=False
     )  # versions, and the content from then on
@@ -59,6 +60,7 @@ class FileVersions:
             touched = [p for p in self._now.keys() | before.keys() if self._now.get(p, GONE) != before.get(p, GONE)]
             if touched:
                 self._version += 1
+                self._changed.clear()
             for path in touched:
                 self._history.setdefault(path, []).append((self._version, self._now.get(path, GONE)[0]))
             return self._version
@@ -71,9 +73,12 @@ class FileVersions:
         """The files that were written, made or deleted after the version `since`, sorted, as of the last look."""
         return sorted(path for path, entries in self._history.items() if entries[-1][0] > since)
 
-    def changed(self, since: int) -> list[str]:
+    def changed(self, since: int) -> Sequence[str]:
         """Those of them that have another content than in the version `since`."""
-        return [path for path in self.touched(since) if self._at(path, since) != self._now.get(path, GONE)[0]]
+        if since not in self._changed:
+            now = self._now
+            self._changed[since] = [p for p in self.touched(since) if self._at(p, since) != now.get(p, GONE)[0]]
+        return self._changed[since]
 
     def _at(self, path: str, version: int) -> str:
         entries = self._history[path]

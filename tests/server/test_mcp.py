@@ -208,9 +208,11 @@ async def test_a_wrong_call_says_what_to_do(tmp_path: Path, monkeypatch: pytest.
             await at.client.read_resource("mutation-report://other.json")
         mutant = (await at.call("list_mutants", paths=["pkg/a.py:6"]))["mutants"][0]
         (at.root / "pkg" / "a.py").write_text("")
-        assert "call list_mutants" in await at.refused("show_mutant", id=mutant["id"])
-        assert "list its mutants again" in await at.refused("ignore_mutant", id=mutant["id"], reason="no")
-        assert "no longer there" in (await at.call("test_mutants", ids=[mutant["id"]]))["problems"][0]
+        assert "was edited since" in (await at.call("show_mutant", id=mutant["id"]))["why"]
+        assert "call list_mutants" in await at.refused("ignore_mutant", id=mutant["id"], reason="no")
+        assert "pkg/a.py was edited.\nWhat to do: call list_mutants" in await at.refused(
+            "test_mutants", ids=[mutant["id"]]
+        )
 
 
 async def test_a_project_that_can_not_be_tested_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

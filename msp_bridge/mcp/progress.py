@@ -1,0 +1,60 @@
+"""Progress: how far a call is, reported to its client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from msp_bridge.concurrency import cancel_all
+from msp_bridge.notices import PhaseReport
+
+BEAT_S = 1.0  # between two reports of progress
+
+Report = Callable[[float, float | None, str], Awaitable[None]]  # progress, total, message
+
+
+class CallProgress:
+    """Reports how far a call is, once a second, also while nothing is found: clients give up on silent calls.
+
+    MCP wants each report to have a greater number than the one before. Between two results the number comes nearer and
+    nearer to the next one.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._beats, self._last = 0, -1.0
+        self._done, self.total = 0, 0
+        self.message = "looking for mutants"
+
+    @contextlib.asynccontextmanager
+    async def reported(self) -> AsyncIterator[None]:
+        """While the block runs, and at its end."""
+        beating = asyncio.create_task(self._beat(), name="progress")
+        try:
+            yield
+        finally:
+            await cancel_all([beating])
+        await self._send()
+
+    def step(self, message: str) -> None:
+        """One more is done."""
+        self._done, self._beats, self.message = self._done + 1, 0, message
+
+    def show_phase(self, phase: PhaseReport) -> None:
+        """Say what is done until the first result."""
+        if not self._done:
+            self.message = str(phase)
+
+    async def _beat(self) -> None:
+        while True:
+            await self._send()
+            self._beats += 1
+            await asyncio.sleep(BEAT_S)
+
+    async def _send(self) -> None:
+        complete = self.total and self._done == self.total
+        now = self._done if complete else self._done + 1 - 1 / (self._beats + 1)
+        if now > self._last:
+            self._last = now
+            await self._report(now, self.total or None, self.message)

@@ -1,0 +1,137 @@
+"""TestRun: the mutants that one call tests, and which of the results are about one version of the files.
+
+Theory of operation
+-------------------
+Files are edited while mutants are tested, and tools follow the edits: a result may be about the text before or after.
+So the files are looked at again and again while results come. A result counts if no file was touched between the look
+before the run and one after the result came. When a source or test file was touched, the run ends: what has come since
+the look before is dropped, and counted as untested, as are all mutants of the edited files. Another file, such as data,
+may be written all the time, and ends no run: the results are given, and are outdated from the start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import PurePosixPath
+
+from attrs import define, field
+
+from msp_bridge.mcp.answers import problem_text
+from msp_bridge.mcp.known_mutants import KnownMutants
+from msp_bridge.mcp.left_running import Work
+from msp_bridge.mcp.progress import CallProgress
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import Notice, PhaseReport, Told
+from msp_bridge.phases import without_notices
+from msp_bridge.text import counted, one_line
+
+LOOK_S = 1.0  # between two looks at the files
+LOOKS = 20  # times what a look takes: so much of the run at most it costs
+MAX_NAMED = 5  # files in one problem
+
+
+@define(eq=False)
+class TestRun(Work):
+    """One call of `test_mutants`. `results` are those that count; `explained` says why others don't."""
+
+    __test__ = False  # pytest takes it for tests
+
+    known: KnownMutants
+    progress: CallProgress
+    selected: Sequence[Mutant] | None = field(default=None, init=False)  # None: they are not listed yet
+    problems: list[str] = field(factory=list, init=False)
+    results: list[Result] = field(factory=list, init=False)
+    edited: list[str] = field(factory=list, init=False)  # while it ran
+    _code: frozenset[str] = field(default=frozenset(), init=False)  # suffixes
+    _version: int = field(default=0, init=False)
+    _new: list[Result] = field(factory=list, init=False)  # since the last look
+    _reasons: Counter[str] = field(factory=Counter, init=False)  # why mutants were not tested
+    _has_verdicts: bool = field(default=False, init=False)  # the tests have run without mutants
+    _told: Told = field(init=False)
+    _missing: int = field(default=0, init=False)  # results that a run which came to its end did not have
+    _next_look: float = field(default=0.0, init=False)  # time.monotonic()
+
+    @_told.default
+    def _tell(self) -> Told:
+        return Told(self._begin_phase)
+
+    async def test(
+        self, mutants: Sequence[Mutant], version: int, testing: AsyncGenerator[Result | Notice, None]
+    ) -> None:
+        """Take the results of `mutants`, which were discovered in this version of the files."""
+        self.worth_keeping = False  # until a phase has begun
+        self._version, self._next_look = version, time.monotonic() + LOOK_S
+        self._code = frozenset(PurePosixPath(mutant.path).suffix for mutant in mutants)
+        self.progress.total, self.progress.message = len(mutants), "preparing"
+        came = missed = 0
+        async with contextlib.aclosing(without_notices(testing, self._told.tell)) as batches:
+            try:
+                async for result in (result async for batch in batches for result in batch):
+                    came, missed = came + 1, missed + result.status.undetected
+                    self.progress.step(f"{came} of {len(mutants)} mutants tested, {missed} not noticed")
+                    self._take(result)
+                    if (time.monotonic() > self._next_look and await self._ended_by_edit()) or self._is_over:
+                        break
+            finally:
+                await self._ended_by_edit()
+        self._missing = 0 if self._is_over else len(mutants) - came
+
+    def _begin_phase(self, phase: PhaseReport) -> None:
+        self.progress.show_phase(phase)
+        self.worth_keeping = not self._has_verdicts
+
+    @property
+    def _is_over(self) -> bool:
+        return self.left and not self.worth_keeping
+
+    def _take(self, result: Result) -> None:
+        if result.untested:
+            self._reasons[result.status_reason or ""] += 1
+            return
+        self._new.append(result)
+        if not (result.reused or result.status is Status.IGNORED):
+            self._has_verdicts, self.worth_keeping = True, False
+
+    async def _ended_by_edit(self) -> bool:
+        """Look at the files, and keep what has come if it is about the version of the run. Whether it must end."""
+        began, new, self._new = time.monotonic(), self._new, []
+        versions = self.known.versions
+        await versions.look()
+        self.edited = versions.touched(self._version)
+        self._next_look = time.monotonic() + max(LOOK_S, LOOKS * (time.monotonic() - began))
+        if self._edited_code:
+            edited = set(self.edited)
+            self.results = [result for result in self.results if result.mutant.path not in edited]
+            return True
+        self.results += new
+        self.known.tested(new, self._version, self.edited)
+        return False
+
+    @property
+    def _edited_code(self) -> bool:
+        return any(PurePosixPath(path).suffix in self._code for path in self.edited)
+
+    def explained(self) -> list[str]:
+        """The problems: what was not tested, and why."""
+        problems = list(dict.fromkeys([*self.problems, *map(problem_text, self._told.notices)]))
+        if self.edited:
+            return [*problems, f"edited while the mutants were tested: {named(self.edited)}; {self._then}"]
+        reasons = [f"{counted(count, 'mutant')} {reason}" for reason, count in self._reasons.items()]
+        gone = [f"{counted(self._missing, 'mutant')} no longer there: call list_mutants"] if self._missing > 0 else []
+        return [*problems, *reasons, *gone]
+
+    @property
+    def _then(self) -> str:
+        if self._edited_code:
+            return "the test ended there, and its results are about the files before: call test_mutants again"
+        return "the results may be about the files before or after, and count as outdated"
+
+
+def named(paths: Sequence[str]) -> str:
+    """Join the first of the paths."""
+    return ", ".join(map(one_line, paths[:MAX_NAMED])) + (
+        f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
+    )
