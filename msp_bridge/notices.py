@@ -40,13 +40,14 @@ class UnusableFile(Notice):
     """A file in scope that can't be read, parsed or instrumented: whether it has mutants is not known."""
 
     path: str  # as `Mutant.path`
-    problem: str  # one clause without a full stop
+    problem: str  # its first line is one clause
     remedy: str = "correct the file, or exclude it in the tool's configuration"
 
     @property
     def error(self) -> BridgeError:
         """The error for a protocol, or a command, that has no other word for it."""
-        return ToolError(f"{self.path} has no mutants: {self.problem}", self.remedy)
+        line = self.problem.strip().partition("\n")[0].rstrip(".")
+        return ToolError(f"{self.path} has no mutants: {line}", self.remedy)
 
     def __str__(self) -> str:
         """The file, what is wrong with it, and what to do."""

@@ -10,13 +10,13 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.python_engine import (
     PythonEdit,
@@ -76,7 +76,9 @@ class CosmicRayDiscovery:
         self._lock = asyncio.Lock()
         self._process: WarmProcess[JsonLinesProcess] = WarmProcess(lambda: identity(project.root))
         self._kept = KeptAnswers.of(project.cache)
-        self._known: dict[str, tuple[str, tuple[Mutant, ...]]] = {}  # path to what was asked for, and the mutants
+        self._known: dict[
+            str, tuple[str, Sequence[Mutant | UnusableFile]]
+        ] = {}  # path to what was asked for, and the mutants
 
     @property
     def python(self) -> Path:
@@ -94,16 +96,17 @@ class CosmicRayDiscovery:
         """
         return (await self._started()).greeting
 
-    async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> tuple[Mutant, ...]:
-        """Those of the module `path`, in cosmic-ray's order; none when the file is gone or is no Python.
+    async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> Sequence[Mutant | UnusableFile]:
+        """List the mutants of the module `path` in cosmic-ray's order, or say why it can't be mutated.
 
-        Raises `ToolError` and `ConfigurationError`.
+        There are none when the file is gone. Raises `ToolError` and `ConfigurationError`.
         """
         try:
             source = await in_thread(PythonSource.read, self._project.root, path)
-        except (OSError, SyntaxError, ValueError) as error:
-            log.warning("%s is not mutated: %s", path, error)
+        except (FileNotFoundError, NotADirectoryError):
             return ()
+        except (OSError, SyntaxError, ValueError) as error:
+            return [_unusable(configuration.file, path, error)]
         question = {
             "path": path,
             "operators": configuration.operators,
@@ -121,12 +124,11 @@ class CosmicRayDiscovery:
         """End the process."""
         await self._process.close()
 
-    async def _discover(self, question: dict[str, Any], source: PythonSource) -> tuple[Mutant, ...]:
+    async def _discover(self, question: dict[str, Any], source: PythonSource) -> Sequence[Mutant | UnusableFile]:
         try:
             answer = await self._answer(question, source)
         except TimeoutError as error:
-            log.warning("%s has no mutants, cosmic-ray can't mutate it: %s", source.path, error)
-            return ()
+            return [_unusable(question["config"], source.path, error)]
         if "error" in answer:
             raise ConfigurationError(f"{question['config']}: {answer['error']}", f"correct {question['config']}")
         for warning in answer["warnings"]:
@@ -228,6 +230,11 @@ def _mutant(row: Mapping[str, Any], source: PythonSource) -> Mutant:
         description=f"{change} in {row['definition']}" if row["definition"] else change,
         handle=item,
     )
+
+
+def _unusable(configuration: object, path: str, error: Exception) -> UnusableFile:
+    remedy = f"correct the file, or exclude it by excluded-modules in {configuration}"
+    return UnusableFile(path, f"cosmic-ray can't mutate it: {error}", remedy)
 
 
 def _shown(text: str) -> str:

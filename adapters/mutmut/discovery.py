@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import Edit, Mutant, Scope, ToolError
+from msp_bridge.adapter import Edit, Mutant, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
@@ -41,7 +41,6 @@ log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 PRAGMA = "# pragma: no mutate"
-UNREADABLE = "mutmut can't mutate it"
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
 
@@ -54,7 +53,8 @@ class Discovered:
     """The mutants of one file, as it was at `stamp`."""
 
     stamp: Stamp
-    mutants: tuple[Mutant, ...]
+    mutants: tuple[Mutant, ...] = ()
+    problem: str | None = None  # why mutmut can't mutate the file
 
 
 class MutmutDiscovery:
@@ -70,7 +70,7 @@ class MutmutDiscovery:
         self._known: dict[str, Discovered] = {}
         self._warned: set[str] = set()
 
-    async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant | UnusableFile, None]:
         """Those of the files in scope, file by file. Raises ToolError.
 
         The log says why one that the scope names has none.
@@ -78,16 +78,19 @@ class MutmutDiscovery:
         answer = await self.files()
         paths = [path for path in answer["files"] if scope.covers(path)]
         named = {path for path in scope.paths or () if (self._root / path).is_file()}
+        place = place_of_options(self._root, self._config_file)
         for path in sorted(named.difference(paths)):
-            place = place_of_options(self._root, self._config_file)
             self._warn(path, why_not_listed(answer["source_paths"], place))
         phase = Phase(DISCOVERING, len(paths))
         for number, path in enumerate(paths):
             phase.reached(number)
-            found = (await self._of(path)).mutants
-            if not found and path in named:
+            found = await self._of(path)
+            if found.problem is not None:
+                remedy = f"correct the file, or exclude it by do_not_mutate in {place}"
+                yield UnusableFile(path, f"mutmut can't mutate it: {found.problem}", remedy)
+            elif not found.mutants and path in named:
                 await self._say_why(path)
-            for mutant in found:
+            for mutant in found.mutants:
                 yield mutant
 
     async def files(self) -> Answer:
@@ -159,36 +162,34 @@ class MutmutDiscovery:
                 self._process = None
 
     async def _of(self, path: str) -> Discovered:
-        """What is in the file at `path`; nothing when it is gone or mutmut can't read it. Raises ToolError."""
+        """What is in the file at `path`; nothing when it is gone. Raises ToolError."""
         try:
             stamp = _stamp(self._root / path)
             known = self._known.get(path)
             if known is not None and known.stamp == stamp:
                 return known
             source = await in_thread(PythonSource.read, self._root, path)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             self._known.pop(path, None)
-            return Discovered((0, 0, 0), ())
-        except (SyntaxError, ValueError) as error:
-            self._warn(path, f"{UNREADABLE}: {error}")
-            return Discovered((0, 0, 0), ())
-        self._known[path] = discovered = Discovered(stamp, await self._discover(source))
+            return Discovered((0, 0, 0))
+        except (OSError, SyntaxError, ValueError) as error:
+            return Discovered((0, 0, 0), problem=str(error))
+        self._known[path] = discovered = await self._discover(source, stamp)
         return discovered
 
-    async def _discover(self, source: PythonSource) -> tuple[Mutant, ...]:
+    async def _discover(self, source: PythonSource, stamp: Stamp) -> Discovered:
         try:
             answer = await self._answer(source)
         except TimeoutError as error:
             answer = {"problem": str(error)}
         if "problem" in answer:
-            self._warn(source.path, f"{UNREADABLE}: {answer['problem']}")
-            return ()
+            return Discovered(stamp, problem=answer["problem"])
         found: dict[Mutant, None] = {}
         for name, mutator, start, end, replacement in answer["mutants"]:
             edit = source.edit(start, end, replacement)
             mutant = Mutant(source.path, mutator, edit.location, edit.replacement, description=name, handle=edit)
             found.setdefault(mutant)  # f(a, a) without its first or its second argument is the same text
-        return tuple(found)
+        return Discovered(stamp, tuple(found))
 
     async def _answer(self, source: PythonSource) -> Answer:
         """What mutmut's mutants of a file are. Raises TimeoutError."""

@@ -16,6 +16,7 @@ from msp_bridge.adapter import (
     Edit,
     Finding,
     Mutant,
+    Notice,
     Project,
     Result,
     Scope,
@@ -106,7 +107,7 @@ class StrykerJs:
         could_be = path.endswith(MUTABLE) and "node_modules" not in folders
         return could_be and (folders[0] in SOURCES or config_file(self._project) is not None)
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """See `Adapter.discover`."""
         if scope.paths is not None and not any(path.endswith("/") or self.claims(path) for path in scope.paths):
             return
@@ -194,7 +195,7 @@ class StrykerJs:
         try:
             async with self._sessions.lease(tools) as session:
                 listing = await self._discovery.list(session, anew=True)
-                mutants = await self._discovery.find(session, Scope())
+                found = await self._discovery.find(session, Scope())
         except BridgeError as error:
             yield Finding(False, "mutants", error.problem, error.remedy)
             return
@@ -205,6 +206,7 @@ class StrykerJs:
         elif listing.runner == "command":
             yield Finding(True, "test runner", COMMAND, faster_runner(self._project.root))
         yield Finding(True, "isolation", self._sessions.isolation.description)
+        mutants = [mutant for mutant in found if isinstance(mutant, Mutant)]
         ignored = sum(mutant.handle.ignored is not None for mutant in mutants)
         text = counted_mutants(mutants) + (f", {ignored} of them ignored" if ignored else "")
         if not mutants and listing.patterns:

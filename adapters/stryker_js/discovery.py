@@ -6,7 +6,7 @@ StrykerJS takes a second to start and to list them, so the next bridge knows the
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from attrs import evolve
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Project, Scope, ToolError
+from msp_bridge.adapter import Mutant, Project, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 
 from .configuration import patterns_of_packages
@@ -23,6 +23,9 @@ from .mutants import StrykerJsHandle, StrykerJsListing, unknown_option
 from .sessions import StrykerJsSession
 
 log = logging.getLogger(__name__)
+
+CANT_INSTRUMENT = "StrykerJS can't instrument it"
+REMEDY = "correct the file, or exclude it by `mutate`"
 
 
 class StrykerJsDiscovery:
@@ -36,13 +39,15 @@ class StrykerJsDiscovery:
         self._warned: set[str] = set()
         self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
-    async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant]:
+    async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant | UnusableFile]:
         """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
         named = self._files(scope)
         if named == frozenset():
             return []
         listing = await self.list(session, named)
-        mutants = [mutant for mutant in _by_file(listing, session.sandbox.path) if scope.covers(mutant.path)]
+        mutants = [found for found in _by_file(listing, session.sandbox.path) if scope.covers(found.path)]
+        broken = {path: reason for path, reason in listing.broken.items() if scope.covers(path)}
+        mutants += (UnusableFile(path, f"{CANT_INSTRUMENT}: {reason}", REMEDY) for path, reason in broken.items())
         for path in sorted((named or frozenset()) - set(listing.matched)) if listing.patterns else ():
             why = f"StrykerJS's option `mutate` leaves it out, which is {', '.join(listing.patterns)}"
             addition = "".join(
@@ -78,8 +83,6 @@ class StrykerJsDiscovery:
         self.threshold = listing.threshold
         for option, remedy in listing.unknown.items():
             self._warn(f"{unknown_option(option)}: {remedy}")
-        for path, reason in listing.broken.items():
-            self._warn(f"{path} has no mutants, for StrykerJS can't instrument it: {reason}")
 
     async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)
@@ -118,15 +121,15 @@ async def _listed(
     yield listing
 
 
-def _by_file(listing: StrykerJsListing, sandbox: Path) -> Collection[Mutant]:
+def _by_file(listing: StrykerJsListing, sandbox: Path) -> list[Mutant | UnusableFile]:
     """File by file, in the order in which the files came, each mutant once, with its handle."""
     files: dict[str, dict[Mutant, str | None]] = {}
     for mutant, ignored in listing.found:
         files.setdefault(mutant.path, {}).setdefault(mutant, ignored)
-    found: list[Mutant] = []
+    found: list[Mutant | UnusableFile] = []
     for path, mutants in files.items():
         if not (sandbox / path).is_file():
-            log.warning("%s has no mutants, for StrykerJS takes a backslash for a separator: rename the file", path)
+            found.append(UnusableFile(path, "StrykerJS takes a backslash for a separator", "rename the file"))
             continue
         digest = reading.digest(sandbox / path)
         found += (evolve(mutant, handle=StrykerJsHandle(digest, ignored)) for mutant, ignored in mutants.items())

@@ -13,6 +13,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
 from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
+from support.notices import unusable
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.python_engine import PythonSource
@@ -251,27 +252,28 @@ async def test_only_what_is_in_scope_is_discovered(tmp_path: Path) -> None:
         assert await discovered(adapter, "calc/") == await discovered(adapter)
 
 
-async def test_a_file_that_is_no_text_is_left_out_with_a_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     root = project(tmp_path, {"a.py": b"x = 1\n", "b.py": b"x = '\xff'\n"})
     async with adapter_on(root) as adapter:
-        assert {mutant.path for mutant in await discovered(adapter)} == {"m/a.py"}
-    assert "m/b.py is not mutated" in caplog.text
+        for _ in range(2):
+            assert {mutant.path for mutant in await discovered(adapter)} == {"m/a.py"}
+            [told] = await unusable(adapter)
+            assert told.startswith("m/b.py: cosmic-ray can't mutate it: ")
 
 
 LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes cosmic-ray many seconds
 
 
 async def test_a_module_that_takes_too_long_is_left_out_by_name(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("msp_bridge.python_engine.program.FILE_TIMEOUT_S", 3.0)
     monkeypatch.setattr("msp_bridge.python_engine.program.KILOBYTE_TIMEOUT_S", 0.0)
     root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"m/good.py"}
-    assert "m/bad.py has no mutants, cosmic-ray can't mutate it: it has not found them within 3 s" in caplog.text
+        [told] = await unusable(adapter)
+        assert told.startswith("m/bad.py: cosmic-ray can't mutate it: it has not found them within 3 s")
 
 
 async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path: Path) -> None:

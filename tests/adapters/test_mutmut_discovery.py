@@ -16,6 +16,7 @@ from msp_bridge.adapters.mutmut.left_out import IN_MUTMUT
 from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
 from support.mutmut_trial import Trial
+from support.notices import unusable
 
 from msp_bridge.adapter import Mutant, Position, ToolError
 from msp_bridge.python_engine import programs
@@ -247,13 +248,14 @@ async def test_no_two_mutants_of_a_file_share_name_and_start(tmp_path):
 LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()  # takes mutmut many seconds
 
 
-async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, caplog, monkeypatch):
+async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, monkeypatch):
     monkeypatch.setattr("msp_bridge.python_engine.program.FILE_TIMEOUT_S", 3.0)
     monkeypatch.setattr("msp_bridge.python_engine.program.KILOBYTE_TIMEOUT_S", 0.0)
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
-    assert "pkg/bad.py has no mutants: mutmut can't mutate it: it has not found them within 3 s" in caplog.text
+        [told] = await unusable(trial.adapter)
+    assert told.startswith("pkg/bad.py: mutmut can't mutate it: it has not found them within 3 s")
 
 
 async def test_a_file_that_is_named_and_has_no_mutants_is_logged_with_the_reason(tmp_path, caplog):
@@ -296,7 +298,7 @@ async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
         assert await before.settled(0) == []
 
 
-async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_breaks_no_other(tmp_path, caplog):
+async def test_a_file_that_mutmut_cannot_mutate_is_told_each_time_and_breaks_no_other(tmp_path):
     files = {
         "pyproject.toml": TABLE,
         "pkg/good.py": b"def f(a):\n    return a + 1\n",
@@ -316,8 +318,12 @@ async def test_a_file_that_mutmut_cannot_mutate_is_logged_and_breaks_no_other(tm
         results = await trial.test(mutants)
         assert len(results) == len(mutants)
         assert {result.status.value for result in results.values()} == {"Killed", "NoCoverage"}
-    for name in ("broken", "pragma"):
-        assert f"pkg/{name}.py has no mutants" in caplog.text
+        for _ in range(2):
+            assert {told.partition(":")[0] for told in await unusable(trial.adapter)} == {
+                "pkg/broken.py",
+                "pkg/pragma.py",
+            }
+        assert await unusable(trial.adapter, "pkg/good.py") == []
 
 
 async def test_tests_and_files_that_the_configuration_excludes_are_not_mutated(tmp_path):

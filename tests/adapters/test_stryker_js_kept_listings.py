@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 import pytest
+from support.notices import unusable
 from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied, discovered, findings_of, results_of
 
 from msp_bridge.adapter import Mutant, Status
@@ -87,14 +87,14 @@ async def test_a_configuration_that_is_a_program_may_read_anything(tmp_path: Pat
 
 
 @pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_warnings_come_again(modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_cannot_be_instrumented_is_told_again(modules: Path, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, modules)
     (root / "lib/broken.js").write_text("export const = 1;\n")
     for _ in range(2):
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            _, started = await listed(root)
-        assert "lib/broken.js has no mutants, for StrykerJS can't instrument it" in caplog.text
+        async with adapter_on(root) as adapter:
+            [told] = await unusable(adapter)
+            started = has_started()
+        assert told.startswith("lib/broken.js: StrykerJS can't instrument it")
     assert not started
 
 

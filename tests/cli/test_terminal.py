@@ -61,6 +61,30 @@ def test_tests_that_all_fail_are_named_and_have_the_same_exit_code(project: Path
     )
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "--threshold", "80"], ["run", "-q", "broken.py"], ["run", "--log-level", "error"], ["discover"]],
+)
+def test_a_file_that_cannot_be_parsed_is_named_and_has_the_exit_code_of_no_verdict(
+    project: Path, arguments: list[str]
+) -> None:
+    (project / "broken.py").write_text("def (\n")
+    script(project, discovery={"unusable": {"broken.py": "invalid syntax (line 1)"}})
+    done = bridge(project, *arguments)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        "msp-bridge: broken.py has no mutants: invalid syntax (line 1): "
+        "correct the file, or exclude it in the tool's configuration\n"
+    )
+    assert "no mutants" not in done.stdout
+
+
+def test_off_a_terminal_each_phase_is_one_line_unless_quiet(project: Path) -> None:
+    script(project, testing={"phase": "baking"})
+    assert bridge(project, "run").stderr == "msp-bridge: baking …\n"
+    assert bridge(project, "run", "-q").stderr == ""
+
+
 def test_many_failing_tests_are_cut(project: Path) -> None:
     script(project, testing={"failing": {f"test_{number}": "line\n" * 50 for number in range(30)}})
     lines = bridge(project, "run").stderr.splitlines()

@@ -57,7 +57,8 @@ def tree_of_modules(root: Path) -> list[str]:
 
 
 async def discovered(adapter: StrykerJs, *paths: str) -> list[Mutant]:
-    return [mutant async for mutant in adapter.discover(Scope(frozenset(paths) if paths else None))]
+    found = adapter.discover(Scope(frozenset(paths) if paths else None))
+    return [mutant async for mutant in found if isinstance(mutant, Mutant)]
 
 
 async def results_of(adapter: StrykerJs, mutants: Sequence[Mutant]) -> list[Result]:

@@ -1,0 +1,13 @@
+"""What an adapter tells beside its mutants."""
+
+from __future__ import annotations
+
+import contextlib
+
+from msp_bridge.adapter import Adapter, Scope, UnusableFile
+
+
+async def unusable(adapter: Adapter, *paths: str) -> list[str]:
+    """`PATH: PROBLEM` of the files that a discovery of `paths`, or of everything, can't use."""
+    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as found:
+        return [f"{item.path}: {item.problem}" async for item in found if isinstance(item, UnusableFile)]
