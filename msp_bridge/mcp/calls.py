@@ -78,7 +78,7 @@ class Calls:
             total=len(mutants),
             mutants=shown,
             next_cursor=mutants[end - 1].id if end < len(mutants) else None,
-            problems=first_of(problems if mutants else [*problems, *_no_mutant(selected, paths, arguments.since)]),
+            problems=first_of(problems if mutants else problems or _no_mutant(selected, paths, arguments.since)),
         )
 
     async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
@@ -92,7 +92,7 @@ class Calls:
             done = await self._left.finished(run, self._run(ids, arguments.limit, selected, run), arguments.max_seconds)
         if not done:
             run.problems.append(f"max_seconds is over: {_went_on(run)}")
-        elif not run.selected:
+        elif not (run.selected or run.problems):
             run.problems += _no_mutant(selected, paths, arguments.since)
         return await self._report(run)
 
