@@ -36,7 +36,7 @@ from msp_bridge.adapter import (
     Surroundings,
 )
 from msp_bridge.cluster.choice import LOCAL_MUTANTS, PlaceChoice
-from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
+from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost, sends_openly
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Greeting, Order
 from msp_bridge.concurrency import in_thread
@@ -51,6 +51,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PREPARING = "preparing the workers"
+OPENLY = (
+    "the project's files, also those that git ignores, such as .env and keys, go to the workers of {} unencrypted: "
+    "use a tls:// address, or leave files out with `exclude` in the table `cluster` of the configuration"
+)
 
 
 @frozen
@@ -62,11 +66,17 @@ class ClusterHandle:
 
 
 def behind_cluster(
-    inner: type[Adapter], address: str, *, local: int = LOCAL_MUTANTS, bounds: Bounds | None = None
+    inner: type[Adapter],
+    address: str,
+    *,
+    local: int = LOCAL_MUTANTS,
+    bounds: Bounds | None = None,
+    exclude: Sequence[str] = (),
 ) -> type[Adapter]:
     """The class of adapters that are `inner`, and test on the cluster whose scheduler is at `address`.
 
     `local` is how many mutants for each job are tested here, as long as nothing was measured (`choice`); 0: none ever.
+    `exclude` are patterns of files that workers don't get (`Snapshot.of`).
     """
     body = {
         "name": inner.name,
@@ -76,6 +86,7 @@ def behind_cluster(
         "address": address,
         "local": local,
         "bounds": bounds or Bounds(),
+        "exclude": exclude,
     }
     return type(f"{inner.__name__}OnCluster", (_OnCluster,), body)
 
@@ -90,6 +101,7 @@ class _OnCluster:
     address: ClassVar[str]
     local: ClassVar[int]
     bounds: ClassVar[Bounds]
+    exclude: ClassVar[Sequence[str]]
 
     def __init__(self, inner: Adapter, project: Project) -> None:
         self.inner, self._project = inner, project
@@ -170,7 +182,7 @@ class _OnCluster:
         await self._connection.connect()
         async with self._copies.lease() as warm:
             await warm.refresh()
-            dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), mutants)
+            dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox, self.exclude), mutants)
             self.traffic = dispatch.traffic
             async with contextlib.aclosing(dispatch.results()) as results:
                 async for result in results:
@@ -190,7 +202,7 @@ class _OnCluster:
             await self._connection.connect()
             async with self._copies.lease() as warm:
                 await warm.refresh()
-                dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox), ())
+                dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox, self.exclude), ())
                 workers = await self._connection.workers()
                 if not workers:
                     text = f"the scheduler {self.address} has none"
@@ -213,6 +225,8 @@ class _OnCluster:
         """Of those mutants whose files are in the snapshot as they were discovered."""
         from msp_bridge.cluster.dispatch import Dispatch  # here, for a worker's half imports more of the bridge
 
+        if sends_openly(self.address):
+            self._say(OPENLY.format(self.address))
         surroundings = await self.inner.surroundings() if isinstance(self.inner, ReportsSurroundings) else None
         folder = self._project.root.relative_to(self._tree)
         digests = {path: snapshot.digest_of(str(folder / path)) for path in {mutant.path for mutant in mutants}}

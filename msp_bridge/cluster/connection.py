@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -170,6 +171,17 @@ class SchedulerConnection:
                 f"the cluster's scheduler {self.address} is gone: {type(error).__name__}",
                 "what was tested so far stays; start the scheduler, and run the rest again",
             ) from error
+
+
+def sends_openly(address: str) -> bool:
+    """Whether what goes to the scheduler at `address` can be read on a network."""
+    protocol, found, place = address.partition("://")
+    if protocol in ("tls", "wss"):
+        return False
+    host = (place if found else address).rpartition(":")[0].strip("[]")
+    with contextlib.suppress(ValueError):
+        return not ipaddress.ip_address(host).is_loopback
+    return host != "localhost"
 
 
 async def check_scheduler(address: str) -> None:

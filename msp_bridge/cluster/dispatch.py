@@ -24,6 +24,8 @@ The invariants.
   nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
   runs only while its chunk does: it may wait behind chunks of others.
+- What a worker says is checked (`answers`). One that breaks the rules is refused, and what it had is given out again;
+  so is one that ends `EXPIRED` chunks in a row without a result, or answers at once without one.
 - A chunk that its worker has ended because this process was suspended, and asked for nothing, is given out again.
 - Results go through a queue of one. While nobody takes from it, no more results are asked for, and the worker starts no
   more mutants; but the chunk's lease is renewed, so that it does not run out.
@@ -38,27 +40,33 @@ import asyncio
 import contextlib
 import logging
 import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
 
 from msp_bridge import __version__
 from msp_bridge.cluster import worker as remote
+from msp_bridge.cluster.answers import FAULTS, ChunkAnswers, failure_of, greeting_of, lacking_of
 from msp_bridge.cluster.chunks import Chunks
 from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.snapshot import Snapshot
-from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError, mutant_row, result_of
+from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport
 from msp_bridge.phases import report_phase
+from msp_bridge.rows import mutant_row
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 AT_ONCE = 2  # chunks at a worker: one that it tests, and the next
 LOOK_S = 2.0  # between two looks at which workers there are
+EXPIRED = 10  # chunks that a worker may end, one after another, because nobody asked for their results
 SENDING = 8  # workers that get files at the same time
 
 
@@ -96,6 +104,7 @@ class Dispatch:
     _wake: asyncio.Event = field(factory=asyncio.Event, init=False)
     _told: set[Notice] = field(factory=set, init=False)  # several workers leave out the same test
     _phase: PhaseReport | None = field(default=None, init=False)
+    _expired: Counter[str] = field(factory=Counter, init=False)  # by worker: chunks that it ended since its last result
 
     def __attrs_post_init__(self) -> None:
         self._due = dict.fromkeys(self.mutants)
@@ -209,15 +218,14 @@ class Dispatch:
     async def prepare(self, address: str) -> Greeting:
         """Have the worker ready for this order. Raises WorkerLost, Refused, and ToolError for the scheduler."""
         call, bounds = self.connection.call, self.bounds
-        greeting = await call(address, remote.greet, within=bounds.answer)
-        assert isinstance(greeting, Greeting)
+        greeting = _checked(greeting_of, await call(address, remote.greet, within=bounds.answer))
         if greeting.version != __version__:
             text = f"msp-bridge is {greeting.version} there, and {__version__} here"
             raise Refused(ToolError(text, "install the same version on all machines"))
         self.used.add(address)
         async with self._sending:
             await self._send(address)
-        failure = await call(address, remote.prepare, self.order, within=bounds.prepare)
+        failure = _checked(failure_of, await call(address, remote.prepare, self.order, within=bounds.prepare))
         if failure is not None:
             raise Refused(failure.error(address))
         return greeting
@@ -226,14 +234,15 @@ class Dispatch:
         """The files that the worker lacks."""
         call, snapshot, within = self.connection.call, self.snapshot, self.bounds.answer
         traffic = self.traffic.setdefault(address, Traffic())
-        lacking = await call(address, remote.lacking, snapshot.id, None, within=within)
+        lacking = _checked(lacking_of, await call(address, remote.lacking, snapshot.id, None, within=within))
         if lacking is None:
-            lacking = await call(address, remote.lacking, snapshot.id, snapshot.entries, within=within)
-        pieces = snapshot.pieces(lacking)
+            answer = await call(address, remote.lacking, snapshot.id, snapshot.entries, within=within)
+            lacking = _checked(lacking_of, answer)
+        pieces = snapshot.pieces(lacking or ())
         while (piece := await in_thread(next, pieces, None)) is not None:
             traffic.files += len(piece)
             traffic.bytes += sum(map(len, piece.values()))
-            failure: WireError | None = await call(address, remote.keep, piece, within=self.bounds.prepare)
+            failure = _checked(failure_of, await call(address, remote.keep, piece, within=self.bounds.prepare))
             if failure is not None:
                 raise Refused(failure.error(address))
 
@@ -255,6 +264,9 @@ class Dispatch:
                 given = True
                 await self._tested(address, mutants, left)
         except LeaseExpired:
+            self._expired[address] += 1
+            if self._expired[address] >= EXPIRED:
+                raise _breaks_the_rules(f"it ended {EXPIRED} chunks without a result") from None
             log.info("the worker %s has ended a chunk that nobody asked for: it is given out again", address)
         except BaseException as error:
             if isinstance(error, WorkerLost):
@@ -275,16 +287,15 @@ class Dispatch:
         future = self.connection.submit(address, remote.run_chunk, chunk, chunk.id)
         ended = False
         try:
-            async with contextlib.aclosing(self._progress(address, chunk.id, future)) as answers:
-                async for progress in answers:
+            async with contextlib.aclosing(self._progress(address, chunk.id, mutants, future)) as answers:
+                async for progress, results in answers:
                     ended = progress.ended
                     self._show(progress.phase)
                     for notice in progress.notices:
                         if notice not in self._told:
                             self._told.add(notice)
                             await self._give_on(address, chunk.id, notice)
-                    for row in progress.rows:
-                        result = result_of(row, mutants)
+                    for result in results:
                         await self._give_on(address, chunk.id, result)
                         left.pop(result.mutant, None)
             if progress.failure is not None:
@@ -320,29 +331,35 @@ class Dispatch:
         finally:
             putting.cancel()
 
-    async def _progress(self, address: str, chunk: str, future: Any) -> AsyncGenerator[ChunkProgress, None]:
-        """The worker's answers, until the chunk has ended there.
+    async def _progress(
+        self, address: str, chunk: str, mutants: Sequence[Mutant], future: Any
+    ) -> AsyncGenerator[tuple[ChunkProgress, list[Result]], None]:
+        """The worker's answers, each with its results, until the chunk has ended there.
 
-        Raises LeaseExpired, WorkerLost, ToolError for the scheduler.
+        Raises LeaseExpired, WorkerLost, Refused, ToolError for the scheduler.
         """
         loop = asyncio.get_running_loop()
-        after, last = 0, loop.time()
+        after, last, said = 0, loop.time(), ChunkAnswers(mutants)
         ask, within = self.bounds.ask, self.bounds.ask + self.bounds.answer
         while True:
-            progress: ChunkProgress = await self.connection.call(
-                address, remote.progress, chunk, after, ask, within=within
-            )
-            if progress.rows or not progress.begun:
+            asked = loop.time()
+            answer = await self.connection.call(address, remote.progress, chunk, after, ask, within=within)
+            progress, results = _checked(said.read, answer)
+            if not (results or progress.ended) and loop.time() - asked < ask / 2:
+                raise _breaks_the_rules("it answers without a result, and does not wait for one")
+            if results:
+                self._expired.pop(address, None)
+            if results or not progress.begun:
                 last = loop.time()
             elif loop.time() - last > self.bounds.result:
                 raise WorkerLost(f"there was no result for {self.bounds.result:.0f} s")
             if not progress.begun and future.status in ("error", "cancelled", "lost"):
                 raise WorkerLost(f"its task could not run: {future.status}")
-            after += len(progress.rows)
-            yield progress
+            after += len(results)
+            yield progress, results
             if progress.expired or (not progress.begun and future.status == "finished"):
                 raise LeaseExpired
-            if progress.rows:
+            if results:
                 last = loop.time()
             if progress.ended:
                 return
@@ -361,6 +378,18 @@ class Refused(BridgeError):
     def __init__(self, reason: BridgeError) -> None:
         super().__init__(reason.problem, reason.remedy)
         self.reason = reason
+
+
+def _checked(read: Callable[[Any], T], answer: Any) -> T:
+    """What `read`, a function of `answers`, makes of a worker's answer. Raises Refused."""
+    try:
+        return read(answer)
+    except FAULTS as error:
+        raise _breaks_the_rules(str(error)) from error
+
+
+def _breaks_the_rules(fault: str) -> Refused:
+    return Refused(ToolError(f"the worker breaks the rules: {fault}", "end it, and see its log"))
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -12,10 +12,11 @@ from contextlib import AbstractAsyncContextManager
 from attrs import define, field
 
 from msp_bridge.cluster.place import WorkerPlace
-from msp_bridge.cluster.wire import LEASE_S, Chunk, ChunkProgress, Row, WireError, mutant_of, result_row
+from msp_bridge.cluster.wire import LEASE_S, Chunk, ChunkProgress, Row, WireError
 from msp_bridge.errors import BridgeError
 from msp_bridge.notices import Notice, PhaseReport
 from msp_bridge.phases import heard_by
+from msp_bridge.rows import mutant_of, result_row
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +101,9 @@ class RunningChunk:
                     if isinstance(result, Notice):
                         self._notices[result] = None
                         continue
-                    number = matched.get(result.mutant)
+                    number = matched.pop(result.mutant, None)  # one result, whatever the adapter does
                     if number is not None:
-                        self.rows.append(result_row(number, result))
+                        self.rows.append([number, *result_row(result)])
                         self._changed.set()
                     await self._room()
 

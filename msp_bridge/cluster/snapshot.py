@@ -15,9 +15,10 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from hashlib import blake2b
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from attrs import define, frozen
 
@@ -45,13 +46,20 @@ class Snapshot:
     entries: Mapping[str, SnapshotEntry]
 
     @classmethod
-    def of(cls, sandbox: Sandbox) -> Snapshot:
-        """Of a sandbox that was just refreshed, and that nobody else uses. Blocks."""
+    def of(cls, sandbox: Sandbox, exclude: Sequence[str] = ()) -> Snapshot:
+        """Of a sandbox that was just refreshed, and that nobody else uses. Blocks.
+
+        What `exclude` matches is left out: a pattern with `*`, `?` and `[…]`, of the name of a file or directory. One
+        with a `/` before its end is of the path from the root; its `*` stands for several directories, too.
+        """
         entries = {}
         for path, record in sandbox.records.items():
+            if _is_excluded(path, exclude):
+                continue
             content = os.readlink(sandbox.path / path) if record.kind is Kind.LINK else record.digest
             entries[path] = SnapshotEntry(record.kind.value, content, record.source[4] & 0o777)
-        return cls(f"{sandbox.path.name}-{sandbox.digest}", sandbox.path, entries)
+        digest = _digest(repr((sandbox.digest, *exclude)).encode("utf-8", "surrogatepass"))
+        return cls(f"{sandbox.path.name}-{digest}", sandbox.path, entries)
 
     def pieces(self, digests: Collection[str]) -> Iterator[dict[str, bytes]]:
         """The files with these digests, compressed, in messages of some megabytes. Blocks."""
@@ -73,6 +81,16 @@ class Snapshot:
     def _places(self, digests: Collection[str]) -> dict[str, str]:
         wanted = set(digests)
         return {entry.content: path for path, entry in self.entries.items() if entry.content in wanted}
+
+
+def _is_excluded(path: str, patterns: Sequence[str]) -> bool:
+    """Whether a pattern matches the path, or a directory that it lies in."""
+    places = [path, *(above.as_posix() for above in PurePosixPath(path).parents if above.name)] if patterns else []
+    return any(
+        fnmatchcase(place if "/" in pattern.rstrip("/") else place.rpartition("/")[2], pattern.strip("/"))
+        for pattern in patterns
+        for place in places
+    )
 
 
 @define

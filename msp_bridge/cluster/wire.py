@@ -16,11 +16,9 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError
-from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.notices import Notice, PhaseReport
 from msp_bridge.text import one_line
 
-FIELDS = ("duration", "covered_by", "killed_by", "static", "status_reason", "tests_completed", "reusable")
 ERRORS: Mapping[str, Callable[[str, str | None], BridgeError]] = {
     "baseline": BaselineError,
     "configuration": ConfigurationError,
@@ -30,7 +28,7 @@ IDLE_S = 600.0  # for which a worker keeps an adapter open that nobody uses
 LEASE_S = 60.0  # for which a chunk goes on when nobody asks for its results
 SHOWN = 3  # differences in one sentence
 
-Row = tuple[Any, ...]
+Row = list[Any]  # `rows.mutant_row`; of a result, the number of its mutant in the chunk and `rows.result_row`
 
 
 @frozen
@@ -126,29 +124,6 @@ class ChunkProgress:
     failure: WireError | None = None  # why no more results will come
     notices: Sequence[Notice] = ()  # all so far, but for phases
     phase: PhaseReport | None = None  # the last one
-
-
-def mutant_row(mutant: Mutant) -> Row:
-    """Without description and handle."""
-    start, end = mutant.location.start, mutant.location.end
-    return mutant.path, mutant.mutator, start.line, start.column, end.line, end.column, mutant.replacement
-
-
-def mutant_of(row: Row) -> Mutant:
-    """The mutant with the identity that was sent."""
-    path, mutator, line, column, end_line, end_column, replacement = row
-    return Mutant(path, mutator, Location(Position(line, column), Position(end_line, end_column)), replacement)
-
-
-def result_row(number: int, result: Result) -> Row:
-    """The result of mutant `number` of the chunk."""
-    return number, result.status.value, *(getattr(result, name) for name in FIELDS)
-
-
-def result_of(row: Row, mutants: Sequence[Mutant]) -> Result:
-    """The result, with the client's own mutant."""
-    number, status, *values = row
-    return Result(mutants[number], Status(status), **dict(zip(FIELDS, values, strict=True)))
 
 
 def is_within_tree(path: str) -> bool:

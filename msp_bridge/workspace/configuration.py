@@ -22,6 +22,7 @@ MAX_SIZE = 1024 * 1024  # bytes of a file that a client names
 SHOWN_FOLDERS = 3  # folders in one sentence
 
 KEYS = frozenset({"adapter", "python", "jobs", "threshold", "incremental", "environment", "cluster", "folders"})
+CLUSTER_KEYS = frozenset({"address", "exclude"})
 
 
 @frozen
@@ -39,6 +40,7 @@ class Configuration:
     store: Path | None = None  # the file that has them; None: in the project's cache
     environment: tuple[str, ...] = ()  # variables that verdicts depend on
     cluster: str | None = None  # the address of a Dask scheduler, whose workers test
+    cluster_exclude: tuple[str, ...] = ()  # patterns of files that workers don't get
 
     def over(self, other: Configuration) -> Configuration:
         """This configuration where it sets something, else `other`."""
@@ -52,6 +54,7 @@ class Configuration:
             store=self.store or other.store,
             environment=self.environment or other.environment,
             cluster=self.cluster or other.cluster,
+            cluster_exclude=self.cluster_exclude or other.cluster_exclude,
             tool_file=self.tool_file or other.tool_file,
             settings={**other.settings, **self.settings},
             folders={**other.folders, **self.folders},
@@ -237,14 +240,16 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
         if key not in KEYS and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*KEYS, *adapters])))
     python = _string(table, "python", where)
+    cluster = _cluster(table, where)
     return Configuration(
         adapters=_adapters(table, where, adapters),
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
         jobs=_jobs(table, where),
         threshold=_threshold(table, where),
         incremental=_incremental(table, where),
-        environment=_environment(table, where),
-        cluster=_string(table, "cluster", where),
+        environment=_strings(table, "environment", "names of variables", where),
+        cluster=_string(cluster, "address", f"{where}, cluster"),
+        cluster_exclude=_strings(cluster, "exclude", "patterns of files", f"{where}, cluster"),
         settings={name: _table(table, name, where) for name in table if name in adapters},
         folders=_folders(table, where, root, adapters),
     )
@@ -309,11 +314,23 @@ def _incremental(table: Mapping[str, Any], where: str) -> bool | None:
     return value
 
 
-def _environment(table: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    names = table.get("environment", [])
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(f"{where}: environment must be a list of names of variables, not {names!r}")
-    return tuple(names)
+def _cluster(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The table `cluster`; a string is its address."""
+    value = table.get("cluster", {})
+    if isinstance(value, str):
+        return {"address": value}
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"{where}: cluster must be an address or a table, not {value!r}")
+    for key in value.keys() - CLUSTER_KEYS:
+        raise ConfigurationError(f"{where}, cluster: unknown key {key!r}", suggestion(key, sorted(CLUSTER_KEYS)))
+    return value
+
+
+def _strings(table: Mapping[str, Any], key: str, meaning: str, where: str) -> tuple[str, ...]:
+    values = table.get(key, [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ConfigurationError(f"{where}: {key} must be a list of {meaning}, not {values!r}")
+    return tuple(values)
 
 
 def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:

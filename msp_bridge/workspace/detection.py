@@ -239,7 +239,7 @@ class _Detection:
             return adapter_class
         from msp_bridge.cluster import behind_cluster  # here, for most have none
 
-        return behind_cluster(adapter_class, address)
+        return behind_cluster(adapter_class, address, exclude=self._configuration.cluster_exclude)
 
     def _chosen(self, configuration: Configuration) -> tuple[str, ...]:
         return tuple(self._known) if configuration.adapters is None else configuration.adapters

@@ -9,7 +9,9 @@ from hashlib import blake2b
 from pathlib import Path
 
 import pytest
+from support.cluster_trees import PLUS, ScriptedTree
 
+from msp_bridge.cluster.connection import sends_openly
 from msp_bridge.cluster.snapshot import DAYS, ContentStore, Snapshot, SnapshotTree
 from msp_bridge.cluster.wire import SnapshotEntry, differences
 from msp_bridge.errors import ToolError
@@ -17,6 +19,8 @@ from msp_bridge.testing import TreeState
 from msp_bridge.toolkit import Sandbox
 from msp_bridge.toolkit.slot import DAY
 from msp_bridge.toolkit.tree import Kind
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.detection import detect_projects
 
 
 def taken(project: Path, cache: Path) -> Snapshot:
@@ -45,6 +49,63 @@ def project(tmp_path: Path) -> Path:
     os.chmod(root / "run.sh", 0o755)
     (root / "link").symlink_to("src/a.py")
     return root
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left_out"),
+    [
+        ("b.py", {"src/deep/b.py"}),
+        ("*.py", {"src/a.py", "src/deep/b.py"}),
+        ("deep/", {"src/deep", "src/deep/b.py"}),
+        ("src/*.py", {"src/a.py", "src/deep/b.py"}),
+        ("src/deep", {"src/deep", "src/deep/b.py"}),
+        ("/run.sh", {"run.sh"}),
+        ("/a.py", set()),
+    ],
+)
+def test_what_is_excluded_is_not_in_the_snapshot(
+    pattern: str, left_out: set[str], project: Path, tmp_path: Path
+) -> None:
+    sandbox = Sandbox.claim(tmp_path / "cache", project)
+    sandbox.refresh()
+    whole, part = Snapshot.of(sandbox), Snapshot.of(sandbox, [pattern])
+    sandbox.close()
+    assert whole.entries.keys() - part.entries.keys() == left_out
+    assert whole.id != part.id, "a worker has the one and not the other"
+    store = ContentStore(tmp_path / "store")
+    tree = SnapshotTree(tmp_path / "worker" / "shop", store)
+    brought(part, store)
+    tree.materialise(part.entries)
+    assert not any(os.path.lexists(tree.root / path) for path in left_out)
+
+
+def test_the_configuration_says_what_is_excluded(tree: ScriptedTree) -> None:
+    tree.script(PLUS)
+    (tree.root / "msp-bridge.toml").write_text('cluster = {address = "tcp://a:1", exclude = [".env", "*.pem"]}\n')
+    [tool] = detect_projects(tree.root, Configuration()).tools
+    found = vars(type(tool.adapter))
+    assert (found["address"], found["exclude"]) == ("tcp://a:1", (".env", "*.pem"))
+    [tool] = detect_projects(tree.root, Configuration(cluster="tcp://b:1")).tools
+    found = vars(type(tool.adapter))
+    assert (found["address"], found["exclude"]) == ("tcp://b:1", (".env", "*.pem"))
+
+
+@pytest.mark.parametrize(
+    ("address", "openly"),
+    [
+        ("tcp://127.0.0.1:8786", False),
+        ("tcp://localhost:8786", False),
+        ("tcp://[::1]:8786", False),
+        ("127.0.0.1:8786", False),
+        ("tls://scheduler:8786", False),
+        ("tcp://scheduler:8786", True),
+        ("tcp://10.0.0.1:8786", True),
+        ("10.0.0.1:8786", True),
+        ("tcp://[2001:db8::1]:8786", True),
+    ],
+)
+def test_files_go_openly_to_another_machine_without_tls(address: str, openly: bool) -> None:
+    assert sends_openly(address) is openly
 
 
 def same(project: Path, tree: SnapshotTree) -> bool:

@@ -19,7 +19,9 @@ NO_CERTIFICATE = {"distributed.comm.tls.client.cert": None, "distributed.comm.tl
 STATUSES = {"plus": Status.SURVIVED, "digit": Status.KILLED}
 
 
-async def test_a_slow_network_that_loses_packets_changes_no_result(tree: ScriptedTree, tmp_path: Path) -> None:
+async def test_a_slow_network_that_loses_packets_changes_no_result(
+    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     tree.script(PLUS, DIGIT)
     tree.files(6, "x = y + 1\nz = a + b + 1\n")
     with slow_network(delay=0.05, loss=0.02) as link:
@@ -35,6 +37,7 @@ async def test_a_slow_network_that_loses_packets_changes_no_result(tree: Scripte
             findings = [finding async for finding in adapter.diagnose()]
             assert [finding.good for finding in findings if finding.subject == "worker"] == [True, True]
         assert link.lost > 0
+    assert caplog.text.count("go to the workers of tcp://") == 1, "unencrypted, and off this machine: said once"
 
 
 class Certificates:

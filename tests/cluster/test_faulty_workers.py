@@ -1,0 +1,205 @@
+"""A worker that breaks the rules ends alone: the others go on, and no verdict is another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from attrs import define, evolve, field
+from support.cluster_trees import DIGIT, PLUS, ScriptedTree, discovered, once_each, results_of
+from support.clusters import Cluster
+
+from msp_bridge import __version__
+from msp_bridge.cluster import dispatch
+from msp_bridge.cluster import worker as remote
+from msp_bridge.cluster.connection import SchedulerConnection
+from msp_bridge.cluster.dispatch import EXPIRED, Dispatch
+from msp_bridge.cluster.snapshot import Snapshot
+from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError
+from msp_bridge.errors import ToolError
+from msp_bridge.model import Location, Mutant, Position, Status
+from msp_bridge.notices import FailingTest, PhaseReport, ProjectFailure
+
+MUTANTS = [Mutant("a.py", "plus", Location(Position(n, 1), Position(n, 2)), "-") for n in range(1, 41)]
+ORDER = Order("client", "snapshot", "tree", ".", "scripted", {}, None, nested=False, surroundings=None)
+GREETING = Greeting(__version__, "liar", 1, "3.12.0")
+Answer = Callable[[ChunkProgress], Any]
+
+
+def row(number: object, status: object = "Survived", reason: object = None, **more: Any) -> list[Any]:
+    values = {"duration": 1.0, "covered_by": ["t"], "killed_by": [], "static": None} | more
+    return [number, status, *values.values(), reason, None, True]
+
+
+def rows(*found: Any) -> Answer:
+    return lambda honest: evolve(honest, rows=list(found))
+
+
+LIES: dict[str, Answer] = {
+    "no answer at all": lambda _: None,
+    "a text": lambda _: "Pwned",
+    "an unknown status": rows(row(0, "Pwned")),
+    "no result yet": rows(row(0, None)),
+    "a row too large": rows(row(10**6)),
+    "a negative row": rows(row(-1)),
+    "a row that is no number": rows(row("0")),
+    "a row that is true": rows(row(True)),
+    "a mutant twice": rows(row(0), row(0)),
+    "a row too short": rows([0, "Survived"]),
+    "rows that are none": lambda honest: evolve(honest, rows=5),
+    "an endless time": rows(row(0, duration=float("inf"))),
+    "no number for a time": rows(row(0, duration=float("nan"))),
+    "a text for tests": rows(row(0, killed_by="test_a")),
+    "numbers for tests": rows(row(0, covered_by=[1])),
+    "a number for a reason": rows(row(0, reason=5)),
+    "a reason of 100 MB": rows(row(0, reason="x" * 100_000_000)),
+    "unmatched too large": lambda honest: evolve(honest, unmatched=[10**7]),
+    "unmatched negative": lambda honest: evolve(honest, unmatched=[-1]),
+    "unmatched twice": lambda honest: evolve(honest, rows=[], unmatched=[0, 0]),
+    "unmatched, and a result": lambda honest: evolve(honest, rows=[row(0)], unmatched=[0]),
+    "a notice that is none": lambda honest: evolve(honest, notices=["pwned"]),
+    "a failing test that has no name": lambda honest: evolve(honest, notices=[FailingTest(cast(str, 5))]),
+    "a failure of the whole project": lambda honest: evolve(honest, notices=[ProjectFailure(ToolError("pwned"))]),
+    "a phase that is none": lambda honest: evolve(honest, phase="pwned"),
+    "a phase of no number": lambda honest: evolve(honest, phase=PhaseReport("testing", cast(int, "x"))),
+    "an unknown failure": lambda honest: evolve(honest, failure=WireError("pwned", "x")),
+    "a failure that is a text": lambda honest: evolve(honest, failure="x"),
+    "neither begun nor not": lambda honest: evolve(honest, begun="yes"),
+    "nothing, again and again": lambda honest: evolve(honest, rows=[], ended=False),
+    "nothing begun, again and again": lambda honest: evolve(honest, rows=[], begun=False, ended=False),
+    "ended by its lease, again and again": lambda honest: evolve(honest, rows=[], expired=True),
+}
+
+
+@define
+class TwoWorkers:
+    """In the place of a scheduler: one worker that kills every mutant, once the other has said what it says."""
+
+    progress: Answer
+    greeting: Any = GREETING
+    lacking: Any = ()
+    prepared: Any = None
+    address: str = "tcp://fake"
+    lies: int = 0
+    lied: asyncio.Event = field(factory=asyncio.Event)
+    chunks: dict[str, Chunk] = field(factory=dict)
+
+    async def workers(self) -> dict[str, int]:
+        return {"liar": 1, "good": 1}
+
+    async def call(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> Any:
+        await asyncio.sleep(0)
+        match function, worker:
+            case remote.greet, "liar":
+                return self._lie(self.greeting, GREETING)
+            case remote.greet, _:
+                await self.lied.wait()
+                return GREETING
+            case remote.lacking, "liar":
+                return self._lie(self.lacking, ())
+            case remote.lacking, _:
+                return []
+            case remote.prepare, "liar":
+                return self._lie(self.prepared, None)
+            case remote.progress, _:
+                chunk, after, _ = arguments
+                found = [row(number, "Killed") for number in range(len(self.chunks[chunk].mutants))]
+                return self._said(worker, ChunkProgress(found[after:], ended=True))
+        return None
+
+    def _lie(self, answer: Any, honest: Any) -> Any:
+        if answer is not honest:
+            self.lied.set()
+        return answer
+
+    def _said(self, worker: str, honest: ChunkProgress) -> Any:
+        if worker == "good":
+            return honest
+        answer, self.lies = self.progress(honest), self.lies + 1
+        if self.lies == EXPIRED or not getattr(answer, "expired", False):
+            self.lied.set()
+        return answer
+
+    async def take_leave(self, worker: str, *arguments: Any, within: float) -> None:
+        if worker == "liar":
+            self.lied.set()
+
+    def submit(self, worker: str, function: Any, chunk: Chunk, key: str) -> Any:
+        self.chunks[chunk.id] = chunk
+        return SimpleNamespace(status="pending", release=lambda: None)
+
+
+async def said_while_tested(workers: TwoWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said to the user when all mutants are tested, each by the good worker."""
+    monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
+    said: list[str] = []
+    connection, snapshot = cast(SchedulerConnection, workers), Snapshot("snapshot", tmp_path, {})
+    request = Dispatch(connection, ORDER, snapshot, MUTANTS, said.append)
+    async with asyncio.timeout(120):
+        found = [(result.mutant, result.status) async for result in request.results()]
+    assert sorted(found, key=repr) == sorted(((mutant, Status.KILLED) for mutant in MUTANTS), key=repr)
+    assert request.unmatched == []
+    return said
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+async def test_a_worker_that_breaks_the_rules_is_not_used_and_the_others_go_on(
+    lie: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [said] = await said_while_tested(TwoWorkers(lie), tmp_path, monkeypatch)
+    assert said.startswith("the worker liar is not used: the worker breaks the rules: ")
+    assert len(said) < 300
+
+
+GREETINGS = {
+    "no greeting": {"greeting": None},
+    "a number for a version": {"greeting": evolve(GREETING, version=cast(str, 5))},
+    "no threads": {"greeting": evolve(GREETING, threads=-1)},
+    "numbers for files": {"lacking": [1]},
+    "a number for what it lacks": {"lacking": 5},
+    "a text for a failure": {"prepared": "no"},
+    "an unknown failure": {"prepared": WireError("pwned", "x")},
+}
+
+
+@pytest.mark.parametrize("answers", GREETINGS.values(), ids=GREETINGS.keys())
+async def test_a_worker_that_prepares_against_the_rules_is_not_used(
+    answers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = TwoWorkers(lambda honest: honest, **answers)
+    [said] = await said_while_tested(workers, tmp_path, monkeypatch)
+    assert "the worker liar is not used: the worker breaks the rules: " in said
+
+
+LIAR = """
+from msp_bridge import rows
+
+def lying(result):
+    return ["Pwned", *told(result)[1:]]
+
+told, rows.result_row = rows.result_row, lying
+"""
+
+
+async def test_a_worker_of_another_program_changes_no_verdict(tree: ScriptedTree, tmp_path: Path) -> None:
+    tree.script(PLUS, DIGIT)
+    tree.files(6, "x = y + 1\n")
+    (tmp_path / "liar").mkdir()
+    (tmp_path / "liar" / "sitecustomize.py").write_text(LIAR)
+    path = f"{tmp_path / 'liar'}:{Path(__file__).parents[1]}"
+    async with Cluster.running(tmp_path / "cluster", 1, path=path) as cluster, tree.adapter(cluster) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match="the worker breaks the rules"):
+            await results_of(adapter, mutants)
+        cluster.start_worker("good", PYTHONPATH=str(Path(__file__).parents[1]))
+        await cluster.joined(2)
+        results = await results_of(adapter, mutants)
+    assert once_each(results, mutants)
+    assert {(one.mutant.mutator, one.status) for one in results} == {
+        ("plus", Status.SURVIVED),
+        ("digit", Status.KILLED),
+    }
