@@ -28,6 +28,10 @@ from support.msp_client import LONG, Client, Connections, ReaderWriter
 
 TESTS = Path(__file__).parents[1]
 LOOK = 0.01  # s between two looks
+COMMANDS = {  # of scripted_tools.py that call themselves by the name
+    "hang": {"hang", "daemon", "daemon_without_environment"},
+    "daemon": {"stubborn_and_tell"},
+}
 DIGIT = {"mutator": "digit", "find": "1", "replacement": "2"}
 
 
@@ -88,7 +92,12 @@ class ScriptedProject:
     def running(self, name: str) -> list[int]:
         """The pids of the programs `name` that run now."""
         own = set(self.ready(name))
-        return [process.pid for process in _with_argument(str(self.events)) if _own_pid(process.pid) in own]
+        commands = COMMANDS.get(name, {name})  # a program in another PID namespace may have the same pid
+        return [
+            process.pid
+            for process in _with_argument(str(self.events))
+            if commands.intersection(process.info["cmdline"]) and _own_pid(process.pid) in own
+        ]
 
     def alive(self) -> list[str]:
         """The names of this project's tools that run now."""
