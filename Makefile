@@ -48,7 +48,7 @@ test: $(VENV)/.test $(VSIX)
 	$(BIN)/python -m pytest --main $(ON_TWO_CORES)
 
 test-all: $(VENV)/.test $(VSIX)
-	$(BIN)/python -m pytest $(ON_TWO_CORES)
+	$(BIN)/python -m pytest $(ON_TWO_CORES) $(ARGUMENTS)
 
 steady: $(VENV)/.core
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \

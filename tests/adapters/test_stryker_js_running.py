@@ -242,7 +242,7 @@ async def test_a_stopped_stryker_holds_up_neither_cancel_nor_end(modules: Path, 
             request = asyncio.create_task(taken(results))
             await asyncio.sleep(0.1)
             request.cancel()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await asyncio.wait([request])
         assert stryker_mains() == []
 
