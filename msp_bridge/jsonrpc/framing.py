@@ -24,6 +24,7 @@ MAX_TOOL_BODY = 64 * 1024 * 1024  # of a tool, whose discovery of 400,000 mutant
 # A web page can make a browser send `POST / HTTP/1.1`, a Content-Length and a body to any port of the machine that it
 # runs on: what isn't `name: value` (RFC 9110, section 5) is no header of ours.
 HEADER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+[ \t]*:.*", re.DOTALL)
+HEADER_ENDS = (b"\r\n\r\n", b"\n\n", b"\n\r\n")
 
 
 @frozen
@@ -152,11 +153,12 @@ class FrameDecoder(Framing):
         return body
 
     def _take_header(self) -> bytes | None:
-        window = self._buffer[: self.limits.header + 4]
-        ends = [(at, len(mark)) for mark in (b"\r\n\r\n", b"\n\n", b"\n\r\n") if (at := window.find(mark)) >= 0]
+        limit = self.limits.header
+        window = self._buffer[: limit + max(map(len, HEADER_ENDS))]
+        ends = [(at, len(mark)) for mark in HEADER_ENDS if 0 <= (at := window.find(mark)) <= limit]
         if not ends:
-            if len(window) > self.limits.header:
-                raise FramingError(f"the header is longer than {self.limits.header} bytes")
+            if not any(mark.startswith(window[limit:]) for mark in HEADER_ENDS):  # nor does an end begin at the limit
+                raise FramingError(f"the header is longer than {limit} bytes")
             return None
         at, width = min(ends)
         header = bytes(window[:at])

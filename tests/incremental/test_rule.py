@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,18 @@ async def test_a_damaged_store_of_verdicts_has_every_mutant_tested(
 async def test_two_workspaces_at_once_share_what_they_know(shop: Shop) -> None:
     await asyncio.gather(*(shop.results() for _ in range(4)))
     assert await shop.reused() == 2
+
+
+async def test_a_configuration_that_was_named_counts_by_content_wherever_it_lies(shop: Shop) -> None:
+    named = Path(shutil.copy(shop.tree.root / "scripted.json", shop.home / "named.json"))
+
+    async def reused() -> list[bool]:
+        async with shop.tree.open(ON, str(named)) as workspace:
+            return [result.reused async for result in workspace.test(Selection())]
+
+    assert [await reused(), await reused()] == [[False] * 2, [True] * 2]
+    named.write_text(named.read_text() + "\n")
+    assert await reused() == [False] * 2
 
 
 async def test_nothing_is_kept_where_it_is_not_asked_for(shop: Shop) -> None:

@@ -53,6 +53,8 @@ def test_bytes_that_come_one_by_one_are_put_together() -> None:
         b"Content-Length: 2\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
         b"X-Nobody-Knows: \xff\xfe\r\nContent-Length: 2\r\n\r\n",
         b"Content-Length: 2\r\ncontent-length: 2\r\n\r\n",
+        b"\r\nContent-Length: 2\r\n\r\n",
+        b"\nContent-Length: 2\n\n",
     ],
 )
 @pytest.mark.parametrize("body", [b"{}", b"\n\n", b"\r\n"])
@@ -99,7 +101,13 @@ def test_a_header_that_hides_the_next_boundary_is_an_error(header: bytes, reason
 def test_the_longest_header_that_is_allowed_is_read() -> None:
     start = b"Content-Length: 2\r\nX: "
     header = start + b"x" * (MAX_HEADER - len(start))
-    assert decoded(header + b"\r\n\r\n{}") == [b"{}"]
+    for end in (b"\r\n\r\n", b"\n\n", b"\n\r\n"):
+        message = header + end + b"{}"
+        for cut in range(MAX_HEADER - 1, len(message)):
+            decoder = FrameDecoder()
+            assert decoded(message[:cut], decoder) + decoded(message[cut:], decoder) == [b"{}"]
+        with pytest.raises(FramingError, match="header is longer"):
+            decoded(b"x" + message)
 
 
 def test_the_biggest_body_that_is_allowed_is_read() -> None:

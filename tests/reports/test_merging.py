@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.viewers import SCHEMA, killed, mutant, reported, survived
 
+import msp_bridge
 from msp_bridge.model import Result, Status
 from msp_bridge.reports.merging import STRONGEST_FIRST, NamedReport, Shard, Unmergeable, incomplete, merged
 from msp_bridge.reports.results import Score
@@ -102,6 +103,21 @@ def test_the_root_is_kept_when_all_have_it(tmp_path: Path) -> None:
     assert "projectRoot" not in merge(one, two)
 
 
+def test_a_merged_report_is_ours_and_keeps_what_all_have_configured(tmp_path: Path) -> None:
+    one, other = reported(tmp_path, killed(), jobs=2), reported(tmp_path, killed(), jobs=3)
+    made = merge(one, one)
+    assert made["framework"] == {"name": "msp-bridge", "version": msp_bridge.__version__}
+    assert made["config"] == {"jobs": 2}
+    assert "config" not in merge(one, other)
+
+
+def test_one_report_alone_is_what_it_was(tmp_path: Path) -> None:
+    alone = reported(tmp_path, killed("a.py", 1), survived("b.py", 1), jobs=2)
+    made = merge(alone)
+    assert statuses(made) == statuses(alone)
+    assert (made["config"], made["projectRoot"]) == ({"jobs": 2}, str(tmp_path))
+
+
 def test_whole_shards_have_the_score_of_the_whole(tmp_path: Path) -> None:
     results = {mutant(line=1): killed("shop.py", 1), mutant(line=2): survived("shop.py", 2)}
     shards = [Shard(number, 2) for number in (1, 2)]
@@ -143,7 +159,7 @@ def test_what_is_no_shard_is_an_error(text: str) -> None:
 
 
 def test_a_shard_is_written_as_k_of_n() -> None:
-    assert Shard.parse("2/12") == Shard(2, 12)
+    assert [Shard.parse(text) for text in ("1/12", "2/12", "12/12")] == [Shard(1, 12), Shard(2, 12), Shard(12, 12)]
 
 
 MUTANTS = [mutant(line=1), mutant(line=2)]
@@ -157,6 +173,7 @@ def test_all_shards_are_complete_and_so_are_reports_of_none() -> None:
 def test_a_missing_shard_is_named() -> None:
     reason = incomplete([Shard(2, 4).config(MUTANTS), Shard(4, 4).config(MUTANTS)])
     assert reason == "the reports of shards 1/4, 3/4 are missing"
+    assert incomplete([Shard(2, 2).config(MUTANTS)]) == "the report of shard 1/2 is missing"
 
 
 def test_shards_of_other_mutants_are_not_taken_for_the_rest() -> None:
