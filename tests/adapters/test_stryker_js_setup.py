@@ -266,7 +266,7 @@ async def test_the_doctor_knows_a_faster_way_than_npm_test_for_each_mutant(tmp_p
 
 @pytest.mark.parametrize("text", ['{"a": ' * 100_000, "[" * 100_000])
 async def test_a_package_json_that_is_nested_too_deeply_is_named(text: str, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
+    root = copied("js_mocha", tmp_path, None)
     (root / "package.json").write_text(text)
     async with adapter_on(root) as adapter:
         (finding,) = await findings_of(adapter)
