@@ -106,6 +106,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "source",
         "text",
         "workspace.selection",
+        "workspace.versions",
     },
     "workspace": {
         "adapter",

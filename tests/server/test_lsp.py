@@ -374,6 +374,32 @@ async def test_after_a_restart_a_file_that_is_opened_shows_the_verdicts_that_hol
     assert project.log.count("testing 1") == 1
 
 
+async def test_a_change_of_tests_outdates_what_is_shown_until_it_is_tested_again(
+    client: LspClient, project: ScriptedProject
+) -> None:
+    project.script(SURVIVES)
+    document, tests = await opened(client, project, "a = 1\n"), uri(project, "test_a.txt")
+    project.write("test_a.txt", "old")
+    await client.execute("msp-bridge.test", uri=document)
+    await client.tested()
+    plain = (0, 4, WARNING, 'Survived: "1" -> "2"')
+    assert await client.diagnostics() == [plain]
+    await client.open(tests, "old")
+    here = {"textDocument": {"uri": document}, "position": {"line": 0, "character": 4}}
+    for text in ("new", "old", "newer"):
+        await client.change(tests, text)
+        project.write("test_a.txt", text)
+        await client.save(tests)
+        message = plain[3] if text == "old" else f"{plain[3]}; outdated: test_a.txt has changed since"
+        assert await client.diagnostics() == [(*plain[:3], message)]
+        (lens,) = await client.request("textDocument/codeLens", {"textDocument": {"uri": document}})
+        assert ("outdated" in lens["command"]["title"]) == (text != "old")
+        hover = await client.request("textDocument/hover", here)
+        assert ("outdated" in hover["contents"]["value"]) == (text != "old")
+    await client.execute("msp-bridge.test", uri=document)
+    assert await client.diagnostics() == [plain]
+
+
 async def test_the_button_and_a_cancel_end_the_tests(client: LspClient, project: ScriptedProject) -> None:
     project.script({**SURVIVES, "after": "never"}, tool="hang")
     document = await opened(client, project, "a = 1\n")

@@ -200,9 +200,11 @@ class Lsp(Dialect):
         document, place = self._folders.documents.get(uri), self._folders.locate(uri)
         if document is None or place is None:
             return
+        folder, path = place
+        if folder.findings:
+            self._in_background(self._runs.outdate(folder), f"look at {folder.root}")
         if self._on_save == "off" or not (changed := document.begin_test()):
             return
-        folder, path = place
         lines: Sequence[Location | None] = changed if self._on_save == "changed" else [None]
         selection = Selection(targets=tuple(Target(path, each, partly=True) for each in lines))
         # Not here: however many documents are saved at once, the reader has to see what comes behind them.
@@ -285,7 +287,11 @@ class Lsp(Dialect):
         lines = Location(Position(first, 1), Position(last + 1, 1))
         tests = offers.tests(lines, await asyncio.to_thread(symbols, path, source)) if only is None else []
         wants_fixes = only is None or any("quickfix".startswith(kind) for kind in only)
-        return tests + (offers.fixes(folder.known(path).undetected_in(lines), folder.tool(path)) if wants_fixes else [])
+        return tests + (
+            offers.fixes(folder.known(path).undetected_in(lines), folder.tool(path), folder.outdated)
+            if wants_fixes
+            else []
+        )
 
     async def _execute(self, params: Any) -> Any:
         given = self._read(params, lsp.ExecuteCommandParams)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from attrs import define, evolve, field, frozen
@@ -20,6 +20,9 @@ MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
 Key = tuple[int, int, int, str, str]
 Place = tuple[int, Key]  # see `place_of`
+Outdated = Mapping[
+    int, str
+]  # by version of a folder's files: a file that was edited since, and makes verdicts doubtful
 UNDETECTED = {Status.SURVIVED: WARNING, Status.NO_COVERAGE: INFORMATION}
 
 
@@ -29,6 +32,7 @@ class MutantFinding:
 
     result: Result
     original: str
+    version: int = 0  # of the folder's files, that the result is about (`FileVersions`)
 
     @property
     def message(self) -> str:
@@ -52,19 +56,20 @@ class MutantFinding:
         return self.result.mutant.id
 
     @property
-    def shown(self) -> str | None:
-        """What its diagnostic says; None when it has none."""
-        return self.message if self.result.status in UNDETECTED else None
+    def shows(self) -> tuple[str, int] | None:
+        """What its diagnostic says, and about which version; None when it has none."""
+        return (self.message, self.version) if self.result.status in UNDETECTED else None
 
-    def diagnostic(self, units: Units, source: SourceText | None, tool: str) -> dict[str, Any]:
+    def diagnostic(self, units: Units, source: SourceText | None, tool: str, outdated: Outdated) -> dict[str, Any]:
         """The Diagnostic on the wire of a mutant that was not detected, in the text `source`."""
+        edited = outdated.get(self.version)
         mutant = self.result.mutant
         return {
             "range": units.range(source, mutant.location),
             "severity": UNDETECTED[self.result.status],
             "code": mutant.mutator,
             "source": tool,
-            "message": self.message,
+            "message": self.message if edited is None else f"{self.message}; outdated: {edited} has changed since",
         }
 
     @property
@@ -80,7 +85,7 @@ class MutantFinding:
             return self
         return evolve(self, result=evolve(self.result, mutant=evolve(mutant, location=location)))
 
-    def explained(self, source: SourceText) -> str:
+    def explained(self, source: SourceText, outdated: Outdated) -> str:
         """Markdown: the status and its reason, the diff, the tests."""
         result = self.result
         lines = [f"**{result.status.value}** {_code(result.mutant.mutator)}"]
@@ -88,6 +93,8 @@ class MutantFinding:
             lines[0] += f", {result.duration:.0f} ms"
         if result.status_reason:
             lines.append(result.status_reason.strip().partition("\n")[0])
+        if self.version in outdated:
+            lines.append(f"outdated: {outdated[self.version]} has changed since")
         lines.append(_fenced(diff_of(source, result.mutant) or self.message))
         for title, tests in (("killed by", result.killed_by), ("covered by", result.covered_by)):
             if tests:
@@ -100,9 +107,11 @@ class MutantFinding:
 class FileFindings:
     """The findings of one file, by the line in which they begin now, and in it by mutant.
 
-    A key press moves them: what moves is a line, at the same cost however many mutants lie in it.
+    A key press moves them: what moves is a line, at the same cost however many mutants lie in it. `outdated` is that of
+    the folder.
     """
 
+    _outdated: Outdated = field(factory=dict)
     # A finding lies where it was found: `at_line` moves it.
     _lines: dict[int, dict[Key, MutantFinding]] = field(factory=dict)
     _most_lines: int = 0  # that a finding has reached over
@@ -112,7 +121,7 @@ class FileFindings:
         """How many have a diagnostic."""
         return sum(found.result.status in UNDETECTED for here in self._lines.values() for found in here.values())
 
-    def take(self, results: Iterable[Result], source: SourceText | None, since: Changed) -> bool:
+    def take(self, results: Iterable[Result], source: SourceText | None, since: Changed, version: int = 0) -> bool:
         """Take results about the text `source`; `since` is what the client has changed in it.
 
         Returns whether diagnostics are to be shown anew.
@@ -121,11 +130,11 @@ class FileFindings:
         for result in results:
             line, key = place_of(result.mutant)
             original = _text_at(source, result.mutant.location)
-            found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original)
+            found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original, version)
             by = since.shift(line, line + found.more_lines)
             if by is not None:
                 here = self._lines.setdefault(line + by, {})
-                shows_other |= found.shown != (here[key].shown if key in here else None)
+                shows_other |= found.shows != (here[key].shows if key in here else None)
                 here[key] = found
                 self._most_lines = max(self._most_lines, found.more_lines)
         return shows_other
@@ -170,7 +179,7 @@ class FileFindings:
         here = sorted(self.within(location), key=lambda finding: finding.result.status not in UNDETECTED)
         if not here:
             return None
-        texts = [finding.explained(source) for finding in here[:MAX_HOVERED]]
+        texts = [finding.explained(source, self._outdated) for finding in here[:MAX_HOVERED]]
         if len(here) > MAX_HOVERED:
             texts.append(f"and {len(here) - MAX_HOVERED} more mutants")
         place = here[0].result.mutant.location
@@ -183,10 +192,15 @@ class FileFindings:
         return next((finding for finding in found if finding.id == id), None)
 
     def result(self, mutant: Mutant) -> Result | None:
-        """What became of `mutant`, where the text is now."""
+        """What became of `mutant`, where the text is now; None when that is not known, or outdated."""
         line, key = place_of(mutant)
         found = self._lines.get(line, {}).get(key)
-        return None if found is None else found.result
+        return None if found is None or found.version in self._outdated else found.result
+
+    @property
+    def versions(self) -> set[int]:
+        """The versions that the results are about."""
+        return {found.version for here in self._lines.values() for found in here.values()}
 
     def diagnostics(self, units: Units, source: SourceText | None, tool: str) -> Iterator[dict[str, Any]]:
         """The Diagnostics on the wire, top down, of what is known when the first is asked for.
@@ -201,13 +215,16 @@ class FileFindings:
         ]
         undetected.sort(key=lambda each: (each[0], each[1][:3]))
         for line, _, found in undetected:
-            yield found.at_line(line).diagnostic(units, source, tool)
+            yield found.at_line(line).diagnostic(units, source, tool, self._outdated)
 
     def summary(self, location: Location | None = None) -> str:
         """Return the counts of the findings in `location`, or all: `8 mutants: 6 killed, 2 survived`, "" for none."""
-        if location is None:
-            return summary_of(Counter(found.result.status for here in self._lines.values() for found in here.values()))
-        return summary_of(Counter(found.result.status for _, found in self._within(location)))
+        every = (found for here in self._lines.values() for found in here.values())
+        counts, doubtful = Counter[Status](), False
+        for found in every if location is None else (found for _, found in self._within(location)):
+            counts[found.result.status] += 1
+            doubtful |= found.version in self._outdated
+        return f"{summary_of(counts)}, outdated" if doubtful else summary_of(counts)
 
     def _within(self, location: Location) -> Iterator[tuple[int, MutantFinding]]:
         """Each with the line in which it begins now."""

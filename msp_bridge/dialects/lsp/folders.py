@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import define, field
 
@@ -15,6 +17,9 @@ from msp_bridge.session import Session
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.selection import Selection, relative_path
 
+if TYPE_CHECKING:
+    from msp_bridge.workspace.versions import FileVersions
+
 
 @define(eq=False)
 class Folder:
@@ -24,6 +29,34 @@ class Folder:
     session: Session
     findings: dict[str, FileFindings] = field(factory=dict)  # by path
     tools: dict[str, str] = field(factory=dict)  # by path, of files with findings
+    outdated: dict[int, str] = field(factory=dict)  # see `Outdated`
+
+    @cached_property
+    def versions(self) -> FileVersions:
+        """The versions of the folder's files."""
+        from msp_bridge.workspace.versions import FileVersions  # here, for an editor waits for the rest
+
+        return FileVersions(self.root)
+
+    async def outdate(self) -> list[str]:
+        """Look which findings are doubtful by now. Returns the files whose findings have become so, or are no longer.
+
+        Only files that no tool mutates count, such as tests. An edit of a mutated file drops the lines that it touches.
+        """
+        await self.versions.look(self.findings)
+        used = {path: findings.versions for path, findings in self.findings.items()}
+        now: dict[int, str] = {}
+        for version in set[int]().union(*used.values()):
+            edited = self.versions.changed(version)
+            mutated = await self.session.tools(edited)
+            if (file := next((path for path in edited if path not in mutated), None)) is not None:
+                now[version] = file
+        other = {
+            version for version in now.keys() | self.outdated.keys() if now.get(version) != self.outdated.get(version)
+        }
+        self.outdated.clear()
+        self.outdated.update(now)
+        return [path for path, versions in used.items() if versions & other]
 
     async def read(self, path: str) -> SourceText | None:
         """The text that tools see; None when there is none."""
@@ -38,7 +71,7 @@ class Folder:
 
     def known(self, path: str) -> FileFindings:
         """What is known of the file `path`."""
-        return self.findings.setdefault(path, FileFindings())
+        return self.findings.setdefault(path, FileFindings(self.outdated))
 
 
 class Folders:

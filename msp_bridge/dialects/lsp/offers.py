@@ -12,7 +12,7 @@ from attrs import frozen
 
 from msp_bridge.dialects.lsp.commands import IGNORE, SHOW, TEST, TEST_CHANGED
 from msp_bridge.dialects.lsp.editor import Editor
-from msp_bridge.dialects.lsp.findings import MutantFinding
+from msp_bridge.dialects.lsp.findings import MutantFinding, Outdated
 from msp_bridge.model import Location, Position
 from msp_bridge.source import SourceText
 
@@ -51,14 +51,14 @@ class Offers:
             return [{"title": command["title"], "command": command} for command in commands]
         return commands
 
-    def fixes(self, undetected: Sequence[MutantFinding], tool: str) -> list[Any]:
+    def fixes(self, undetected: Sequence[MutantFinding], tool: str, outdated: Outdated) -> list[Any]:
         """The actions that show each mutant, and ignore it, if the client can make edits; `tool` has found them."""
         verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
         fixes: list[Any] = []
         for finding in undetected[:MAX_FIXES]:
             commands = [self._command(f"{verb} {finding.change}", name, mutant=finding.id) for verb, name in verbs]
             if self._editor.takes_actions:
-                about = {"diagnostics": [finding.diagnostic(self._editor.units, self._source, tool)]}
+                about = {"diagnostics": [finding.diagnostic(self._editor.units, self._source, tool, outdated)]}
                 fixes += [{"title": each["title"], "kind": "quickfix", **about, "command": each} for each in commands]
             else:
                 fixes += commands

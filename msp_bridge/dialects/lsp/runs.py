@@ -14,12 +14,16 @@ which the user goes on typing. So two texts count for each document: the client'
 - A save tests the lines that were touched since their last test (`Document.begin_test`). Its run is cancelled when the
   document is saved again; as lines count as tested only when a run has ended, the next one tests those lines, too.
 
+A change of a file that no tool mutates, as of a test, makes every verdict doubtful: after a save and after a run the
+folder's files are looked at, and what is doubtful is shown as outdated until it is tested again (`Folder.outdate`).
+
 What is selected and gets no result in a run that ended doesn't exist any more, and is forgotten. How often findings are
 shown is decided in `publisher`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -69,18 +73,21 @@ class Runs:
                 if isinstance(notice, PhaseReport):
                     await progress.report(str(notice))
 
+            version = asyncio.create_task(folder.versions.look(), name="look before a run")  # while the tool starts
             try:
                 async with contextlib.aclosing(folder.session.test(selection, tell)) as batches:
                     async for batch in batches:
                         counts.update(result.status for result in batch)
                         for result in batch:
                             reported.setdefault(result.mutant.path, set()).add(place_of(result.mutant))
-                        await self._take(folder, batch)
+                        await self._take(folder, batch, await version)
                         await progress.report(summary_of(counts))
                 told.check_files()  # before what was not reported is forgotten: nobody knows whether it exists
                 await self._forget(folder, selection, reported)
+                await self.outdate(folder)
                 progress.message = summary_of(counts) or "no mutants"
             finally:
+                version.cancel()
                 await self._publisher.flush(folder)
                 self._editor.refresh(LENSES)
                 await self._say_failing([failing.test for failing in told.of(FailingTest)])
@@ -89,7 +96,7 @@ class Runs:
         """Show the verdicts of earlier runs about the file `path` that hold still. Raises BridgeError."""
         async with contextlib.aclosing(folder.session.known(Selection(targets=(Target(path),)))) as batches:
             async for batch in batches:
-                await self._take(folder, batch)
+                await self._take(folder, batch, await folder.versions.look())
                 self._editor.refresh(LENSES)
 
     async def _say_failing(self, tests: Sequence[str]) -> None:
@@ -100,7 +107,13 @@ class Runs:
             with contextlib.suppress(ConnectionError):
                 await self._editor.say(str(fault), WARNING)
 
-    async def _take(self, folder: Folder, batch: Sequence[Result]) -> None:
+    async def outdate(self, folder: Folder) -> None:
+        """Show which verdicts are doubtful by now, as tests have changed."""
+        for path in await folder.outdate():
+            await self._publisher.changed(folder, path)
+            self._editor.refresh(LENSES)
+
+    async def _take(self, folder: Folder, batch: Sequence[Result], version: int) -> None:
         by_path: dict[str, list[Result]] = {}
         for result in batch:
             by_path.setdefault(result.mutant.path, []).append(result)
@@ -108,7 +121,7 @@ class Runs:
             folder.tools |= await folder.session.tools(unknown)
         for path, results in by_path.items():
             saved = await folder.read(path)
-            shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path))
+            shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path), version)
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
             if shows_other:
