@@ -19,16 +19,16 @@ from attrs import frozen
 from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.python_engine import (
+    ListingProgram,
     PythonEdit,
     PythonSource,
-    ask_for_mutants,
     digest_of_programs,
     mutants_in,
     python_environment,
     start_program,
 )
 from msp_bridge.reading import digest
-from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, WarmProcess, identity
+from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, identity
 from msp_bridge.toolkit.install import python_install
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
@@ -69,12 +69,12 @@ class WorkItem(PythonEdit):
 
 
 class CosmicRayDiscovery:
-    """One process for one project. One module at a time, so that two requests don't list the same one."""
+    """The modules of one project, each listed by one request at a time: another one gets what that has found."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._lock = asyncio.Lock()
-        self._process: WarmProcess[JsonLinesProcess] = WarmProcess(lambda: identity(project.root))
+        self._locks: dict[str, asyncio.Lock] = {}  # by path
+        self._program = ListingProgram(lambda: identity(project.root), self._start)
         self._kept = KeptAnswers.of(project.cache)
         self._known: dict[
             str, tuple[str, Sequence[Mutant | UnusableFile]]
@@ -94,7 +94,7 @@ class CosmicRayDiscovery:
 
         Raises `ToolError`.
         """
-        return (await self._started()).greeting
+        return (await self._program.started(self.python)).greeting
 
     async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> Sequence[Mutant | UnusableFile]:
         """List the mutants of the module `path` in cosmic-ray's order, or say why it can't be mutated.
@@ -114,7 +114,7 @@ class CosmicRayDiscovery:
             "config": str(configuration.file),
         }
         key = json.dumps([source.digest, question], default=str)
-        async with self._lock:
+        async with self._locks.setdefault(path, asyncio.Lock()):
             known = self._known.get(path)
             if known is None or known[0] != key or "git-filter" in configuration.filters:  # that depends on git too
                 known = self._known[path] = (key, await self._discover(question, source))
@@ -122,7 +122,7 @@ class CosmicRayDiscovery:
 
     async def aclose(self) -> None:
         """End the process."""
-        await self._process.close()
+        await self._program.aclose()
 
     async def _discover(self, question: dict[str, Any], source: PythonSource) -> Sequence[Mutant | UnusableFile]:
         try:
@@ -155,17 +155,14 @@ class CosmicRayDiscovery:
     async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:
         """Tries once more when the process ends. Raises TimeoutError when `text`, the module, takes too long."""
         try:
-            return await ask_for_mutants(await self._started(), question, text)
+            return await self._program.ask(question, text, self.python)
         except ProcessEnded as error:
             log.warning("trying once more: %s", error)
         try:
-            return await ask_for_mutants(await self._started(), question, text)
+            return await self._program.ask(question, text, self.python)
         except ProcessEnded as error:
             problem = f"cosmic-ray's mutants of {question['path']} can't be listed: {error.problem}"
             raise ToolError(problem, error.remedy) from error
-
-    async def _started(self) -> JsonLinesProcess:
-        return await self._process.get(self._start, self.python)
 
     async def _start(self) -> JsonLinesProcess:
         remedy = python_install(self.python, REQUIREMENT)

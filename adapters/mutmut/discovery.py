@@ -5,7 +5,6 @@ Those of a text that was read before, by an earlier bridge perhaps, are kept (`K
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import logging
@@ -18,10 +17,10 @@ from msp_bridge.adapter import Edit, Mutant, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
+    ListingProgram,
     PythonEdit,
     PythonSource,
     TestPlan,
-    ask_for_mutants,
     digest_of_programs,
     likely_sources,
     mutants_in,
@@ -64,9 +63,7 @@ class MutmutDiscovery:
         self._root, self._cache, self._config_file = root, cache, config_file
         self._python, self._installation = installation.executable, installation
         self._kept, self._configuration = KeptAnswers.of(cache), ""
-        self._process: JsonLinesProcess | None = None
-        self._directory: tuple[int, int] | None = None  # that the process is in
-        self._lock = asyncio.Lock()
+        self._program = ListingProgram(lambda: identity(root), self._start)
         self._known: dict[str, Discovered] = {}
         self._warned: set[str] = set()
 
@@ -156,10 +153,7 @@ class MutmutDiscovery:
 
     async def aclose(self) -> None:
         """End the process."""
-        async with self._lock:
-            if self._process is not None:
-                await self._process.close()
-                self._process = None
+        await self._program.aclose()
 
     async def _of(self, path: str) -> Discovered:
         """What is in the file at `path`; nothing when it is gone. Raises ToolError."""
@@ -226,33 +220,22 @@ class MutmutDiscovery:
         Raises TimeoutError when the question is about the mutants of `text`, and takes too long.
         """
         try:
-            return await self._asked(question, text)
+            return await self._program.ask(question, text)
         except ProcessEnded as error:
             log.warning("trying once more: %s", error)
-        return await self._asked(question, text)
+        return await self._program.ask(question, text)
 
-    async def _asked(self, question: Mapping[str, object], text: str | None) -> Answer:
-        process = await self._opened()
-        return await (process.ask(question) if text is None else ask_for_mutants(process, question, text))
-
-    async def _opened(self) -> JsonLinesProcess:
+    async def _start(self) -> JsonLinesProcess:
         """Raises ToolError."""
-        async with self._lock:
-            directory = identity(self._root)
-            if self._process is None or self._process.closed or self._directory != directory:
-                if self._process is not None:
-                    await self._process.close()
-                self._directory = directory
-                self._process = await start_program(
-                    self._python,
-                    "discovery",
-                    {"config_file": self._config_file},
-                    name="mutmut's discovery",
-                    cwd=self._root,
-                    env=python_environment(self._python, self._cache),
-                    folder=PROGRAMS,
-                )
-            return self._process
+        return await start_program(
+            self._python,
+            "discovery",
+            {"config_file": self._config_file},
+            name="mutmut's discovery",
+            cwd=self._root,
+            env=python_environment(self._python, self._cache),
+            folder=PROGRAMS,
+        )
 
 
 def _stamp(file: Path) -> Stamp:

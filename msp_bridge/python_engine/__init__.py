@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from msp_bridge.python_engine.engine import PythonEngine
+from msp_bridge.python_engine.listing_program import ListingProgram
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import (
-    ask_for_mutants,
     digest_of_programs,
     mutants_in,
     pytest_command,
@@ -16,11 +16,11 @@ from msp_bridge.python_engine.program import (
 from msp_bridge.python_engine.source import PythonEdit, PythonSource, likely_sources
 
 __all__ = [
+    "ListingProgram",
     "PythonEdit",
     "PythonEngine",
     "PythonSource",
     "TestPlan",
-    "ask_for_mutants",
     "digest_of_programs",
     "likely_sources",
     "mutants_in",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -14,8 +13,6 @@ from typing import Any
 from msp_bridge.adapter import Project, Surroundings
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 
-FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
-KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
 PROGRAMS = Path(__file__).with_name("programs")
 
 
@@ -37,24 +34,6 @@ async def start_program(
     """Run `module` of `folder` with the interpreter `python`; see `JsonLinesProcess.start` for the rest."""
     argv: list[str | Path] = [python, PROGRAMS / "__main__.py", folder, module, json.dumps(options)]
     return await JsonLinesProcess.start(argv, name=name, cwd=cwd, env=env)
-
-
-async def ask_for_mutants(process: JsonLinesProcess, question: Mapping[str, object], text: str) -> Answer:
-    """What a tool's program answers about the mutants of one file, whose text is `text`.
-
-    The process is ended when it takes too long, or when the caller is cancelled: it would go on, and the next question
-    would wait for it. Raises TimeoutError, which says how long that was, and ProcessEnded.
-    """
-    limit = FILE_TIMEOUT_S + KILOBYTE_TIMEOUT_S * len(text) / 1000
-    try:
-        async with asyncio.timeout(limit):
-            return await process.ask(question)
-    except TimeoutError:
-        await process.close()
-        raise TimeoutError(f"it has not found them within {limit:.0f} s; leave the file out, or split it") from None
-    except asyncio.CancelledError:
-        await process.close()
-        raise
 
 
 def mutants_in(value: Any) -> Answer:

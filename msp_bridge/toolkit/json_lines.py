@@ -168,6 +168,10 @@ class JsonLinesProcess:
             self._tree.post(json.dumps({"id": self._last_id, **question}).encode("ascii") + b"\n")
         return self._last_id, answer
 
+    def works_on(self, id: int) -> bool:
+        """Whether the question `id` is the oldest without an answer."""
+        return next(iter(self._pending), None) == id
+
     async def ask(self, question: Mapping[str, Any], *, timeout_s: float | None = None) -> Answer:
         """The answer to `question`; raises `ProcessEnded`.
 

@@ -101,6 +101,11 @@ class WarmProcess(Generic[P]):
                 self._started_for = wanted
             return process
 
+    def let_go(self, process: P) -> None:
+        """No longer keep `process`, which the caller ends: `get` starts another one."""
+        if self._process is process:
+            self._process = None
+
     async def close(self) -> None:
         """End the process; `get` may start another one. A cancel is raised when it has ended."""
         await run_shielded(self._close(), "end of a warm process")

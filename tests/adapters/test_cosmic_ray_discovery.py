@@ -267,13 +267,24 @@ LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()
 async def test_a_module_that_takes_too_long_is_left_out_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msp_bridge.python_engine.program.FILE_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("msp_bridge.python_engine.program.KILOBYTE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", 0.0)
     root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"m/good.py"}
         [told] = await unusable(adapter)
         assert told.startswith("m/bad.py: cosmic-ray can't mutate it: it has not found them within 3 s")
+
+
+async def test_a_module_that_takes_long_holds_up_no_other_request(tmp_path: Path) -> None:
+    root = project(tmp_path, {"bad.py": LONG_SUM, "good.py": b"x = 1 + 1\n"})
+    async with adapter_on(root) as adapter:
+        slow = asyncio.create_task(discovered(adapter, "m/bad.py"))
+        await asyncio.sleep(0)  # it comes first
+        assert {mutant.path for mutant in await discovered(adapter, "m/good.py")} == {"m/good.py"}
+        assert not slow.done()
+        slow.cancel()
+        await asyncio.wait([slow])
 
 
 async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path: Path) -> None:

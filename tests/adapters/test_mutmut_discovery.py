@@ -249,8 +249,8 @@ LONG_SUM = ("def f(a):\n    return " + " + ".join(["a"] * 5000) + "\n").encode()
 
 
 async def test_a_file_that_takes_too_long_is_left_out_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("msp_bridge.python_engine.program.FILE_TIMEOUT_S", 3.0)
-    monkeypatch.setattr("msp_bridge.python_engine.program.KILOBYTE_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.FILE_TIMEOUT_S", 3.0)
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.KILOBYTE_TIMEOUT_S", 0.0)
     files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path) as trial:
         assert {mutant.path for mutant in await trial.discover()} == {"pkg/good.py"}
@@ -284,6 +284,18 @@ async def test_a_file_that_is_named_and_has_no_mutants_is_logged_with_the_reason
             "leaves it out"
         ),
     ]
+
+
+async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path):
+    files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
+    async with Trial.of(files, tmp_path) as trial:
+        slow = [asyncio.create_task(trial.discover("pkg/bad.py")) for _ in range(2)]
+        await asyncio.sleep(0)  # theirs come first
+        assert {mutant.path for mutant in await trial.discover("pkg/good.py")} == {"pkg/good.py"}
+        assert [task.done() for task in slow] == [False, False]
+        for task in slow:
+            task.cancel()
+        await asyncio.wait(slow)
 
 
 async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
