@@ -84,10 +84,15 @@ def test_what_spans_a_change_is_gone(old: list[str], new: list[str]) -> None:
 def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int, int, int, int, str]]) -> None:
     document = Document("file:///a", "a", SourceText(text))
     changes = [
-        lsp.ContentChange(new, lsp.Range(lsp.Position(*min((a, b), (c, d))), lsp.Position(*max((a, b), (c, d)))))
-        for a, b, c, d, new in edits
+        lsp.ContentChange(new, lsp.Range(lsp.Position(a, b), lsp.Position(c, d))) for a, b, c, d, new in edits
     ]
     changed = document.change(changes, Units())
+    expected = text
+    for a, b, c, d, new in edits:  # an end before its start is taken for the start
+        source = SourceText(expected)
+        start, end = Units().offset(source, lsp.Position(a, b)), Units().offset(source, lsp.Position(c, d))
+        expected = expected[:start] + new + expected[max(start, end) :]
+    assert document.source.text == expected
     assert changed.hunks == Changed.between(text, document.source.text).hunks
     document.change([lsp.ContentChange("whole")], Units())
     assert document.source.text == "whole"

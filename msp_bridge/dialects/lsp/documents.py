@@ -29,14 +29,21 @@ class Units:
         if place.line >= source.line_count:
             return len(source.text)
         start, end = source.line_offsets(place.line + 1)
-        codec, width = CODECS[self.encoding], ENCODINGS[self.encoding]
-        line = source.text[start:end]
-        if end < len(source.text):
-            line = line.removesuffix("\r")
+        return start + self._index(source.text[start:end], place.character, is_last=end == len(source.text))
+
+    def in_lines(self, lines: Sequence[str], place: lsp.Position) -> tuple[int, int]:
+        """As `offset`, for a text that is cut at its `\\n`: the line from 0 on, and the index in it."""
+        if place.line >= len(lines):
+            return len(lines) - 1, len(lines[-1])
+        return place.line, self._index(lines[place.line], place.character, is_last=place.line == len(lines) - 1)
+
+    def _index(self, line: str, character: int, *, is_last: bool) -> int:
+        line = line if is_last else line.removesuffix("\r")
         if line.isascii():
-            return start + min(place.character, len(line))
-        before = line.encode(codec, "surrogatepass")[: place.character * width]
-        return start + len(before.decode(codec, "ignore"))
+            return min(character, len(line))
+        codec, width = CODECS[self.encoding], ENCODINGS[self.encoding]
+        before = line.encode(codec, "surrogatepass")[: character * width]
+        return len(before.decode(codec, "ignore"))
 
     def model(self, source: SourceText, place: lsp.Position) -> Position:
         """`place` as the model has it."""
@@ -177,18 +184,21 @@ class Document:
         self._in_test = set()
 
     def change(self, changes: Sequence[lsp.ContentChange], units: Units) -> Changed:
-        """Make the client's changes, and return what they come to."""
-        before = text = self.source.text
-        source = self.source
+        """Make the client's changes, and return what they come to.
+
+        Line by line: where an editor replaces 10,000 words at once, each is a change, and the text has a megabyte.
+        """
+        before = self.source.text
+        lines = before.split("\n")
         for change in changes:
             if change.range is None:
-                text = change.text
-            else:
-                start, end = (units.offset(source, place) for place in (change.range.start, change.range.end))
-                text = text[:start] + change.text + text[max(start, end) :]
-            source = SourceText(text)
-        self.source = source
-        changed = Changed.between(before, text)
+                lines = change.text.split("\n")
+                continue
+            first, start = at = units.in_lines(lines, change.range.start)
+            last, end = max(at, units.in_lines(lines, change.range.end))
+            lines[first : last + 1] = f"{lines[first][:start]}{change.text}{lines[last][end:]}".split("\n")
+        self.source = SourceText("\n".join(lines))
+        changed = Changed.between(before, self.source.text)
         self._touched = changed.moved_lines(self._touched) | changed.line_numbers
         self._in_test = changed.moved_lines(self._in_test)
         return changed
