@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 
@@ -74,7 +75,7 @@ class MutmutDiscovery:
         """
         answer = await self.files()
         paths = [path for path in answer["files"] if scope.covers(path)]
-        named = {path for path in scope.paths or () if (self._root / path).is_file()}
+        named = await in_thread(self._existing, scope)  # there may be 100,000
         place = place_of_options(self._root, self._config_file)
         for path in sorted(named.difference(paths)):
             self._warn(path, why_not_listed(answer["source_paths"], place))
@@ -89,6 +90,9 @@ class MutmutDiscovery:
                 await self._say_why(path)
             for mutant in found.mutants:
                 yield mutant
+
+    def _existing(self, scope: Scope) -> set[str]:
+        return {path for path in scope.paths or () if os.path.isfile(os.path.join(self._root, path))}
 
     async def files(self) -> Answer:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""

@@ -41,7 +41,7 @@ class StrykerJsDiscovery:
 
     async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant | UnusableFile]:
         """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
-        named = self._files(scope)
+        named = await in_thread(self._files, scope)
         if named == frozenset():
             return []
         listing = await self.list(session, named)

@@ -80,7 +80,7 @@ class StrykerNet:
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""
-        if not self._may_find(scope):
+        if not await in_thread(self._may_find, scope):
             return
         prepared = await self._preparation.current()
         for path, mutants in prepared.listed.items():

@@ -83,9 +83,7 @@ def test_what_spans_a_change_is_gone(old: list[str], new: list[str]) -> None:
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9), st.integers(0, 5), st.integers(0, 9), TEXTS)))
 def test_any_changes_in_any_order_leave_a_text(text: str, edits: list[tuple[int, int, int, int, str]]) -> None:
     document = Document("file:///a", "a", SourceText(text))
-    changes = [
-        lsp.ContentChange(new, lsp.Range(lsp.Position(a, b), lsp.Position(c, d))) for a, b, c, d, new in edits
-    ]
+    changes = [lsp.ContentChange(new, lsp.Range(lsp.Position(a, b), lsp.Position(c, d))) for a, b, c, d, new in edits]
     changed = document.change(changes, Units())
     expected = text
     for a, b, c, d, new in edits:  # an end before its start is taken for the start
