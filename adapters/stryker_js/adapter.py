@@ -128,9 +128,14 @@ class StrykerJs:
                     yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
                 else:
                     due.append(mutant)
-            async with aclosing(session.isolation.run(partial(self._tested, session, due))) as results:
-                async for result in results:
-                    yield result
+            key = (paths, session.depends_on)
+            if (failure := self._sessions.failures.of(key)) is None:
+                with self._sessions.failures.noted(key):
+                    async with aclosing(session.isolation.run(partial(self._tested, session, due))) as results:
+                        async for result in results:
+                            yield result
+        if due and failure is not None:  # here, for StrykerJS stays warm
+            raise failure
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """See `IgnoresMutants.ignore`. StrykerJS takes the comment where an expression or statement begins below it."""

@@ -51,6 +51,7 @@ from msp_bridge.toolkit import Isolation, SandboxPool, WarmSandbox
 
 from .configuration import Settings, config_file
 from .installation import Toolchain
+from .known_failures import KnownFailures
 from .launch import Launch
 from .mutants import StrykerJsTestPlan
 from .processes import RunProcess, ServeProcess
@@ -76,6 +77,12 @@ class StrykerJsSession:
     def sandbox(self) -> ProjectSandbox:
         """Equal to the project, after `prepare`."""
         return self._warm.sandbox
+
+    @property
+    def depends_on(self) -> object:
+        """Equal as long as what the tests depend on is the same: project, packages, configuration and tools."""
+        config = config_file(self._project)
+        return self.sandbox.state, None if config is None else _content(config), self.toolchain
 
     async def prepare(self, *, isolated: bool) -> None:
         """Steps 2 and 3; raises ToolError when there's no room for the copy, or Node couldn't name it."""
@@ -150,6 +157,7 @@ class SessionPool:
         self._project = project
         claim = partial(ProjectSandbox.claim, project)
         self.isolation = Isolation.of("StrykerJS", project.root, network=False)
+        self.failures = KnownFailures()
         self._sandboxes: SandboxPool[ProjectSandbox, StrykerProcess] = SandboxPool(claim, max_idle=MAX_IDLE)
 
     @asynccontextmanager

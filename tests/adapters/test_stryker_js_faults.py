@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.stryker_js.failures import BaselineFailure, failure
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
+from msp_bridge.adapters.stryker_js.sessions import StrykerJsSession
 from support.notices import unusable
 from support.stryker_js_trees import (
     CORE8,
@@ -34,7 +35,9 @@ BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "comman
 
 
 @BOTH
-async def test_a_red_suite_is_shown_with_its_failing_tests(modules: Path, tmp_path: Path) -> None:
+async def test_a_red_suite_is_shown_with_its_failing_tests_and_run_again_when_something_has_changed(
+    modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = copied("js_mocha", tmp_path, modules)
     (root / "test/red.spec.js").write_text("it('is red', () => { throw new Error('for a reason'); });\n")
     async with adapter_on(root) as adapter:
@@ -43,6 +46,11 @@ async def test_a_red_suite_is_shown_with_its_failing_tests(modules: Path, tmp_pa
             await results_of(adapter, mutants[:2])
         assert str(caught.value) == "the tests fail without any mutant (is red: for a reason): fix the tests first"
         assert (caught.value.failing, caught.value.first_failure) == (("is red",), "for a reason")
+        with monkeypatch.context() as patched:  # nothing has changed: the tests are not run again
+            patched.setattr(StrykerJsSession, "process", None)
+            with pytest.raises(BaselineError, match="is red: for a reason") as again:
+                await results_of(adapter, mutants[:1])
+            assert again.value.failing == ("is red",)
         (root / "test/red.spec.js").write_text("")
         assert len(await results_of(adapter, mutants[:1])) == 1
 
