@@ -1,7 +1,4 @@
-"""Reading a project's files, each of which may be anything: a pipe that keeps its reader waiting, too.
-
-Also which directories of its tree hold nothing of its sources: version control, environments, caches.
-"""
+"""Reading a project's files, each of which may be anything: a pipe that keeps its reader waiting, too."""
 
 from __future__ import annotations
 
@@ -13,12 +10,6 @@ import stat
 import tomllib
 from pathlib import Path
 from typing import Any
-
-VERSION_CONTROL = {".git", ".hg", ".svn", ".bzr", ".jj"}
-ENVIRONMENTS = {".venv", "venv", "node_modules", ".tox", ".nox", "__pypackages__", ".eggs"}
-CACHES = {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".stryker-tmp", ".mutmut-cache"}
-IGNORED_DIRS = frozenset(VERSION_CONTROL | ENVIRONMENTS | CACHES)  # names of directories
-CACHE_MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a directory with one of these is a venv or a cache
 
 
 def content(file: str | Path) -> bytes:

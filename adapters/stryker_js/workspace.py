@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from msp_bridge.adapter import Project
-from msp_bridge.reading import IGNORED_DIRS
+from msp_bridge.isolation.left_out import IGNORED_DIRS
 from msp_bridge.toolkit import walk
 
 from . import plug_n_play

@@ -20,7 +20,7 @@ from msp_bridge.cli.commented_json import merged, parse
 from msp_bridge.cli.editor_files import joined_patterns, write_plugin
 from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
 from msp_bridge.workspace.workspace import Workspace

@@ -40,14 +40,13 @@ from attrs import field, frozen
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
 from msp_bridge.isolation import namespaces
 from msp_bridge.isolation.command import BY_SIGNAL, command_line
+from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, GENERATED, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
-from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.source import BOM, SourceText
 
 BASELINE_TIMEOUT_S = 600.0
 TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant
 OUTPUT_LIMIT = 4000  # characters that are kept of what the tests print
-GENERATED = frozenset({"mutants"})  # directories that tools make for copies of their own
 PYTEST_EXITS = {
     1: "a test failed",
     2: "a test module can't be collected",

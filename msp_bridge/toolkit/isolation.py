@@ -46,8 +46,8 @@ from attrs import define, field, frozen
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError
 from msp_bridge.isolation.command import command_line
+from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
-from msp_bridge.reading import CACHE_MARKERS, CACHES, IGNORED_DIRS
 from msp_bridge.toolkit.slot import erase
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
 

@@ -43,7 +43,7 @@ from threading import Lock
 
 from attrs import define, field, frozen
 
-from msp_bridge.reading import CACHE_MARKERS
+from msp_bridge.isolation.left_out import CACHE_MARKERS
 from msp_bridge.toolkit.tree import Entry, Kind, Notes, SourceTree, excluded, within
 
 log = logging.getLogger(__name__)

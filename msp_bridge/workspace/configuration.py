@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError, suggestion
-from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.workspace.tree import Boundary
 
 OWN_FILE = "msp-bridge.toml"

@@ -11,7 +11,7 @@ from fnmatch import translate
 from functools import cache
 from pathlib import Path
 
-from msp_bridge.reading import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 
 log = logging.getLogger(__name__)
 

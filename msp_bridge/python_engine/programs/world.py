@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from ...isolation import namespaces
+from ...isolation.left_out import CACHES, GENERATED
 from ...isolation.limits import generous_limits
 from ...isolation.process_namespace import ProcessNamespace
 from .journal import Journal
@@ -25,7 +26,7 @@ LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
-NEVER_KEPT = {"mutants", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".mutmut-cache"}
+NEVER_KEPT = CACHES | GENERATED
 
 
 class World:
