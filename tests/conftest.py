@@ -85,6 +85,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "python_engine/test_corpus.py",
         "python_engine/test_engine.py",
         "isolation",
+        "python_engine/test_kept_mutants.py",
         "python_engine/test_listing.py",
         "python_engine/test_mutant_limits.py",
         "python_engine/test_steadiness.py",
@@ -160,7 +161,14 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "faults/test_harmful_tests.py": ("at import-cosmic-ray]", "in a test-cosmic-ray]", "in a test-stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
-    "cluster/test_conformance_on_a_cluster.py": ("cosmic-ray", "stryker-js", "cargo-mutants", "stryker-net", "real"),
+    "cluster/test_conformance_on_a_cluster.py": (
+        "cosmic-ray",
+        "stryker-js",
+        "cargo-",
+        "generic",
+        "stryker-net",
+        "real",
+    ),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
