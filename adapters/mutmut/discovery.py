@@ -40,6 +40,7 @@ from .left_out import why_no_mutants, why_not_listed
 log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
+DEFAULT_LIMIT = [1.0, 15.0]  # mutmut's `timeout_constant` and `timeout_multiplier`
 PRAGMA = "# pragma: no mutate"
 UNKNOWN_SOURCES = "Could not figure out where the code to mutate is"  # mutmut's message
 
@@ -119,6 +120,7 @@ class MutmutDiscovery:
             arguments=tuple(found["arguments"]),
             sources=tuple(found["files"]),
             limit=(found["limit"][0], found["limit"][1]),
+            cpu_limited=found["limit"] == DEFAULT_LIMIT,
             remedy=f"select the tests with pytest_add_cli_args_test_selection in {place}",
             always_fresh=found["always_fresh"],
             debug=found["debug"],

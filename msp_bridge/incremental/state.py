@@ -21,7 +21,7 @@ from msp_bridge.toolkit.tree import Entry, Kind, SourceTree, Stamp, within
 
 MAX_FILES = 100_000  # in all trees: a home directory that modules are imported from is not read
 PREFIXES = ("CARGO_", "DOTNET_", "LC_", "NODE_", "NPM_CONFIG_", "PYTEST_", "PYTHON", "RUST")
-VARIABLES = frozenset({"CI", "LANG", "LANGUAGE", "MSP_BRIDGE_ISOLATION", "TZ"})
+VARIABLES = frozenset({"CI", "LANG", "LANGUAGE", "MSP_BRIDGE_EXACT", "MSP_BRIDGE_ISOLATION", "TZ"})
 OF_A_RUN = frozenset({"PYTEST_CURRENT_TEST", "PYTEST_VERSION", "PYTEST_XDIST_TESTRUNUID", "PYTEST_XDIST_WORKER"})
 
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, nullcontext
+from contextlib import aclosing
 from contextvars import Context
 from functools import partial
 
@@ -43,15 +44,16 @@ log = logging.getLogger(__name__)
 
 HOSTS_PER_MUTANT = 2  # that one mutant may cost, the last one when it is tested alone
 PAUSE_S = 0.1  # an editor that wants verdicts at once has asked for them by then
+EXACT = "MSP_BRIDGE_EXACT"  # an environment variable: see `TestPlan.exact`
 MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
 
 
 class PreparationAhead:
     """At most one at a time; see above."""
 
-    def __init__(self, slot: HostSlot, *, notes: bool) -> None:
-        """`notes`: see `TestPlan.dependencies`."""
-        self._slot, self._notes = slot, notes
+    def __init__(self, slot: HostSlot, noting: Callable[[TestPlan], TestPlan]) -> None:
+        """`noting` says what the project asks for beside the tool's configuration."""
+        self._slot, self._noting = slot, noting
         self._task: asyncio.Task[None] | None = None
         self._has_begun = self._again = False
 
@@ -102,7 +104,7 @@ class PreparationAhead:
             current = await plan()
             if current is not None:
                 self._slot.begin_request()
-                await self._slot.prepared(evolve(current, dependencies=self._notes))
+                await self._slot.prepared(self._noting(current))
         except BridgeError as error:
             log.debug("not prepared ahead: %s", error)
         except Exception:  # a fault of ours: nobody awaits this task for its result
@@ -130,7 +132,7 @@ class PythonEngine:
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._host_lock = SharedLock()  # alone: what was tested when a host ended
         self._running = 0  # requests
-        self._ahead = PreparationAhead(self._slot, notes=project.incremental)
+        self._ahead = PreparationAhead(self._slot, self._noting)
 
     async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result | FailingTest, None]:
         """A result for each mutant whose file has not changed since, and each test that is left out."""
@@ -177,9 +179,9 @@ class PythonEngine:
             self._ahead.want(plan)
 
     async def prepare(self, plan: TestPlan) -> Host:
-        """A host that has the files as they are, for `doctor`. Raises ToolError."""
+        """A host that has the files as they are, and has measured all tests, for `doctor`. Raises ToolError."""
         self._slot.begin_request()
-        return await self._slot.prepared(self._noting(plan))
+        return await self._slot.settled(self._noting(plan))
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
         """How many tests there are, what each mutant has for itself, and which tests fail without any mutant."""
@@ -207,7 +209,8 @@ class PythonEngine:
             yield Finding(True, "tests", "they passed twice more, the second time on a busy machine")
 
     def _noting(self, plan: TestPlan) -> TestPlan:
-        return evolve(plan, dependencies=self._project.incremental)
+        exact = os.environ.get(EXACT, "0") not in ("", "0")
+        return evolve(plan, dependencies=self._project.incremental, exact=exact)
 
     async def aclose(self) -> None:
         """End the hosts and give the sandboxes back. A cancel is raised when that is done."""
@@ -226,9 +229,7 @@ class PythonEngine:
         for attempt in range(HOSTS_PER_MUTANT):
             try:
                 async with self._host_lock.alone() if attempt else self._host_lock.shared():
-                    host = await self._slot.prepared(plan)
-                    async with nullcontext() if host.keeps_apart else self._one_at_a_time.held(request):
-                        return await self._slot.test(mutant, plan)
+                    return await self._slot.test(mutant, plan, partial(self._one_at_a_time.held, request))
             except ProcessEnded as error:
                 problem = str(error)
         return Result(mutant, Status.RUNTIME_ERROR, status_reason=problem)

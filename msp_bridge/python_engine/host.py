@@ -28,7 +28,6 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
 log = logging.getLogger(__name__)
 
-BASELINE_TIMEOUT_S = 3600.0  # for all tests, without a mutant, where the plan doesn't say
 STOP_S = 1.5  # for the end of a mutant; a cancel is answered within 2 s
 PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
 
@@ -51,12 +50,14 @@ class Host:
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
+    is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: set[int] = field(factory=set, init=False)
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
+    _plan: TestPlan = field(init=False)  # of the last preparation
 
     @classmethod
     async def start(
@@ -110,18 +111,17 @@ class Host:
 
         `root` is the project's: remedies are commands that are typed there.
         """
-        timeout_s = plan.baseline_timeout_s or BASELINE_TIMEOUT_S
+        self._plan, self.is_prepared = plan, False
         # Its phases belong to the request that prepares it, not to the one that started the process.
         context = contextvars.copy_context()
         self._process.on_notice = lambda notice: context.run(self._notice, notice)
         question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(plan.baseline_timeout_s):
                 answer = await self._process.ask(question)
         except TimeoutError:
-            raise BaselineError(
-                f"the tests have not ended within {timeout_s:.0f} s, without any mutant",
-                f"see which test hangs (`python -m pytest -v`) and fix it, or {plan.remedy}",
+            raise self._hangs(
+                f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant"
             ) from None
         finally:
             self.restarts = False
@@ -129,11 +129,21 @@ class Host:
             raise unwritable(self._home, OSError(answer["errno"], answer["error"]))
         if "error" in answer:
             raise self._error(answer, plan, root)
-        self._tests, self.failing = answer["tests"], answer["failing"]
         self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
+        self.is_prepared = True
+        self._know(answer)
+
+    def _know(self, answer: Answer) -> None:
+        """What there is to know of the tests, or, while they are measured, of the collection."""
+        self._tests, self.failing = answer["tests"], answer["failing"]
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
-        self._log(answer)
+        if not answer["measuring"]:
+            self._log(answer)
+
+    async def settle(self) -> None:
+        """Wait until all tests are measured, or can't be: then it is to be prepared once more."""
+        await self._process.ask({"do": "settle"})
 
     async def unsteady_tests(self) -> dict[str, str]:
         """Run all tests twice more, without a mutant, once under load: which can't be relied on, and why."""
@@ -220,6 +230,13 @@ class Host:
         if "ran_alone" in notice:
             log.info("%s run alone, which shows what they run then", counted(notice["count"], "test"))
             self._ran_alone.update({test: _ran(report) for test, report in notice["ran_alone"].items()})
+        elif "measured" in notice:
+            self._know(notice["measured"])
+        elif "unprepared" in notice:
+            self.is_prepared = False
+        elif "suite" in notice:
+            tried, suite = counted(notice["tried"], "test"), notice["suite"]
+            log.info("the %s that may run a mutant pass with it; all %d follow, in their order", tried, suite)
         elif "tests_run" in notice:
             report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
         else:
@@ -245,21 +262,29 @@ class Host:
             log.info("%s\n%s", answer["error"], answer["output"])
         if answer.get("kind") == "elsewhere":
             return ToolError(answer["error"], editable(plan))
+        if answer.get("kind") == "timeout":
+            return self._hangs(answer["error"])
         if answer.get("kind") in (None, "none"):
             return ToolError(answer["error"], plan.remedy if "kind" in answer else None)
         output = answer.get("output", "")
         remedy = remedy_of(f"{answer['error']}\n{output}", plan, root) or f"fix it, or {plan.remedy}"
         return BaselineError(answer["error"], remedy, answer.get("failing", ()), output)
 
+    def _hangs(self, problem: str) -> BaselineError:
+        remedy = f"see which test hangs (`python -m pytest -v`) and fix it, or {self._plan.remedy}"
+        return BaselineError(problem, remedy)
+
     def _result(self, mutant: Mutant, answer: Answer) -> Result:
         self._warn_of_unsteady(answer.get("unsteady", ()))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
-        covered = tuple(self._tests[test] for test in answer["covered"])
+        known = answer["covered"] is not None  # else not all tests were measured yet
+        covered = tuple(self._tests[test] for test in answer["covered"] or ())
         return Result(
             mutant,
             Status(answer["status"]),
             duration=None if seconds is None else round(seconds * 1000, 3),
-            covered_by=covered or (None if answer["static"] else ()),  # what runs at import does so for no test alone
+            covered_by=covered
+            or (() if known and not answer["static"] else None),  # what runs at import does so for no test alone
             killed_by=(killer,) if killer else None,
             static=answer["static"],
             status_reason=answer.get("reason"),

@@ -24,7 +24,9 @@ class TestPlan:
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
     dependencies: bool = False  # note what each verdict depends on, which takes its time
-    baseline_timeout_s: float | None = None  # for all tests, without a mutant; None: an hour
+    baseline_timeout_s: float = 3600.0  # for all tests, without a mutant
+    cpu_limited: bool = False  # nobody has chosen `limit`: an endless loop is ended sooner, by the CPU time it takes
+    exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 
     def message(self) -> dict[str, Any]:
         """As the host takes it."""
@@ -37,4 +39,7 @@ class TestPlan:
             "debug": self.debug,
             "exit_kills": self.exit_kills,
             "dependencies": self.dependencies,
+            "longest": self.baseline_timeout_s,
+            "cpu_limited": self.cpu_limited,
+            "exact": self.exact,
         }

@@ -21,8 +21,8 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from pathlib import Path
 
 from msp_bridge.adapter import AskRanAlone, Project, Reach
@@ -67,20 +67,28 @@ class HostSlot:
         self._restarts: Counter[bool] = Counter()  # in this request, by whether a Python file has changed
         self._unfollowed: set[str] = set()  # what has changed since the sandbox was brought up to date
 
-    async def test(self, mutant: Mutant, plan: TestPlan) -> Result | None:
+    async def test(
+        self, mutant: Mutant, plan: TestPlan, alone: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> Result | None:
         """The verdict; None when the file has changed since it was discovered.
 
+        `alone` is entered where mutants can't run side by side.
         Raises ProcessEnded when the host ends, ToolError when the tests say nothing about mutants.
         """
         looked = False
         while True:
             if self._is_touched(mutant.path):
                 self._looked = 0.0
-            host, epoch = await self.prepared(plan), self._epoch
-            try:
-                result = await host.test(mutant)
-            except Interrupted:
-                continue
+            host = await self.prepared(plan)
+            apart = host.keeps_apart
+            async with nullcontext() if apart else alone():
+                host, epoch = await self.prepared(plan), self._epoch
+                if host.keeps_apart is not apart:
+                    continue
+                try:
+                    result = await host.test(mutant)
+                except Interrupted:
+                    continue
             if epoch != self._epoch:
                 continue  # the sandbox changed meanwhile
             if mutant.path in self._unfollowed:
@@ -89,6 +97,14 @@ class HostSlot:
                 return result
             looked = True
             self._looked = 0.0
+
+    async def settled(self, plan: TestPlan) -> Host:
+        """A host that has the files as they are, and has measured all tests. Raises ToolError."""
+        while True:
+            host = await self.prepared(plan)
+            await host.settle()
+            if host.is_prepared:
+                return host
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
@@ -143,7 +159,11 @@ class HostSlot:
             if self._warm is None:
                 self._warm = await self._lease.enter_async_context(self._sandboxes.lease())
             host = self._warm.process.current
-            if host is not None and self._prepared_for == (host, plan, identity(self._project.root)):
+            if (
+                host is not None
+                and host.is_prepared
+                and self._prepared_for == (host, plan, identity(self._project.root))
+            ):
                 if time.monotonic() - self._looked < LOOK_AGAIN_S:
                     return host
                 if not self._follow(await in_thread(self._warm.sandbox.changed, frozenset(self._unfollowed))):
@@ -191,7 +211,7 @@ class HostSlot:
             # The sandbox is mounted over the project's own directory, and moves away with it.
             root = identity(self._project.root)
             host = await warm.process.get(lambda: self._start(warm.sandbox, plan), (plan.python, root))
-            if before != (host, plan, root) or changed:
+            if before != (host, plan, root) or changed or not host.is_prepared:
                 await host.prepare(plan, changed, warm.sandbox.digest, self._project.root)
         except BaseException as error:  # cancelled, perhaps in the middle of a run of the whole suite
             await warm.process.close()

@@ -2,10 +2,13 @@
 
 Theory of operation
 -------------------
-A verdict is true when a user who writes the mutant into the file and runs the tests sees the same. The oracle does just
-that, and nothing clever: for each mutant a fresh copy of the project, the mutated text written into its file, the
-project's own test command in a fresh process until the first failure. No process, no import, no byte code and no file
-is used twice.
+A verdict is true when a user who writes the mutant into the file and runs the tests sees the same. *Killed*: a run of
+the project's own tests, in the suite's order or of one test alone, passes without the mutant and fails with it.
+*Survived*: the whole suite passes with it, in its order. The oracle does just that, and nothing clever: for each mutant
+a fresh copy of the project, the mutated text written into its file, the project's own test command in a fresh process
+until the first failure. No process, no import, no byte code and no file is used twice. Where that passes, and the
+result names a test that has killed the mutant, that test alone decides: in the suite it may use what an earlier one
+has left.
 
 Where Linux permits it, the copy is mounted at the project's own path (`isolation.namespaces`), so that
 absolute paths and editable installs mean the copy, with a process table, a network and temporary directories of its
@@ -135,8 +138,8 @@ class Oracle:
             first_failure=verdict.output,
         )
 
-    async def verdict_of(self, mutant: Mutant | None) -> Verdict:
-        """What the tests say of the mutant, or without any; `mutant.path` is relative to the root."""
+    async def verdict_of(self, mutant: Mutant | None, test: str | None = None) -> Verdict:
+        """What the tests, or `test` alone, say of the mutant, or without any; `mutant.path` is relative to the root."""
         with contextlib.ExitStack() as stack:
             base = Path(stack.enter_context(_temporary_directory()))
             copy = base / self.root.name
@@ -146,7 +149,23 @@ class Oracle:
                     _write(copy / mutant.path, mutant)
                 except (OSError, ValueError, SyntaxError) as error:
                     return Verdict(Status.RUNTIME_ERROR, f"the mutant can't be written: {error}")
-            return await self._run(base, copy, kept)
+            return await self._run(base, copy, kept, self.command if test is None else self._command_of(test))
+
+    async def _confirms(self, result: Result, verdict: Verdict) -> bool:
+        """Whether the verdict of the suite, or the test alone that has killed the mutant, says the same."""
+        if _agree(result, verdict):
+            return True
+        if result.status is not Status.KILLED or not result.killed_by or not _is_pytest(self.command):
+            return False
+        test = result.killed_by[0]
+        killed = (await self.verdict_of(result.mutant, test)).status.detected
+        return killed and (await self.verdict_of(None, test)).status is Status.SURVIVED
+
+    def _command_of(self, test: str) -> tuple[str, ...]:
+        """pytest's command for one test: without the words that name files of the project."""
+        start = next(number for number, word in enumerate(self.command) if _is_pytest([word])) + 1
+        options = [word for word in self.command[start:] if not (self.root / word.partition("::")[0]).exists()]
+        return (*self.command[:start], *options, test)
 
     async def compare(
         self,
@@ -176,7 +195,7 @@ class Oracle:
                 if result.mutant not in known:
                     known[result.mutant] = await self.verdict_of(result.mutant)
                 verdicts = [known[result.mutant]]
-                if _agree(result, verdicts[0]):
+                if await self._confirms(result, verdicts[0]):
                     report(None)
                     return [], []
                 verdicts += [await self.verdict_of(result.mutant) for _ in range(2)]
@@ -194,16 +213,15 @@ class Oracle:
             tuple(difference for _, unsteady in found for difference in unsteady),
         )
 
-    async def _run(self, base: Path, copy: Path, kept: Sequence[str]) -> Verdict:
+    async def _run(self, base: Path, copy: Path, kept: Sequence[str], command: tuple[str, ...]) -> Verdict:
         layers, scratch = base / "layers", base / "tmp"
         layers.mkdir()
         scratch.mkdir()
         environment = {"PYTHONDONTWRITEBYTECODE": "1", **self._environment}
-        command: tuple[str, ...] = self.command
         if self.world is not None:
             where = self.root
             world = {"root": str(self.root), "copy": str(copy), "layers": str(layers), "keep": kept}
-            options = {**world, "parts": sorted(self.world), "command": self.command}
+            options = {**world, "parts": sorted(self.world), "command": command}
             command = tuple(command_line(options))
         else:
             where = copy

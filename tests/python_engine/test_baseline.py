@@ -73,4 +73,4 @@ def test_what_has_been_run_alone_need_not_be_known() -> None:
 
 def test_an_edit_makes_what_was_known_unknown() -> None:
     known = baseline().knowing(FUNCTIONS, RAN)
-    assert known.edited("box.py", None, {}, baseline(), 0).unknown_alone == [0, 1, 2, 3]
+    assert known.edited("box.py", None, {}, 0).unknown_alone == [0, 1, 2, 3]

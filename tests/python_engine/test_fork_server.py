@@ -54,6 +54,8 @@ def serve(channel):
             os._exit(9)
         if job.message.get("hangs"):
             signal.pause()
+        while job.message.get("spins"):
+            pass
         return {"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}
 
     job = ForkServer(channel, world, handle).serve()
@@ -140,6 +142,17 @@ server.channel.send({"do": "look", "state": "second"})
 print(answer())
 """
     assert printed(code, tmp_path) == ["{'children': 0}"]
+
+
+def test_a_job_that_takes_too_much_cpu_time_is_ended_and_one_that_waits_is_not(tmp_path):
+    code = """
+send(id=1, spins=True, cpu_limit=0.1)
+print(answer()["kill_reason"])
+send(id=2, hangs=True, cpu_limit=0.1)
+send(id=3, spins=True, cpu_limit=0.3)
+print([(answered["id"], answered["kill_reason"]) for answered in [answer()]])
+"""
+    assert printed(code, tmp_path) == ["timeout", "[(3, 'timeout')]"]
 
 
 def test_a_job_with_other_parts_gets_a_process_of_its_own(tmp_path):

@@ -44,6 +44,10 @@ class Baseline:
     # What tests that have not been run alone would run of the functions that are told apart.
     ran_alone: Mapping[int, frozenset[Function]] = field(default_factory=dict)
     told_apart: frozenset[Function] = frozenset()
+    unmeasured: int = 0  # tests of which it is not known what they run now
+    is_unknown: bool = False  # nothing but the collection is known
+    killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
+    survivors: frozenset[str] = frozenset()  # mutants with which the whole suite has passed
 
     @classmethod
     def of(cls, report: Message, collected: Message) -> Baseline:
@@ -59,6 +63,70 @@ class Baseline:
             failing={int(test): text for test, text in report["failing"].items()},
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
             collecting=collected["seconds"],
+        )
+
+    @classmethod
+    def unknown(cls, collected: Message) -> Baseline:
+        """From the report of the collection alone."""
+        known = cls.of({"durations": {}, "failing": {}}, collected)
+        return replace(known, unmeasured=(1 << len(known.tests)) - 1, is_unknown=True)
+
+    def measured(self, report: Message, *, all: bool = True) -> Baseline:
+        """With what some tests run, by the report of a run of them; `all`: nothing else is to be measured."""
+        again = Baseline.of(report, {"tests": self.tests, "seconds": self.collecting})
+        done = {int(test) for test in report["durations"]}
+        tests = sum(1 << test for test in done)
+        merged: dict[str, dict[int, int]] = {}
+        for name in self.lines.keys() | again.lines.keys():
+            old, new = self.lines.get(name, {}), again.lines.get(name, {})
+            merged[name] = {
+                line: mask
+                for line in old.keys() | new.keys()
+                if (mask := old.get(line, 0) & ~tests | new.get(line, 0) & tests)
+            }
+        return replace(
+            self,
+            durations=[
+                again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
+            ],
+            lines=merged,
+            late=self.late | again.late,
+            failing={**{test: text for test, text in self.failing.items() if test not in done}, **again.failing},
+            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests,
+            unmeasured=0 if all else self.unmeasured,
+        )
+
+    def of_tests(self, tests: Sequence[str]) -> Baseline | None:
+        """For the tests as they were collected now; those that have other names are not measured. None: all of them."""
+        if list(self.tests) == list(tests):
+            return self
+        index = {name: test for test, name in enumerate(tests)}
+        moved = {test: index[name] for test, name in enumerate(self.tests) if name in index}
+        if not moved or len(index) < len(tests):
+            return None
+
+        def mask(old: int) -> int:
+            return sum(1 << moved[test] for test in bits(old) if test in moved)
+
+        def subset(old: Iterable[int]) -> frozenset[int]:
+            return frozenset(moved[test] for test in old if test in moved)
+
+        durations = [0.0] * len(tests)
+        for test, place in moved.items():
+            durations[place] = self.durations[test]
+        return replace(
+            self,
+            tests=tests,
+            durations=durations,
+            lines={path: {line: mask(old) for line, old in found.items()} for path, found in self.lines.items()},
+            failing={moved[test]: text for test, text in self.failing.items() if test in moved},
+            subprocess_tests=mask(self.subprocess_tests),
+            alone=subset(self.alone),
+            order_dependent=subset(self.order_dependent),
+            fork_unsafe=subset(self.fork_unsafe),
+            unsteady=subset(self.unsteady),
+            unmeasured=(1 << len(tests)) - 1 & ~mask((1 << len(self.tests)) - 1),
+            survivors=frozenset(),
         )
 
     def with_isolated_runs(self, reports: Mapping[int, Message | None]) -> Baseline:
@@ -84,47 +152,38 @@ class Baseline:
             order_dependent=self.order_dependent | dependent,
         )
 
-    def edited(
-        self, path: str, facts: FileFacts | None, moved: Mapping[int, int], again: Baseline, tests: int
-    ) -> Baseline:
-        """After an edit of function bodies in a file. `facts`: of it now; None for a test file, which has none.
+    def edited(self, path: str, facts: FileFacts | None, moved: Mapping[int, int], tests: int) -> Baseline:
+        """After an edit of function bodies in a file, before `tests`, all that ran one of them, are measured again.
 
-        `moved` are its lines, old to new; `again` is what `tests`, all that ran one of the edited functions, were
-        measured to run now.
+        `facts`: of the file now; None for a test file, which has none. `moved` are its lines, old to new.
         """
-        lines = {name: dict(found) for name, found in self.lines.items()}
+        lines = dict(self.lines)
         lines[path] = {moved[line]: mask for line, mask in lines.get(path, {}).items() if line in moved}
-        merged: dict[str, dict[int, int]] = {}
-        for name in lines.keys() | again.lines.keys():
-            old, new = lines.get(name, {}), again.lines.get(name, {})
-            merged[name] = {
-                line: mask
-                for line in old.keys() | new.keys()
-                if (mask := old.get(line, 0) & ~tests | new.get(line, 0) & tests)
-            }
-        failing = {test: text for test, text in self.failing.items() if not tests >> test & 1}
         done = frozenset(bits(tests))
         return replace(
             self,
-            durations=[
-                again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
-            ],
-            lines=merged,
+            lines=lines,
             facts=self.facts if facts is None else {**self.facts, path: facts},
-            late=self.late | again.late,
-            failing={**failing, **again.failing},
-            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
             alone=self.alone - done,
             order_dependent=self.order_dependent - done,
             ran_alone={},
             told_apart=frozenset(),
+            unmeasured=self.unmeasured | tests,
+            survivors=frozenset(),
         )
 
     def known(
-        self, alone: frozenset[int], dependent: frozenset[int], unsafe: frozenset[int], unsteady: frozenset[int]
+        self,
+        alone: frozenset[int],
+        dependent: frozenset[int],
+        unsafe: frozenset[int],
+        unsteady: frozenset[int],
+        killers: Mapping[str, str],
+        survivors: Iterable[str],
     ) -> Baseline:
         """With what an earlier process has found out."""
-        return replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
+        known = replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
+        return replace(known, killers=killers, survivors=frozenset(survivors))
 
     def with_unsteady(self, tests: Iterable[int]) -> Baseline:
         """With tests that have passed, and failed, in a fork."""

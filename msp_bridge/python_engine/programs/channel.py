@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 CHUNK = 1 << 16
+LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # of a mutant's process: the least limit, and times what its tests take
 MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
 Message = dict[str, Any]
@@ -84,6 +85,9 @@ class TargetPlan:
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
     dependencies: bool = False  # reports of mutants say what they depend on
+    longest: float = 3600.0  # seconds that all tests may take without a mutant
+    cpu_limited: bool = False  # an endless loop is ended by the CPU time that it takes, before `limit` is over
+    exact: bool = False  # the whole suite is run with each survivor
 
     @classmethod
     def of(cls, message: dict[str, Any], place: str) -> TargetPlan:
@@ -99,6 +103,9 @@ class TargetPlan:
             message["debug"],
             message["exit_kills"],
             message["dependencies"],
+            message["longest"],
+            message["cpu_limited"],
+            message["exact"],
         )
 
     @property
@@ -110,6 +117,10 @@ class TargetPlan:
         """How long tests that take `seconds` without a mutant may take, in seconds."""
         return (seconds + self.limit[0]) * self.limit[1]
 
+    def cpu_limit_for(self, seconds: float) -> float | None:
+        """How much CPU time the process of these tests may take, in seconds; None: there is no such limit."""
+        return max(LEAST_CPU_S, CPU_FACTOR * seconds) if self.cpu_limited else None
+
 
 def reset() -> None:
     """A run begins."""
@@ -117,7 +128,7 @@ def reset() -> None:
 
 
 def note_test() -> None:
-    """One more test has been run. Mutants' runs count too: nobody looks then."""
+    """One more test has been run in a measurement."""
     FORMAT.pack_into(_shared, 0, tests_run() + 1)
 
 

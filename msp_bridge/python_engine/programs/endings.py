@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import dedent
 
-from .channel import Message, TargetPlan
+from .channel import CPU_FACTOR, LEAST_CPU_S, Message, TargetPlan
 
 MARK = "E   "  # pytest's, before the lines of an exception
 SILENCE = "no message"
@@ -72,6 +72,8 @@ def verdict_of(answer: Message, plan: TargetPlan) -> Message:
     report = answer["report"]
     if answer["kill_reason"] == "timeout":
         reason = "the tests took longer than the time limit, ({:g} s + their time without the mutant) * {:g}"
+        if plan.cpu_limited:
+            reason += f", or {CPU_FACTOR:g} times their time, and {LEAST_CPU_S:g} s at least, of CPU time"
         return {"status": "Timeout", "reason": reason.format(*plan.limit)}
     if report is None:
         status = "Killed" if plan.exit_kills and answer["exit"] != 0 else "RuntimeError"

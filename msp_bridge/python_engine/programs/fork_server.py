@@ -90,7 +90,7 @@ class ForkServer:
 
     def _step(self) -> bool:
         """Wait for something to happen and handle it; False when the channel has ended."""
-        moments = [job.deadline for job in self._running.values() if not job.kill_reason]
+        moments = [job.next_look for job in self._running.values() if not job.kill_reason]
         if self._waiting is not None:
             moments.append(self._waiting.expires)
         wait_s = max(0.0, min(moments) - time.monotonic()) if moments else None
@@ -112,7 +112,7 @@ class ForkServer:
             if self._job is not None:
                 return True
         for job in list(self._running.values()):
-            if not job.kill_reason and time.monotonic() >= job.deadline:
+            if not job.kill_reason and job.is_over():
                 self._kill(job, "timeout")
         self._reap()
         if self._waiting is not None and not self._waiting.serves(self._waiting.parts):
@@ -144,7 +144,7 @@ class ForkServer:
                 return
             process.give(message)  # if it has died, its exit code says why
         process.id = message["id"]
-        process.deadline = time.monotonic() + (message["limit"] or NO_LIMIT_S)
+        process.begins(message["limit"] or NO_LIMIT_S, message.get("cpu_limit"))
         self._running[process.pid] = process
 
     def _stop(self, ids: Collection[int]) -> None:

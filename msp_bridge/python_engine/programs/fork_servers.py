@@ -53,6 +53,16 @@ class ServerProcess:
         connection.leave()
         return cls(pid, connection.ours)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was ended."""
+        return self._socket.fileno() < 0
+
+    def ask(self, message: Message, id: str, value: object) -> Message | None:
+        """The answer in which `id` is `value`; what else comes is dropped. None: the server has ended."""
+        self.channel.send(message)
+        return next((answer for answer in self.channel.messages() if answer.get(id) == value), None)
+
     def end(self) -> None:
         """End it with all its jobs and what they started."""
         self._socket.close()  # it then ends its jobs and itself

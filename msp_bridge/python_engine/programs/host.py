@@ -14,6 +14,7 @@ import select
 import signal
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from .endings import Unprepared, gist
 from .fork_servers import ForkServers, ServerProcess
 from .live_code import Segment, SourceFile
 from .measurement import Measurement
+from .measuring import MEASUREMENT, PROGRESS_S, Background, drive
 from .reload import reloaded, reloaded_tests
 from .scheduler import MutantScheduler
 from .world import World
@@ -51,7 +53,12 @@ class HostServer:
         home = Path(options["home"])  # private; the sandbox's parent
         self._channel, self._jobs, self._root, self._world = channel, options["jobs"], options["root"], world
         self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
-        self._measurement = Measurement(home / "baseline.json", self._servers, world, self._tests_run)
+        self._measurement = Measurement(home / "baseline.json", self._servers, world)
+        self._background = Background(self._tests_run)
+        self._collected: Message | None = None
+        self._unprepared: Unprepared | None = None  # why the tests can't be measured, for the next that prepares
+        self._how, self._start = "started", 0.0  # the last preparation: "reloaded", too; time.perf_counter()
+        self._settling: list[Message] = []  # are answered when no measurement runs
         self._scheduler: MutantScheduler | None = None
         self._plan: TargetPlan | None = None
         self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
@@ -63,13 +70,17 @@ class HostServer:
         while True:
             servers = self._servers.running
             readers = [self._channel.reader, *(each.channel.reader for each in servers)]
-            wait_s = None if self._scheduler is None else self._scheduler.wait_s
-            ready, _, _ = select.select(readers, [], [], wait_s)
+            waits = [] if self._scheduler is None else [self._scheduler.wait_s]
+            waits.append(PROGRESS_S if self._background.runs else None)
+            ready, _, _ = select.select(
+                readers, [], [], min((wait for wait in waits if wait is not None), default=None)
+            )
+            self._background.look()
             if self._scheduler is not None:
                 self._scheduler.look()
             for server in servers:
-                if server.channel.reader in ready and self._scheduler is not None:
-                    self._scheduler.receive(server)
+                if server in self._servers.running and server.channel.reader in ready:
+                    self._receive(server)
             if self._channel.reader in ready:
                 messages = self._channel.receive()
                 if messages is None:
@@ -78,12 +89,69 @@ class HostServer:
                     self._handle(message)
         self._servers.end()
 
+    def _receive(self, server: ServerProcess) -> None:
+        """Handle what the jobs of a server have come to."""
+        answers = server.channel.receive()
+        if answers is None:
+            raise SystemExit("a fork server has ended")  # the bridge starts a new host
+        for answer in answers:
+            if answer["id"] == MEASUREMENT:
+                self._on_measurement(answer)
+            elif self._scheduler is not None:
+                self._scheduler.receive(answer)
+
+    def _on_measurement(self, answer: Message) -> None:
+        """A job of the measurement has ended."""
+        if not self._background.runs or self._scheduler is None or self._plan is None:
+            return
+        try:
+            ended, baseline = self._background.receive(answer)
+        except Unprepared as error:
+            self._unprepared, ended, baseline = error, True, None
+        if ended and baseline is not None:
+            self._on_baseline(baseline, self._plan)
+        elif ended:
+            self._scheduler.stop_all()
+            self._channel.send({"id": None, "unprepared": True})
+            self._end_servers()
+        if not self._background.runs:
+            self._settle()
+
+    def _on_baseline(self, baseline: Baseline, plan: TargetPlan) -> None:
+        """All tests are measured."""
+        assert self._scheduler is not None
+        baseline = replace(baseline, killers=self._scheduler.baseline.killers)
+        same = self._scheduler.uses(self._servers.pair, self._world.parts)
+        if not same:  # what was begun says nothing
+            self._scheduler.stop_all()
+            self._scheduler = self._scheduled(baseline, plan)
+        self._channel.send({"id": None, "measured": self._summary(baseline)})
+        if same:
+            self._scheduler.complete(baseline)
+        self._save()
+
+    def _settle(self) -> None:
+        """Answer those that wait for the end of a measurement."""
+        for message in self._settling:
+            self._channel.send({"id": message["id"]})
+        self._settling.clear()
+
     def _handle(self, message: Message) -> None:
         if message["do"] == "test":
             self._test(message)
             return
         if message["do"] == "reach":
             self._reach(message)
+            return
+        if message["do"] == "stop" and self._scheduler is not None:
+            self._scheduler.stop(message["ids"])
+            if self._scheduler.is_unwanted:
+                self._background.stop()
+        if message["do"] == "settle":
+            self._measure()
+        waits = self._background.stops if message["do"] == "stop" else self._background.runs
+        if message["do"] in ("stop", "settle") and waits:
+            self._settling.append(message)
             return
         answer = {}
         if message["do"] == "prepare":
@@ -100,8 +168,6 @@ class HostServer:
                     answer = {"error": f"{error.strerror}: {error.filename!r}", "errno": error.errno}
         elif message["do"] == "check":
             answer = self._check()
-        elif self._scheduler is not None:
-            self._scheduler.stop(message["ids"])
         self._channel.send({"id": message["id"], **answer})
 
     def _tests_run(self, done: int, total: int | None) -> None:
@@ -136,6 +202,7 @@ class HostServer:
         if self._scheduler is None or source is None or source[0] != message["digest"]:
             self._channel.send({"id": message["id"], "status": "stale"})
             return
+        self._measure()
         try:
             start, end = message["start"], message["end"]
             change = source[1].change(start, end, message["replacement"])
@@ -187,30 +254,70 @@ class HostServer:
         return found
 
     def _prepare(self, message: Message) -> Message:
-        start = time.perf_counter()
+        self._start = time.perf_counter()
+        error, self._unprepared = self._unprepared, None
+        if error is not None and not message["changed"]:
+            raise error
         before, plan = self._plan, TargetPlan.of(message, self._world.place)
         if self._scheduler is not None:
-            self._scheduler.end()
+            self._scheduler.stop_all()
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
         old = {path: self._sources.pop(path) for path in message["changed"] if path in self._sources}
-        baseline = None
-        if before is not None and self._scheduler is not None and before.arguments == plan.arguments:
-            baseline = self._reload(message["changed"], old, self._scheduler.baseline, before, plan)
-        how = "reloaded" if baseline is not None else "started"
+        known = None if self._scheduler is None else self._scheduler.baseline
+        if self._background.runs or (known is not None and known.is_unknown):  # nothing to go on from
+            known = None
+        baseline, self._how = None, "reloaded"
+        if before is not None and known is not None and before.arguments == plan.arguments:
+            baseline = self._reload(message["changed"], old, known, before, plan)
+        if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
+            baseline = drive(self._measurement.steps(plan, self._collected, baseline), self._tests_run)
         if baseline is None:
-            self._channel.send({"id": None, "restarts": True})
-            self._end_servers()
-            self._sources.clear()
-            collected = self._servers.start(plan)
-            self._imported = None if collected is None else joined([collected["ran"]])
-            baseline = self._measurement.baseline(plan, collected)
-        self._measurement.save(plan, baseline)
+            baseline, self._how = self._restarted(plan), "started"
         self._plan = plan
-        self._scheduler = self._scheduled(baseline, plan)
         self._read_tests(baseline.tests, message["changed"])
+        self._scheduler = self._scheduled(baseline, plan)
+        if not baseline.unmeasured:
+            self._measurement.save(plan, baseline)
+        else:
+            self._measure()
+        return self._summary(baseline)
+
+    def _restarted(self, plan: TargetPlan) -> Baseline:
+        """The baseline of new servers: as far as it is known, where the rest is measured beside the mutants."""
+        self._channel.send({"id": None, "restarts": True})
+        self._end_servers()
+        self._sources.clear()
+        self._collected = collected = self._servers.start(plan)
+        self._imported = None if collected is None else joined([collected["ran"]])
+        baseline = self._measurement.known(plan, collected)
+        if baseline is None and collected is not None:
+            baseline = replace(Baseline.unknown(collected), killers=self._measurement.last_killers())
+        if baseline is None or (baseline.unmeasured and not self._measures_beside(plan)):
+            measured = drive(self._measurement.steps(plan, collected, baseline), self._tests_run)
+            if measured is None:  # of some tests alone
+                measured = drive(self._measurement.steps(plan, collected, None), self._tests_run)
+            assert measured is not None
+            return measured
+        return baseline
+
+    def _measures_beside(self, plan: TargetPlan) -> bool:
+        """Whether mutants can be tested before all tests are measured: nothing is disturbed, nor remembered, by it."""
+        return self._servers.live is not None and self._world.keeps_apart and not plan.dependencies
+
+    def _measure(self) -> None:
+        """Begin the measurement that is due, if it does not run."""
+        if self._scheduler is None or self._plan is None or self._background.runs:
+            return
+        baseline = self._scheduler.baseline
+        if baseline.unmeasured:
+            self._background.start(self._measurement.steps(self._plan, self._collected, baseline))
+
+    def _summary(self, baseline: Baseline) -> Message:
+        """What the bridge is told of the tests. `measuring`: that is not all."""
         return {
             "tests": list(baseline.tests),
+            "measuring": bool(baseline.unmeasured),
             "failing": {baseline.tests[test]: gist(text) for test, text in baseline.failing.items()},
             "always_fresh": self._servers.why_fresh,
             "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
@@ -219,14 +326,21 @@ class HostServer:
             "refused": self._world.refused,
             "keeps_apart": self._world.keeps_apart,
             "imported": self._imported,
-            "how": how,
-            "seconds": round(time.perf_counter() - start, 3),
+            "how": self._how,
+            "seconds": round(time.perf_counter() - self._start, 3),
         }
 
     def _scheduled(self, baseline: Baseline, plan: TargetPlan) -> MutantScheduler:
         jobs = self._jobs if self._world.keeps_apart else 1
         return MutantScheduler(
-            baseline, plan, self._servers.pair, self._world.parts, jobs, self._channel.send, self._save
+            baseline,
+            plan,
+            self._servers.pair,
+            self._world.parts,
+            jobs,
+            self._channel.send,
+            self._save,
+            self._test_files,
         )
 
     def _reload(
@@ -252,7 +366,7 @@ class HostServer:
                     _, new = self._source(path)
                 except (OSError, SyntaxError, ValueError, RecursionError):
                     return None
-                result = reloaded(current, path, old[path][1], new, self._servers.live, self._world.parts)
+                result = reloaded(current, path, old[path][1], new, self._servers.live)
             if result is None:
                 return None
             current = result
@@ -264,7 +378,7 @@ class HostServer:
             segment = Segment(filename, 0, 1, self._test_files[path], _text(filename))
         except (OSError, SyntaxError, ValueError):
             return None
-        return reloaded_tests(baseline, path, segment, server, self._world.parts)
+        return reloaded_tests(baseline, path, segment, server)
 
     def _read_tests(self, tests: Sequence[str], changed: Collection[str]) -> None:
         """Keep the texts of the files of `tests`; those that have not changed are known."""
@@ -280,11 +394,14 @@ class HostServer:
         """What has become known since `_prepare`; where it can't be written, the next host finds it out."""
         assert self._scheduler is not None
         assert self._plan is not None
+        if self._scheduler.baseline.unmeasured:
+            return
         with contextlib.suppress(OSError):
             self._measurement.save(self._plan, self._scheduler.baseline)
 
     def _end_servers(self) -> None:
         self._servers.end()
+        self._background.abandon()
         if self._scheduler is not None:
             self._scheduler.end()
             self._scheduler = None

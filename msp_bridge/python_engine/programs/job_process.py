@@ -17,6 +17,7 @@ from ...isolation.process_namespace import ProcessNamespace
 from .channel import CHUNK, Channel, Message
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
+LOOK_S = 0.02  # between two looks at its CPU time
 END = b"\n"  # of a report
 
 
@@ -34,6 +35,8 @@ class JobProcess:
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
     deadline: float = 0.0  # time.monotonic()
+    cpu_limit: float | None = None  # seconds
+    looked: float = 0.0  # when its CPU time is to be looked at (time.monotonic())
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
     answered: bool = False
 
@@ -41,6 +44,31 @@ class JobProcess:
     def expires(self) -> float:
         """When it can have a job no more (time.monotonic())."""
         return self.forked + WAITING_S
+
+    def begins(self, limit: float, cpu_limit: float | None) -> None:
+        """It gets its job now. Both limits in seconds."""
+        now = time.monotonic()
+        self.deadline, self.cpu_limit = now + limit, cpu_limit
+        self.looked = now + cpu_limit if cpu_limit is not None else self.deadline
+
+    @property
+    def next_look(self) -> float:
+        """When it may have reached one of its limits (time.monotonic())."""
+        return min(self.deadline, self.looked)
+
+    def is_over(self) -> bool:
+        """Whether it has reached one of its limits: the clock's, or that of the CPU time of its own process."""
+        now = time.monotonic()
+        if now >= self.deadline:
+            return True
+        if now < self.looked or self.cpu_limit is None:
+            return False
+        try:
+            left = self.cpu_limit - time.clock_gettime(_cpu_clock(self.pid))
+        except OSError:  # it ends, or this system has no such clock
+            left = self.deadline - now
+        self.looked = now + max(left, LOOK_S)
+        return left <= 0
 
     @property
     def is_apart(self) -> bool:
@@ -101,6 +129,11 @@ class JobProcess:
             if descriptor >= 0:
                 os.close(descriptor)
         self.writer = self.reader = -1
+
+
+def _cpu_clock(pid: int) -> int:
+    """The clock of the CPU time of all threads of a process, as `clock_getcpuclockid` of Linux makes it."""
+    return ~pid << 3 | 2
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...isolation import descendants
-from .channel import Channel, Message, TargetPlan
+from .channel import Channel, Message, TargetPlan, note_test
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
@@ -150,7 +150,7 @@ class Live:
         message = job.message
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
-            return (yield from self._measure(message["tests"], message.get("stuck", 0)))
+            return (yield from self._measure(message))
         if self._dependencies is not None:
             self._dependencies.renew()
         if message.get("segment") is not None:
@@ -163,13 +163,18 @@ class Live:
     def _with_dependencies(self, report: Message) -> Message:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, tests: Sequence[int] | None, stuck: int) -> Work:
+    def _measure(self, message: Message) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
-        A test that takes more than `stuck` seconds ends the process; 0: none does.
+        A test that takes more than `stuck` seconds ends the process; 0: none does. `at_most`: after so many seconds in
+        all, the test that runs is interrupted, and none of the others begins. `counts`: the number of tests that have
+        been run is noted.
         """
+        tests: Sequence[int] | None = message["tests"]
+        stuck, at_most = message.get("stuck", 0), message.get("at_most", 0.0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
-        signal.alarm(stuck)
+        interruption = Interruption(at_most)
+        signal.alarm(stuck) if stuck else interruption.start()
         alone = tests is not None and len(tests) == 1
         if alone and self._dependencies is not None:
             self._dependencies.renew()
@@ -180,9 +185,15 @@ class Live:
         failing: dict[int, str] = {}
         subprocess_tests = 0
         for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
-            durations[test] = yield from timed(turn)
+            duration = yield from timed(turn)
+            if interruption.has_come:
+                break
+            durations[test] = duration
+            if message.get("counts"):
+                note_test()
             hits, started = self._tests.reach.of(self._tests.items[test])
-            signal.alarm(stuck)
+            if stuck:
+                signal.alarm(stuck)
             bit = 1 << test
             subprocess_tests |= bit if started else 0
             for line in hits:
@@ -202,6 +213,23 @@ class Live:
             "late": sorted(names[filename] for filename in late),
         }
         return self._with_dependencies(report) if alone else report
+
+
+class Interruption:
+    """Raises TimeoutError in the test that runs after some seconds; 0: never."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self.has_come = seconds, False
+
+    def start(self) -> None:
+        """Begin to count."""
+        if self._seconds:
+            signal.signal(signal.SIGALRM, self._interrupt)
+            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def _interrupt(self, _signal: int, _frame: object) -> None:
+        self.has_come = True
+        raise TimeoutError("the time for some tests is over")
 
 
 def _text(filename: str) -> str:

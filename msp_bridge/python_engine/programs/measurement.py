@@ -1,30 +1,32 @@
-"""The run of the tests without a mutant, and its record for the next process."""
+"""The run of the tests without a mutant, and its record for the next process.
+
+What was measured is kept for the next process that finds the same project (`_key`). Tests that the record does not
+have, such as those whose names differ in each process, are measured again, and no others.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Generator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import channel
 from .baseline import Baseline, bits
 from .channel import Message, TargetPlan
 from .endings import Unprepared, gist, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
+from .measuring import Answer, Run, Steps, answer_to
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
-FORMAT = 1  # of the file: another one whenever what it says changes
-PROGRESS_S = 0.5
+FORMAT = 2  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -32,13 +34,17 @@ STUCK_S = 60  # for one test, where threads that a fork does not have may keep i
 class Measurement:
     """Of the tests as they are when the project has a certain content."""
 
-    def __init__(self, file: Path, servers: ForkServers, world: World, say: Callable[[int, int | None], None]) -> None:
-        """`say` gets how many tests have been run, and of how many where that is known."""
-        self._file, self._servers, self._world, self._say = file, servers, world, say
+    def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
+        self._file, self._servers, self._world = file, servers, world
 
-    def baseline(self, plan: TargetPlan, collected: Message | None) -> Baseline:
-        """As it was measured for this content, or measured now. Raises Unprepared."""
-        return self._known(plan, collected) or self._measured(plan, collected)
+    def steps(self, plan: TargetPlan, collected: Message | None, known: Baseline | None) -> Steps:
+        """The measurement of what `known` does not know; of everything where that is None. Raises Unprepared.
+
+        `collected`: what collecting the tests has shown, where there is a live server.
+        """
+        if known is None or known.is_unknown:
+            return self._all(plan, collected)
+        return self._rest(known)
 
     def steadiness(self, baseline: Baseline) -> dict[int, str]:
         """Run all tests twice more, the second time under load: those that are not steady, and what they did."""
@@ -63,7 +69,7 @@ class Measurement:
     def _again(self, baseline: Baseline) -> tuple[dict[int, float], dict[int, str]]:
         """The durations and the failures of all tests, by their indexes; nothing where they don't come to their end."""
         live, fresh = self._servers.pair
-        report, _ = _run(live or fresh, {"work": "measure", "tests": None}, self._world.parts)
+        report, _ = answer_to(Run(live or fresh, {"work": "measure", "tests": None}, self._world.parts))
         if report is None or "durations" not in report:
             return {}, {}
         index = {name: test for test, name in enumerate(baseline.tests)}
@@ -91,6 +97,8 @@ class Measurement:
             "order_dependent": sorted(baseline.order_dependent),
             "fork_unsafe": sorted(baseline.fork_unsafe),
             "unsteady": sorted(baseline.unsteady),
+            "killers": dict(baseline.killers),
+            "survivors": sorted(baseline.survivors),
         }
         if self._file.is_dir():  # somebody has been at the cache
             shutil.rmtree(self._file)
@@ -98,43 +106,57 @@ class Measurement:
         fresh.write_text(json.dumps(value), encoding="utf-8")
         os.replace(fresh, self._file)
 
-    def _known(self, plan: TargetPlan, collected: Message | None) -> Baseline | None:
-        """What was measured earlier, when neither the project nor its environment has changed since."""
+    def known(self, plan: TargetPlan, collected: Message | None) -> Baseline | None:
+        """What was measured earlier, when neither the project nor its environment has changed since; None: nothing."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
             if saved["key"] != _key(plan):
                 return None
-            if collected is not None and saved["tests"] != collected["tests"]:
-                return None
             if saved["always_fresh"] is not None and self._servers.live is not None:
                 self._servers.drop_live(saved["always_fresh"])
             self._world.drop(frozenset(saved["dropped"]))
-            shown = collected or {"tests": saved["tests"], "seconds": saved["seconds"]}
+            shown = {"tests": saved["tests"], "seconds": saved["seconds"], "files": (collected or {}).get("files", {})}
             baseline = Baseline.of(saved["report"], shown)
             alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
             unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
-            return baseline.known(alone, dependent, unsafe, unsteady)
+            baseline = baseline.known(alone, dependent, unsafe, unsteady, saved["killers"], saved["survivors"])
+            return baseline if collected is None else baseline.of_tests(collected["tests"])
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
 
-    def _measured(self, plan: TargetPlan, collected: Message | None) -> Baseline:
+    def last_killers(self) -> dict[str, str]:
+        """As `Baseline.killers`, of an earlier content of the project."""
+        try:
+            killers: dict[str, str] = json.loads(self._file.read_bytes())["killers"]
+            return {str(function): str(test) for function, test in killers.items()}
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):
+            return {}
+
+    def _rest(self, known: Baseline) -> Steps:
+        """What the tests run that are not measured, as after an edit of functions that they have run."""
+        assert self._servers.live is not None
+        job = {"work": "measure", "tests": list(bits(known.unmeasured)), "counts": True}
+        report, _ = yield Run(self._servers.live, job, self._world.parts, known.unmeasured.bit_count())
+        return None if report is None else known.measured(report)
+
+    def _all(self, plan: TargetPlan, collected: Message | None) -> Steps:
         live, fresh = self._servers.pair
         report, total = None, None if collected is None else len(collected["tests"])
-        self._say(0, total)
         if live is not None and collected is not None:
-            job = {"work": "measure", "tests": None, "stuck": STUCK_S if collected["native_threads"] else 0}
-            report = _run(live, job, self._world.parts, lambda done: self._say(done, total))[0]
+            stuck = STUCK_S if collected["native_threads"] else 0
+            job = {"work": "measure", "tests": None, "stuck": stuck, "counts": True}
+            report, _ = _in_time((yield Run(live, job, self._world.parts, total, plan.longest)), plan)
             if report is None and LIMITS in self._world.parts:  # it may have ended the process: who knows
                 self._world.drop({LIMITS})
-                return self._measured(plan, collected)
-            if report is None and job["stuck"]:
+                return (yield from self._all(plan, collected))
+            if report is None and stuck:
                 self._servers.drop_live(
                     "the tests do not come to their end in a fork of the process that imported them"
                 )
                 live = None
         if live is None or report is None:
-            job = {"work": "measure", "tests": None}
-            report, code = _run(fresh, job, self._world.parts, lambda done: self._say(done, total))
+            job = {"work": "measure", "tests": None, "counts": True}
+            report, code = _in_time((yield Run(fresh, job, self._world.parts, total, plan.longest)), plan)
             if report is None:
                 raise Unprepared(
                     f"a test ends pytest itself (exit code {code}), without any mutant",
@@ -148,11 +170,11 @@ class Measurement:
         assert collected is not None
         baseline = Baseline.of(report, collected)
         if baseline.failing:
-            dropped, passed = self._checked(baseline, fresh)
+            dropped, passed = yield from self._checked(baseline, fresh)
             if dropped:
                 self._world.drop(dropped)
-                return self._measured(plan, collected)
-            baseline = self._tried_again(baseline.trusting_fresh(passed))
+                return (yield from self._all(plan, collected))
+            baseline = yield from self._tried_again(baseline.trusting_fresh(passed))
         if len(baseline.failing) == len(baseline.tests):
             test, text = next(iter(baseline.failing.items()))
             first = f"{baseline.tests[test]}: {gist(text)}"
@@ -164,61 +186,52 @@ class Measurement:
             )
         return baseline
 
-    def _checked(self, baseline: Baseline, fresh: ServerProcess) -> tuple[frozenset[str], frozenset[int]]:
+    def _checked(
+        self, baseline: Baseline, fresh: ServerProcess
+    ) -> Generator[Run, Answer, tuple[frozenset[str], frozenset[int]]]:
         """The parts of the world that make tests fail, and the tests that fail in a fork of the session only.
 
         A test that fails in a plain fresh process fails. One that passes there, and with all parts of the world too,
         can't stand the fork. Otherwise parts are left out, one after the other, until it passes.
         """
         names = {baseline.tests[test] for test in baseline.failing}
-        suspicious = names - self._failing(fresh, names, frozenset())
+        suspicious = names - (yield from self._failing(fresh, names, frozenset()))
         if not suspicious:
             return frozenset(), frozenset()
-        left, parts = self._failing(fresh, suspicious, self._world.parts), self._world.parts
+        left, parts = (yield from self._failing(fresh, suspicious, self._world.parts)), self._world.parts
         for part in DOUBTFUL:
             if left and part in parts:
                 parts -= {part}
-                left = self._failing(fresh, left, parts)
+                left = yield from self._failing(fresh, left, parts)
         passed = frozenset(test for test in baseline.failing if baseline.tests[test] in suspicious)
         return self._world.parts - parts, passed if self._servers.live is not None else frozenset()
 
-    def _tried_again(self, baseline: Baseline) -> Baseline:
+    def _tried_again(self, baseline: Baseline) -> Generator[Run, Answer, Baseline]:
         """Some tests that failed in a fork and passed in a fresh process pass in a fork now: they failed by chance."""
         reports: dict[int, Message | None] = {}
         for test in sorted(baseline.fork_unsafe):
             assert self._servers.live is not None
-            report, _ = _run(self._servers.live, {"work": "measure", "tests": [test]}, self._world.parts)
+            report, _ = yield Run(self._servers.live, {"work": "measure", "tests": [test]}, self._world.parts)
             if report is not None and not report["failing"]:
                 reports[test] = report
         return baseline.with_isolated_runs(reports).with_unsteady(reports)
 
-    def _failing(self, fresh: ServerProcess, names: Collection[str], parts: Collection[str]) -> set[str]:
+    def _failing(
+        self, fresh: ServerProcess, names: Collection[str], parts: Collection[str]
+    ) -> Generator[Run, Answer, set[str]]:
         """Which of the tests fail in a fresh process."""
-        report, _ = _run(fresh, {"work": "measure", "tests": sorted(names)}, parts)
+        report, _ = yield Run(fresh, {"work": "measure", "tests": sorted(names)}, parts)
         if report is None or "durations" not in report:
             return set(names)
         tests = report["collected"]["tests"]
         return {tests[int(test)] for test in report["failing"]} & set(names)
 
 
-def remeasured(server: ServerProcess, baseline: Baseline, tests: int, parts: Collection[str]) -> Baseline | None:
-    """What some tests run now; None when they don't come to their end."""
-    report, _ = _run(server, {"work": "measure", "tests": list(bits(tests))}, parts)
-    if report is None:
-        return None
-    return Baseline.of(report, {"tests": baseline.tests, "seconds": baseline.collecting})
-
-
-def _run(
-    server: ServerProcess, job: Message, parts: Collection[str], say: Callable[[int], None] | None = None
-) -> tuple[Message | None, Any]:
-    """The report of one job, and the exit code of its process. `say` gets the number of tests that have been run."""
-    channel.reset()
-    server.channel.send({"id": 0, "do": "run", "limit": None, "parts": sorted(parts), **job})
-    while say is not None and not select.select([server.channel.reader], [], [], PROGRESS_S)[0]:
-        say(channel.tests_run())
-    answer = next(server.channel.messages(), None)
-    return (None, "?") if answer is None else (answer["report"], answer["exit"])
+def _in_time(answer: Answer, plan: TargetPlan) -> Answer:
+    """Raises Unprepared when the tests were ended by their time limit."""
+    if answer[1] == "timeout":
+        raise Unprepared(f"the tests have not ended within {plan.longest:.0f} s, without any mutant", kind="timeout")
+    return answer
 
 
 def _key(plan: TargetPlan) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from .baseline import Baseline
 from .channel import Message, TargetPlan
@@ -13,13 +14,16 @@ from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 
+PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
 
 
 class Stage(enum.Enum):
     """Where a mutant is."""
 
+    UNMEASURED = "waits until all tests are measured"
     LIVE = "live"
+    SUITE = "the whole suite, live"
     STEADY = "steady"
     CONTROL = "control"
     LOADED = "control under load"
@@ -47,6 +51,21 @@ class ScheduledMutant:
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # no test may be brought forward
     stopped: bool = False
+
+    @property
+    def function(self) -> str:
+        """The first one that it changes."""
+        return next((name for (name, _), _ in self.change.changed), "")
+
+    @property
+    def place(self) -> str:
+        """The function, with its file."""
+        return f"{self.path}:{self.function}"
+
+    @property
+    def digest(self) -> str:
+        """Names the mutated file."""
+        return blake2b(repr(sorted(self.files.items())).encode(), digest_size=16).hexdigest()
 
     def rest_on_last(self) -> None:
         """The last job shows the kill by itself: what ran before it only led to the test that kills."""
@@ -86,12 +105,17 @@ class MutantJobs:
         job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
             job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
-        self._submit(self._live, job, self._plan.limit_for(baseline.seconds(tests)), only=tests, loaded=loaded)
+        self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
         job: Message = {"id": id, "work": "measure", "tests": [test]}
-        self._submit(self._live, job, self._plan.limit_for(baseline.durations[test]))
+        self._submit(self._live, job, baseline.durations[test])
+
+    def run_probe(self, baseline: Baseline, id: int, tests: list[int]) -> None:
+        """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
+        job: Message = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
+        self._submit(self._live, job, PROBE_S)
 
     def run_all_fresh(self, baseline: Baseline, mutant: ScheduledMutant, first: int | None) -> None:
         """Run the test `first`, and then all in their order, in a process that imports everything with the mutant."""
@@ -117,20 +141,21 @@ class MutantJobs:
         job["first"] = [baseline.tests[test] for test in first]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         job["files"] = dict(mutant.files) if mutated else {}
-        limit = self._plan.limit_for(baseline.total + baseline.collecting)
-        self._submit(self._fresh, job, limit, only=first if only_first else (), loaded=loaded)
+        seconds = baseline.total + baseline.collecting
+        self._submit(self._fresh, job, seconds, only=first if only_first else (), loaded=loaded)
 
     def _submit(
         self,
         server: ServerProcess | None,
         job: Message,
-        limit: float,
+        seconds: float,
         *,
         only: Sequence[int] = (),
         loaded: bool = False,
     ) -> None:
-        """`limit` in seconds; `only`: the tests of the job, where it runs no other."""
+        """`seconds`: what its tests take without a mutant; `only`: the tests of the job, where it runs no other."""
         assert server is not None
-        job |= {"do": "run", "parts": self._parts, "limit": limit * (LOAD_FACTOR if loaded else 1)}
+        limit = self._plan.limit_for(seconds) * (LOAD_FACTOR if loaded else 1)
+        job |= {"do": "run", "parts": self._parts, "limit": limit, "cpu_limit": self._plan.cpu_limit_for(seconds)}
         alone = len(only) == 1 and self._controls.is_unsteady(only[0])
         self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)

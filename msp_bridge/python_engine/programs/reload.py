@@ -12,20 +12,20 @@ the same way (`test_reload`): these tests are measured again. Anything else need
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
 from .live_code import CodeChange, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
-from .measurement import remeasured
 
 Codes = tuple[types.CodeType, types.CodeType]
 
 
-def reloaded(
-    baseline: Baseline, path: str, old: SourceFile, new: SourceFile, server: ServerProcess, parts: Collection[str]
-) -> Baseline | None:
-    """The baseline after the edit, when the server has the new code; None when it can't have it."""
+def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, server: ServerProcess) -> Baseline | None:
+    """The baseline after the edit, in which the tests that it concerns are not measured.
+
+    None when the server can't have the new code.
+    """
     facts = baseline.facts.get(path)
     if facts is None or facts.read:
         return None
@@ -48,28 +48,19 @@ def reloaded(
     tests = baseline.subprocess_tests
     for line in edited:
         tests |= baseline.lines.get(path, {}).get(line, 0)
-    server.channel.send({"do": "reload", "segment": segment.as_list()})
-    answer = next(server.channel.messages(), None)
+    answer = server.ask({"do": "reload", "segment": segment.as_list()}, "do", "reloaded")
     if answer is None or "facts" not in answer:
         return None
-    again = remeasured(server, baseline, tests, parts) if tests else baseline
-    if again is None:
-        return None
     now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
-    return baseline.edited(path, now, _moved_lines(before, after), again, tests)
+    return baseline.edited(path, now, _moved_lines(before, after), tests)
 
 
-def reloaded_tests(
-    baseline: Baseline, path: str, segment: Segment, server: ServerProcess, parts: Collection[str]
-) -> Baseline | None:
+def reloaded_tests(baseline: Baseline, path: str, segment: Segment, server: ServerProcess) -> Baseline | None:
     """The baseline after an edit of a test file, when the server has the new code; None when it can't have it."""
-    server.channel.send({"do": "reload", "segment": segment.as_list()})
-    answer = next(server.channel.messages(), None)
+    answer = server.ask({"do": "reload", "segment": segment.as_list()}, "do", "reloaded")
     if answer is None or "tests" not in answer:
         return None
-    tests = int(answer["tests"], 16)
-    again = remeasured(server, baseline, tests, parts) if tests else baseline
-    return None if again is None else baseline.edited(path, None, {}, again, tests)
+    return baseline.edited(path, None, {}, int(answer["tests"], 16))
 
 
 def _in_pairs(old: types.CodeType, new: types.CodeType) -> Iterator[Codes]:

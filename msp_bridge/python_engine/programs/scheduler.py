@@ -28,7 +28,9 @@ runs have negative ids. A stopped request is answered when its job is gone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 from .baseline import Baseline
 from .channel import Message, TargetPlan
@@ -37,10 +39,14 @@ from .dependencies import Function, joined
 from .endings import verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
+from .likely_tests import LikelyTests, Probes
 from .live_code import CodeChange
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+from .survivors import Survivors
 from .world import LOST
 
+PATIENCE_S = 0.5  # after which mutants do not wait any longer for the measurement of all tests
+NOTED_S = 1.0  # of a suite that takes more, what it says of each survivor is kept at once
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
 
 
@@ -56,13 +62,15 @@ class MutantScheduler:
         jobs: int,
         send: Callable[[Message], None],
         note: Callable[[], None],
+        texts: Mapping[str, str],
     ) -> None:
         """`servers` are the live and the fresh one; `note` is called when the baseline has become richer.
 
-        Through `send` goes also what tests have run alone, under no id.
+        Through `send` goes also what tests have run alone, under no id. `texts` are those of the test files, by path.
         """
         self.baseline, self._plan, self._at_once, self._send, self._note = baseline, plan, jobs, send, note
         self._live, self._fresh = servers
+        self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._start_isolated)
         self._asked: dict[int, Callable[[], Message]] = {}  # what waits for the isolated runs, and is no mutant
@@ -70,12 +78,15 @@ class MutantScheduler:
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
-        self._killers: dict[tuple[str, str], int] = {}  # of the last mutant of a function
+        self._numbers = {name: test for test, name in enumerate(baseline.tests)}
+        self._probes = Probes(LikelyTests(baseline.tests, texts), self._jobs)
+        self._seek_at = time.monotonic() + PATIENCE_S if baseline.unmeasured else 0.0  # 0: mutants do not wait for it
+        self._survivors = Survivors(plan)
 
     @property
     def servers(self) -> list[ServerProcess]:
-        """Those that there are."""
-        return [server for server in (self._live, self._fresh) if server is not None]
+        """The servers that run."""
+        return [server for server in (self._live, self._fresh) if server is not None and not server.has_ended]
 
     @property
     def idle(self) -> bool:
@@ -83,17 +94,69 @@ class MutantScheduler:
         return not self._mutants and self._queue.idle
 
     @property
+    def is_unwanted(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return not self._asked and all(mutant.stopped for mutant in self._mutants.values())
+
+    @property
     def wait_s(self) -> float | None:
         """When `look` is to be called; None: there is no need to."""
-        return self._queue.wait_s
+        waits = [self._queue.wait_s, max(0.0, self._seek_at - time.monotonic()) if self._seek_at else None]
+        return min((wait for wait in waits if wait is not None), default=None)
 
     def look(self) -> None:
         """Start what has waited for long enough."""
         self._queue.look()
+        if self._seek_at and time.monotonic() >= self._seek_at:
+            self._seek_at = 0.0
+            self._seek_all()
 
     def test(self, request: int, path: str, change: CodeChange, files: Mapping[str, str]) -> None:
         """Start on the way."""
         mutant = self._mutants[request] = ScheduledMutant(request, path, change, files)
+        if self.baseline.unmeasured:
+            self._seek(mutant)
+        else:
+            self._route(mutant)
+
+    def complete(self, baseline: Baseline) -> None:
+        """All tests are measured: `baseline`."""
+        unsteady = self._controls.unsteady | baseline.unsteady
+        self.baseline, self._seek_at = baseline.with_unsteady(unsteady), 0.0
+        for mutant in self._waiting(Stage.UNMEASURED):
+            mutant.completed = 0
+            self._route(mutant)
+
+    def uses(self, servers: tuple[ServerProcess | None, ServerProcess], parts: Collection[str]) -> bool:
+        """Whether its jobs run in these servers, with these parts."""
+        return servers == (self._live, self._fresh) and parts == self._parts
+
+    def _waiting(self, stage: Stage) -> list[ScheduledMutant]:
+        return [mutant for mutant in self._mutants.values() if mutant.stage is stage]
+
+    def _seek_all(self) -> None:
+        for mutant in self._waiting(Stage.UNMEASURED):
+            self._seek(mutant)
+
+    def _seek(self, mutant: ScheduledMutant) -> None:
+        """Look for a test that kills it, though not all tests are measured; where there is none it waits for that."""
+        mutant.stage = Stage.UNMEASURED
+        baseline = self.baseline
+        known = mutant.path in baseline.facts and baseline.allows_live_code(mutant.path, mutant.change)
+        if self._seek_at or self._live is None or self._live.has_ended or not known:
+            return
+        last = self._last_killer(mutant)
+        tests = [test for test in [last] if test is not None]
+        tests += baseline.covering(mutant.path, mutant.change.lines)
+        tests = [test for test in dict.fromkeys(tests) if test not in mutant.tried]
+        if tests:
+            self._start_live(mutant, tests)
+        else:
+            self._probes.start(baseline, mutant)
+
+    def _route(self, mutant: ScheduledMutant) -> None:
+        """Begin with the first stage that may say the truth."""
+        path, change = mutant.path, mutant.change
         if self._live is None or not self.baseline.allows_live_code(path, change):
             self._start_fresh(mutant)
             return
@@ -119,7 +182,7 @@ class MutantScheduler:
         """Whether each verdict is that of tests which pass in a fork, alone as among others."""
         baseline = self.baseline
         odd = baseline.failing or baseline.fork_unsafe or baseline.order_dependent or self._controls.unsteady
-        return self._live is not None and not odd
+        return self._live is not None and not odd and not baseline.unmeasured
 
     def stop(self, requests: list[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
@@ -130,7 +193,7 @@ class MutantScheduler:
         withdrawn = self._queue.withdraw(ids)
         for mutant in [self._mutants[request] for request in ids]:
             mutant.stopped = True
-            if mutant.stage is Stage.ISOLATED or mutant.request in withdrawn:
+            if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED) or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
         waiting = self._asked or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
         if not waiting:
@@ -138,8 +201,15 @@ class MutantScheduler:
             for id in self._queue.withdraw(running):
                 self._isolated.receive({"id": id, "kill_reason": "stopped"})
             ids += running
+        if self.is_unwanted:
+            ids += self._probes.stop(self._queue)
         for server in self.servers:
             server.channel.send({"do": "stop", "ids": ids})
+
+    def stop_all(self) -> None:
+        """Kill all jobs, and answer all requests at once: what becomes of their jobs is not waited for."""
+        self.stop([*self._mutants, *self._asked])
+        self.end()
 
     def end(self) -> None:
         """The servers have ended: so has every job."""
@@ -150,17 +220,16 @@ class MutantScheduler:
             del self._asked[request]
             self._send({"id": request, "status": "stopped"})
 
-    def receive(self, server: ServerProcess) -> None:
-        """Handle what the jobs of `server` have come to."""
-        answers = server.channel.receive()
-        if answers is None:
-            raise SystemExit("a fork server has ended")  # the bridge starts a new host
-        for answer in answers:
-            self._queue.ended(answer["id"])
-            if answer["id"] < 0:
-                self._on_isolated_run(answer)
-            elif (mutant := self._mutants.get(answer["id"])) is not None:
-                self._on_answer(mutant, answer)
+    def receive(self, answer: Message) -> None:
+        """Handle what a job has come to."""
+        self._queue.ended(answer["id"])
+        if answer["id"] == self._probes.id:
+            self.baseline = self._probes.ended(answer, self.baseline)
+            self._seek_all()
+        elif -len(self.baseline.tests) <= answer["id"] < 0:
+            self._on_isolated_run(answer)
+        elif (mutant := self._mutants.get(answer["id"])) is not None:
+            self._on_answer(mutant, answer)
 
     def _on_answer(self, mutant: ScheduledMutant, answer: Message) -> None:
         """A job of `mutant` has ended."""
@@ -169,7 +238,7 @@ class MutantScheduler:
             self._answer(mutant, {"status": "stopped"})
         elif answer["report"] is None and answer["exit"] == LOST:
             raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
-        elif mutant.stage is Stage.LIVE:
+        elif mutant.stage in (Stage.LIVE, Stage.SUITE):
             self._after_live(mutant, answer)
         elif mutant.stage is Stage.STEADY:
             self._after_steady(mutant, answer)
@@ -189,7 +258,9 @@ class MutantScheduler:
             mutant.completed += mutant.verdict["tests"]
             mutant.verdict["tests"] = mutant.completed
         killer = self._killer(mutant)
-        if mutant.verdict["status"] == "Survived":
+        if mutant.verdict["status"] == "Survived" and mutant.stage is Stage.SUITE:
+            self._after_suite(mutant)
+        elif mutant.verdict["status"] == "Survived":
             self._after_survival(mutant)
         elif killer is None:
             self._answer(mutant, mutant.verdict)
@@ -285,23 +356,40 @@ class MutantScheduler:
             self._after_survival(mutant)
 
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
-        for function, _ in mutant.change.changed[:1]:
-            self._killers[mutant.path, function[0]] = killer
+        killers = {**self.baseline.killers, mutant.place: self.baseline.tests[killer]}
+        self.baseline = replace(self.baseline, killers=killers)
         mutant.ran.append(self._ran_without.get(killer))
         self._answer(mutant, mutant.verdict)
 
     def _after_survival(self, mutant: ScheduledMutant) -> None:
-        """It survived its candidates; would others notice it that run its code when they run alone?"""
-        baseline = self.baseline
-        if unknown := baseline.unknown_for(mutant.path, mutant.change):
-            mutant.stage = Stage.ISOLATED
-            self._run_isolated(unknown)
-        elif baseline.order_dependent or baseline.fork_unsafe:
+        """It survived its candidates; would other tests kill it?"""
+        stage, tests = self._survivors.next(self.baseline, mutant)
+        if stage is Stage.UNMEASURED:
+            self._seek(mutant)
+        elif stage is Stage.FRESH:
             self._start_fresh(mutant)
-        elif more := self._more(mutant):
-            self._start_live(mutant, more)
+        elif stage is Stage.SUITE:
+            self._start_suite(mutant, tests)
+        elif stage is Stage.ISOLATED:
+            mutant.stage = stage
+            self._run_isolated(tests)
+        elif stage is Stage.LIVE:
+            self._start_live(mutant, tests)
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
+
+    def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
+        """All tests in their order, with the mutant."""
+        mutant.stage, mutant.tests = Stage.SUITE, tests
+        self._send({"id": None, "suite": len(mutant.tests), "tried": len(mutant.tried)})
+        self._jobs.run_live(self.baseline, mutant, mutant.tests)
+
+    def _after_suite(self, mutant: ScheduledMutant) -> None:
+        """The whole suite passes with it: the truth."""
+        self.baseline = replace(self.baseline, survivors=self.baseline.survivors | {mutant.digest})
+        if self.baseline.total > NOTED_S:
+            self._note()
+        self._answer(mutant, self._seen(mutant, mutant.verdict))
 
     def _run_isolated(self, tests: Collection[int]) -> None:
         self._isolated.want(tests)
@@ -316,10 +404,6 @@ class MutantScheduler:
         for request, answer in list(self._asked.items()):
             del self._asked[request]
             self._send({"id": request, **answer()})
-
-    def _more(self, mutant: ScheduledMutant) -> list[int]:
-        candidates = self.baseline.candidates(mutant.path, mutant.change.lines)
-        return [test for test in candidates if test not in mutant.tried]
 
     def _seen(self, mutant: ScheduledMutant, verdict: Message) -> Message:
         """NoCoverage for a survivor of all tests, none of which was seen to run its code."""
@@ -365,6 +449,9 @@ class MutantScheduler:
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def _start_fresh(self, mutant: ScheduledMutant) -> None:
+        if self.baseline.unmeasured:
+            mutant.stage = Stage.UNMEASURED
+            return
         mutant.stage = Stage.FRESH
         mutant.completed = 0
         self._jobs.run_all_fresh(self.baseline, mutant, self._first(mutant))
@@ -378,7 +465,7 @@ class MutantScheduler:
 
     def _last_killer(self, mutant: ScheduledMutant) -> int | None:
         """Of the mutants of the same function."""
-        return next((self._killers.get((mutant.path, function[0])) for function, _ in mutant.change.changed[:1]), None)
+        return self._index(self.baseline.killers.get(mutant.place))
 
     def _needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
@@ -406,12 +493,14 @@ class MutantScheduler:
 
     def _killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
-        name = mutant.verdict.get("killed_by")
-        return self.baseline.tests.index(name) if name in self.baseline.tests else None
+        return self._index(mutant.verdict.get("killed_by"))
+
+    def _index(self, name: str | None) -> int | None:
+        return self._numbers.get(name) if name is not None else None
 
     def _answer(self, mutant: ScheduledMutant, verdict: Message) -> None:
         del self._mutants[mutant.request]
-        covered = self.baseline.covering(mutant.path, mutant.change.lines)
+        covered = None if self.baseline.unmeasured else sorted(self.baseline.covering(mutant.path, mutant.change.lines))
         static = self.baseline.is_static(mutant.path, mutant.change)
         ran = joined(mutant.ran) if self.is_sound else None
         fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
@@ -420,7 +509,7 @@ class MutantScheduler:
         self._send(
             {
                 "id": mutant.request,
-                "covered": sorted(covered),
+                "covered": covered,
                 "static": static,
                 "unsteady": unsteady,
                 **rests,

@@ -20,7 +20,7 @@ import pytest
 
 from ...isolation import descendants
 from .bytecode import read_beside_plugins
-from .channel import Channel, Message, TargetPlan
+from .channel import Channel, Message, TargetPlan, note_test
 from .connection import Connection
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
@@ -135,7 +135,7 @@ class Fresh(Collecting):
         self.use_scratch(job.scratch)
         message = job.message
         if message["work"] == "measure":
-            return (yield from self._measure(message["tests"]))
+            return (yield from self._measure(message["tests"], counts=message.get("counts", False)))
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         first = [names[name] for name in message["first"] if name in names and name not in left_out]
@@ -151,7 +151,7 @@ class Fresh(Collecting):
     def _with_dependencies(self, report: Message) -> Message:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, names: Sequence[str] | None) -> Work:
+    def _measure(self, names: Sequence[str] | None, *, counts: bool) -> Work:
         """The tests of these names, or all, without a mutant."""
         collected = {"tests": [item.nodeid for item in self.items], "seconds": time.perf_counter() - self._start}
         durations: dict[int, float] = {}
@@ -160,6 +160,8 @@ class Fresh(Collecting):
         chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
         for test, turn in self.turns(chosen):
             durations[test] = yield from timed(turn)
+            if counts:
+                note_test()
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}

@@ -1,0 +1,62 @@
+"""How a mutant that has survived its candidate tests is confirmed, and at which cost.
+
+Theory of operation
+-------------------
+*Survived* means that the whole suite passes with the mutant, in its order. What a mutant leaves behind (an entry in a
+registry, a level on a stack) may break a later test that does not run it; what one test computes and keeps, a later one
+uses without running the code. One run of the suite with the live mutant shows both.
+
+Where the suite is long and survivors are many, that costs too much. Then each test is run alone once, without a mutant,
+which shows what it runs when no other has run before: these are candidates as well, for all survivors. What this may
+miss is a mutant that is noticed only by a test that runs none of its code in any order.
+
+The suite decides as long as it has cost less, for all survivors together, than the isolated runs would; so the cost is
+at most twice that of the cheaper way. A suite that takes no longer than a fresh process decides on every survivor, and
+so does every suite where the plan says `exact`.
+
+A verdict that later runs give again (`dependencies`) has to rest on few tests: there, the isolated runs decide.
+"""
+
+from __future__ import annotations
+
+from .baseline import Baseline
+from .channel import TargetPlan
+from .mutant_jobs import ScheduledMutant, Stage
+
+ISOLATED_S = 0.015  # what it takes to fork a process for one test
+CHEAP_S = 0.1  # a suite that takes less decides on each survivor
+
+
+class Survivors:
+    """Decides for the survivors of one scheduler."""
+
+    def __init__(self, plan: TargetPlan) -> None:
+        self._plan = plan
+        self._suites_s = 0.0  # what the suite has cost so far
+
+    def next(self, baseline: Baseline, mutant: ScheduledMutant) -> tuple[Stage | None, list[int]]:
+        """The stage of a mutant that has survived `mutant.tried`, and its tests; None: it has survived."""
+        if baseline.unmeasured:
+            return Stage.UNMEASURED, []
+        if baseline.fork_unsafe:
+            return Stage.FRESH, []
+        if mutant.digest in baseline.survivors:
+            return None, []
+        unknown = baseline.unknown_for(mutant.path, mutant.change)
+        if self._suite_is_due(baseline, unknown):
+            self._suites_s += baseline.total
+            left_out = mutant.left_out | baseline.failing.keys()
+            return Stage.SUITE, [test for test in range(len(baseline.tests)) if test not in left_out]
+        if unknown:
+            return Stage.ISOLATED, unknown
+        if baseline.order_dependent:
+            return Stage.FRESH, []
+        candidates = baseline.candidates(mutant.path, mutant.change.lines)
+        more = [test for test in candidates if test not in mutant.tried]
+        return (Stage.LIVE, more) if more else (None, [])
+
+    def _suite_is_due(self, baseline: Baseline, unknown: list[int]) -> bool:
+        if self._plan.exact or self._plan.dependencies:
+            return self._plan.exact
+        alone_s = baseline.seconds(unknown) + ISOLATED_S * len(unknown)
+        return baseline.total <= CHEAP_S or self._suites_s + baseline.total <= alone_s

@@ -1,0 +1,48 @@
+"""Which tests come first as long as nobody knows what they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from msp_bridge.python_engine.programs.likely_tests import LikelyTests
+
+GRAPH = """from pkg import graph
+
+
+class TestGraph:
+    def test_clear(self):
+        graph.Graph().clear()
+
+    def test_remove(self):
+        graph.Graph().remove(1)
+"""
+TEXTS = {
+    "tests/test_views.py": "from pkg.graph import Graph\n\n\ndef test_view():\n    assert Graph().view\n",
+    "tests/test_graph.py": GRAPH,
+    "tests/test_other.py": "def test_other():\n    assert True\n",
+    "tests/test_user.py": "def test_user(graph):\n    graph.remove(1)\n",
+}
+TESTS = [
+    "tests/test_views.py::test_view",
+    "tests/test_graph.py::TestGraph::test_clear",
+    "tests/test_graph.py::TestGraph::test_remove[1]",
+    "tests/test_other.py::test_other",
+    "tests/test_user.py::test_user",
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "order"),
+    [
+        ("Graph.remove", [2, 4, 1, 0]),  # names it, in its own file; names it; of the same file; names the module
+        ("Graph.clear", [1, 2, 0, 4]),
+        ("Graph.__init__", [1, 2, 0, 4]),  # nobody calls that by name: the class
+        ("", [1, 2, 4, 0]),  # of no function: the module
+    ],
+)
+def test_the_order(function: str, order: list[int]) -> None:
+    assert LikelyTests(TESTS, TEXTS).next("pkg/graph.py", function, ()) == order
+
+
+def test_what_was_measured_is_left_out() -> None:
+    assert LikelyTests(TESTS, TEXTS).next("pkg/graph.py", "Graph.remove", {2, 4}) == [1, 0]

@@ -1,0 +1,102 @@
+"""Mutants that are tested while the tests still run without a mutant."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Result, Status
+from msp_bridge.isolation import namespaces
+
+TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
+SOURCE = b"""def killed(a):
+    return a + 1
+
+
+def survives(a):
+    print(a + 1)
+"""
+TESTS = """import os
+import time
+
+from pkg import m
+
+
+def test_killed():
+    assert m.killed(1) == 2
+
+
+def test_survives():
+    m.survives(1)
+
+
+def test_long():
+    while not os.path.exists({end!r}):
+        time.sleep(0.01)
+"""
+
+pytestmark = pytest.mark.skipif(not namespaces.probe()[0], reason="mutants wait where they can't run side by side")
+
+
+@pytest.fixture
+def end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The long test ends when there is this file: mutants have the directory of temporary files in common."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay,net,pid")
+    return tmp_path / "end"
+
+
+def files(end: Path) -> dict[str, bytes]:
+    tests = TESTS.format(end=str(end)).encode()
+    return {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": SOURCE, "tests/test_m.py": tests}
+
+
+async def first_kill(trial: Trial) -> Result:
+    async with aclosing(trial.adapter.test(await trial.discover())) as results:
+        return await anext(results)
+
+
+async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path, end: Path) -> None:
+    async with asyncio.timeout(120), Trial.of(files(end), tmp_path) as trial:
+        results: list[Result] = []
+        async with aclosing(trial.adapter.test(await trial.discover())) as stream:
+            async for result in stream:
+                results.append(result)
+                end.touch()
+        early, *_ = results
+        assert early.status is Status.KILLED
+        assert early.killed_by == ("tests/test_m.py::test_killed",)
+        assert early.covered_by is None  # not known yet
+        rest = {result.status for result in results if "survives" in result.mutant.description}
+        assert rest == {Status.SURVIVED}
+
+
+async def test_a_cancel_ends_the_run_of_all_tests_and_the_next_request_begins_it_again(
+    tmp_path: Path, end: Path
+) -> None:
+    async with asyncio.timeout(120), Trial.of(files(end), tmp_path) as trial:
+        assert (await first_kill(trial)).status is Status.KILLED  # the others are given up
+        assert (await first_kill(trial)).status is Status.KILLED
+        end.touch()
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED, Status.SURVIVED}
+
+
+async def test_after_an_edit_a_kill_does_not_wait_for_the_tests_that_are_measured_again(
+    tmp_path: Path, end: Path
+) -> None:
+    end.touch()
+    slow = SOURCE + b"\n\ndef used(a):\n    return killed(a)\n"
+    tests = files(end)["tests/test_m.py"].replace(b"def test_long():\n", b"def test_long():\n    m.used(1)\n")
+    tree = {**files(end), "pkg/m.py": slow, "tests/test_m.py": tests}
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        await trial.test()
+        host = await trial.host()
+        end.unlink()
+        trial.edit("pkg/m.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
+        killed = await first_kill(trial)
+        assert killed.status is Status.KILLED
+        end.touch()
+        assert await trial.host() == host
