@@ -161,14 +161,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "faults/test_harmful_tests.py": ("at import-cosmic-ray]", "in a test-cosmic-ray]", "in a test-stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
-    "cluster/test_conformance_on_a_cluster.py": (
-        "cosmic-ray",
-        "stryker-js",
-        "cargo-",
-        "generic",
-        "stryker-net",
-        "real",
-    ),
+    "cluster/test_conformance_on_a_cluster.py": ("cosmic-ray", "stryker", "cargo-", "generic"),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
