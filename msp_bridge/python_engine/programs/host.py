@@ -9,13 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
 import select
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 
 from ...isolation import descendants
@@ -24,10 +21,9 @@ from .channel import READY, Channel, Message, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
 from .fork_servers import ForkServers, ServerProcess
-from .live_code import Segment, SourceFile
 from .measurement import Measurement
 from .measuring import MEASUREMENT, PROGRESS_S, Background, drive
-from .reload import reloaded, reloaded_tests
+from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .world import World
 
@@ -61,9 +57,8 @@ class HostServer:
         self._settling: list[Message] = []  # are answered when no measurement runs
         self._scheduler: MutantScheduler | None = None
         self._plan: TargetPlan | None = None
-        self._sources: dict[str, tuple[str, SourceFile]] = {}  # path to digest and source
+        self._files = ProjectFiles(world.place)
         self._imported: Message | None = None  # what collecting the tests depends on
-        self._test_files: dict[str, str] = {}  # path to text, as the servers have it
 
     def serve(self) -> None:
         """Until the bridge closes the channel."""
@@ -196,8 +191,8 @@ class HostServer:
             self._channel.send({"id": message["id"], "status": "stale"})
             return
         try:
-            source = self._source(path)
-        except (OSError, SyntaxError, ValueError, RecursionError):
+            source = self._files.source(path)
+        except UNREADABLE:
             source = None
         if self._scheduler is None or source is None or source[0] != message["digest"]:
             self._channel.send({"id": message["id"], "status": "stale"})
@@ -223,7 +218,7 @@ class HostServer:
             self._channel.send({"id": id, "status": "stopped"})
             return
         scheduler.know_alone([(path, name) for path, name in message["functions"]], message["ran_alone"])
-        found = [self._statement(*row) for row in message["mutants"]]
+        found = [self._files.statement(*row) for row in message["mutants"]]
 
         def answer() -> Message:
             reached = [None if lines is None else scheduler.baseline.reach(*lines) for lines in found]
@@ -233,25 +228,6 @@ class HostServer:
             scheduler.when_alone(id, answer)
         else:
             self._channel.send({"id": id, **answer()})
-
-    def _statement(self, path: str, digest: str, start: int, end: int) -> tuple[str, range] | None:
-        """The path, and the lines of the statement that a mutant is in; None when the file is another one."""
-        try:
-            known, source = self._source(path)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            return None
-        return (path, source.statement(start, end)) if known == digest else None
-
-    def _source(self, path: str) -> tuple[str, SourceFile]:
-        """The file in the sandbox, with the digest of its bytes. Raises what reading and parsing it raises."""
-        known = self._sources.get(path)
-        if known is not None:
-            return known
-        filename = os.path.join(self._world.place, path)
-        data = Path(filename).read_bytes()
-        text = _text_of(data)
-        found = self._sources[path] = (blake2b(data, digest_size=16).hexdigest(), SourceFile(filename, text))
-        return found
 
     def _prepare(self, message: Message) -> Message:
         self._start = time.perf_counter()
@@ -263,19 +239,20 @@ class HostServer:
             self._scheduler.stop_all()
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
-        old = {path: self._sources.pop(path) for path in message["changed"] if path in self._sources}
+        old = self._files.forget(message["changed"])
         known = None if self._scheduler is None else self._scheduler.baseline
         if self._background.runs or (known is not None and known.is_unknown):  # nothing to go on from
             known = None
         baseline, self._how = None, "reloaded"
-        if before is not None and known is not None and before.arguments == plan.arguments:
-            baseline = self._reload(message["changed"], old, known, before, plan)
+        same = before is not None and (before.arguments, before.sources) == (plan.arguments, plan.sources)
+        if same and known is not None and self._servers.live is not None:
+            baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
             baseline = drive(self._measurement.steps(plan, self._collected, baseline), self._tests_run)
         if baseline is None:
             baseline, self._how = self._restarted(plan), "started"
         self._plan = plan
-        self._read_tests(baseline.tests, message["changed"])
+        self._files.read_tests(baseline.tests, message["changed"])
         self._scheduler = self._scheduled(baseline, plan)
         if not baseline.unmeasured:
             self._measurement.save(plan, baseline)
@@ -287,7 +264,7 @@ class HostServer:
         """The baseline of new servers: as far as it is known, where the rest is measured beside the mutants."""
         self._channel.send({"id": None, "restarts": True})
         self._end_servers()
-        self._sources.clear()
+        self._files.clear()
         self._collected = collected = self._servers.start(plan)
         self._imported = None if collected is None else joined([collected["ran"]])
         baseline = self._measurement.known(plan, collected)
@@ -340,55 +317,8 @@ class HostServer:
             jobs,
             self._channel.send,
             self._save,
-            self._test_files,
+            self._files.tests,
         )
-
-    def _reload(
-        self,
-        changed: list[str],
-        old: Mapping[str, tuple[str, SourceFile]],
-        baseline: Baseline,
-        before: TargetPlan,
-        plan: TargetPlan,
-    ) -> Baseline | None:
-        """The baseline after an edit of function bodies, without new servers; None where that can't be."""
-        if self._servers.live is None or before.sources != plan.sources or not changed:
-            return None
-        current = baseline
-        for path in changed:
-            if not path.endswith(".py") and not os.path.exists(os.path.join(self._world.place, path)):
-                return None
-            result = None
-            if path in self._test_files and path not in plan.sources:
-                result = self._reload_tests(path, current, self._servers.live)
-            elif path in plan.sources and path in old:
-                try:
-                    _, new = self._source(path)
-                except (OSError, SyntaxError, ValueError, RecursionError):
-                    return None
-                result = reloaded(current, path, old[path][1], new, self._servers.live)
-            if result is None:
-                return None
-            current = result
-        return current
-
-    def _reload_tests(self, path: str, baseline: Baseline, server: ServerProcess) -> Baseline | None:
-        filename = os.path.join(self._world.place, path)
-        try:
-            segment = Segment(filename, 0, 1, self._test_files[path], _text(filename))
-        except (OSError, SyntaxError, ValueError):
-            return None
-        return reloaded_tests(baseline, path, segment, server)
-
-    def _read_tests(self, tests: Sequence[str], changed: Collection[str]) -> None:
-        """Keep the texts of the files of `tests`; those that have not changed are known."""
-        files = {test.partition("::")[0] for test in tests}
-        known = {path: text for path, text in self._test_files.items() if path in files and path not in changed}
-        for path in files - known.keys():
-            if path.endswith(".py"):
-                with contextlib.suppress(OSError, SyntaxError, ValueError):
-                    known[path] = _text(os.path.join(self._world.place, path))
-        self._test_files = known
 
     def _save(self) -> None:
         """What has become known since `_prepare`; where it can't be written, the next host finds it out."""
@@ -405,16 +335,3 @@ class HostServer:
         if self._scheduler is not None:
             self._scheduler.end()
             self._scheduler = None
-
-
-def _text(filename: str) -> str:
-    return _text_of(Path(filename).read_bytes())
-
-
-def _text_of(data: bytes) -> str:
-    """The text of a Python file, with `\n` at the end of each line. Raises SyntaxError and UnicodeDecodeError."""
-    import io
-    import tokenize
-
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return re.sub("\r\n?", "\n", data.decode(encoding))
