@@ -53,7 +53,7 @@ __all__ = [
 
 @frozen
 class Project:
-    """What an adapter gets of the project that it works on.
+    """A project as an adapter gets it.
 
     A workspace with several tools has several projects, each at a root of its own: paths are relative to that.
     """
@@ -95,13 +95,13 @@ class Finding:
 
     @classmethod
     def of_error(cls, subject: str, error: BridgeError) -> Self:
-        """What is wrong, with its remedy."""
+        """Make a bad finding of `error`, with its remedy."""
         return cls(False, subject, error.problem, error.remedy)
 
 
 @frozen
 class Surroundings:
-    """What verdicts depend on besides the files of the project and the bridge: `ReportsSurroundings` says it.
+    """Everything that verdicts depend on besides the files of the project and the bridge (`ReportsSurroundings`).
 
     Both are compared with those of earlier runs, perhaps on another machine: no absolute paths in `values`.
     """
@@ -120,7 +120,7 @@ class Reach:
 
 @frozen
 class RanAlone:
-    """What tests run when they run alone, as an earlier run has shown, and as they would again."""
+    """The code that tests run when they run alone, as an earlier run has shown, and as they would again."""
 
     functions: tuple[tuple[str, str], ...] = ()  # path and qualified name: those that are told apart
     tests: Mapping[str, frozenset[int]] = field(factory=dict)  # by the adapter's own names; indexes of `functions`
@@ -178,7 +178,7 @@ class Adapter(Protocol):
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """What `msp-bridge doctor` shows where `detect` found nothing: what is missing, how to set it up. Cheap."""
+        """Say what is missing and how to set it up, for `msp-bridge doctor` where `detect` found nothing. Cheap."""
         ...
 
     def claims(self, path: str) -> bool:
@@ -201,7 +201,7 @@ class Adapter(Protocol):
         ...
 
     def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """What `msp-bridge doctor` shows of this tool on this project: what was found, what is wrong, how to fix it."""
+        """Yield the lines of `msp-bridge doctor` about this tool here: what is there, what is wrong, how to fix it."""
         ...
 
     async def aclose(self) -> None:
@@ -211,10 +211,10 @@ class Adapter(Protocol):
 
 @runtime_checkable
 class ChecksTests(Protocol):
-    """What an adapter may have besides: a look at whether the tests can be relied on."""
+    """Optional for an adapter: a check whether the tests are reliable."""
 
     def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """What `msp-bridge doctor --run` shows of the tests: they are run again, without a mutant, and under load.
+        """Yield the lines of `msp-bridge doctor --run`: the tests are run again, without a mutant, and under load.
 
         It is called after mutants were tested.
         """
@@ -223,7 +223,7 @@ class ChecksTests(Protocol):
 
 @runtime_checkable
 class HasTestCommand(Protocol):
-    """What an adapter may have besides: the command that runs the project's own tests, for `run --verify`."""
+    """Optional for an adapter: the command that runs the project's own tests, for `run --verify`."""
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Program and arguments that run the tests in the project's root, and end with 0 when they pass.
@@ -236,7 +236,7 @@ class HasTestCommand(Protocol):
 
 @runtime_checkable
 class HasThreshold(Protocol):
-    """What an adapter may have besides: the threshold that its tool's configuration sets."""
+    """Optional for an adapter: the threshold that its tool's configuration sets."""
 
     def threshold(self) -> float | None:
         """The mutation score in percent below which the tool fails, if its configuration says one. Cheap.
@@ -250,7 +250,7 @@ class HasThreshold(Protocol):
 
 @runtime_checkable
 class IgnoresMutants(Protocol):
-    """What an adapter may have besides: the way in which its tool leaves out a mutant by a comment in the source."""
+    """Optional for an adapter: how its tool leaves out a mutant by a comment in the source."""
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """The edit after which the tool no longer lists `mutant`, or gives it the status Ignored. Writes nothing.
@@ -263,10 +263,10 @@ class IgnoresMutants(Protocol):
 
 @runtime_checkable
 class ReportsSurroundings(Protocol):
-    """What an adapter may have besides: without it every mutant is tested in each run (`docs/incremental.md`)."""
+    """Optional for an adapter: without it every mutant is tested in each run (`docs/incremental.md`)."""
 
     async def surroundings(self) -> Surroundings | None:
-        """What its verdicts depend on besides the files of the project, as it is now; None when nobody can know that.
+        """Everything that its verdicts depend on besides the files of the project, now; None if it can't be known.
 
         Called before and after mutants are tested. Raises BridgeError.
         """
@@ -275,7 +275,7 @@ class ReportsSurroundings(Protocol):
 
 @runtime_checkable
 class KnowsReach(Protocol):
-    """What an adapter may have besides, whose results say what they depend on (`Result.dependencies`)."""
+    """Optional for an adapter whose results say what they depend on (`Result.dependencies`)."""
 
     async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
         """Which tests could notice each of `mutants`, in the project as it is now, after a run without any mutant.
@@ -288,5 +288,5 @@ class KnowsReach(Protocol):
         ...
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """What tests have run alone in the project as `reach` or `test` has last seen it: in all their processes."""
+        """Code that tests have run alone, in all their processes, since `reach` or `test` has last seen the project."""
         ...

@@ -32,14 +32,14 @@ async def wait_shielded(task: asyncio.Future[T], on_cancel: Callable[[], None] |
 
 
 async def run_shielded(work: Coroutine[Any, Any, T], name: str) -> T:
-    """What `work` returns, in a task called `name`. A cancel waits until it is done, and is raised then."""
+    """Return the result of `work`, in a task called `name`. A cancel waits until it is done, and is raised then."""
     task = asyncio.create_task(work, name=name)
     await wait_shielded(task)
     return task.result()
 
 
 async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: Callable[[], None] | None = None) -> T:
-    """What `function`, which blocks, returns. A cancel waits until it is done, so that nobody begins meanwhile.
+    """Run `function`, which blocks, in a thread. A cancel waits until it is done, so that nobody begins meanwhile.
 
     `on_cancel` is called at a cancel, to make the function end sooner.
     """

@@ -16,7 +16,7 @@ ID_BITS = 53  # some clients do `Number(id)`: above 2^53 JavaScript would merge 
 
 
 class Status(enum.Enum):
-    """What became of a mutant (mutation-testing-report-schema, `MutantStatus`)."""
+    """The status of a mutant (mutation-testing-report-schema, `MutantStatus`)."""
 
     KILLED = "Killed"
     SURVIVED = "Survived"
@@ -91,7 +91,7 @@ class Mutant:
 
 @frozen(cache_hash=True)
 class Ran:
-    """What code of the project some process has run and read. Paths are those of mutants."""
+    """Code of the project that some process has run and read. Paths are those of mutants."""
 
     functions: frozenset[tuple[str, str]] = frozenset()  # path and qualified name, without what is nested in them
     texts: frozenset[str] = frozenset()  # files whose source was read as text
@@ -99,7 +99,7 @@ class Ran:
 
 @frozen
 class Dependencies:
-    """What a verdict depends on of the code in functions. On all else of the project every verdict depends."""
+    """Code in functions that a verdict depends on. Every verdict depends on all else of the project."""
 
     ran: tuple[Ran, ...]  # in the processes that it rests on
     tests: frozenset[str] | None  # it holds while no others could notice the mutant; None: whatever others could
@@ -107,7 +107,7 @@ class Dependencies:
 
 @frozen
 class Result:
-    """What a tool found out about one mutant. `None` means that the tool does not report it."""
+    """A tool's result for one mutant. `None` means that the tool does not report it."""
 
     mutant: Mutant
     status: Status

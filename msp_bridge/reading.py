@@ -13,7 +13,7 @@ from typing import Any
 
 
 def content(file: str | Path) -> bytes:
-    """What is in `file`; raises OSError, also for what is no file: a FIFO, a socket, a device."""
+    """Read `file`; raises OSError, also for what is no file: a FIFO, a socket, a device."""
     _check(file, os.stat(file))  # merely to open a FIFO would end whoever waits to write to it
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with open(descriptor, "rb") as opened:
@@ -22,7 +22,7 @@ def content(file: str | Path) -> bytes:
 
 
 def digest(file: str | Path) -> str | None:
-    """What identifies the content of `file`, as for a mutant's `handle`; None when it is no file that can be read."""
+    """Identify the content of `file`, as for a mutant's `handle`; None when it is no file that can be read."""
     try:
         return digest_of(content(file))
     except (OSError, ValueError):  # ValueError: no file can have that name
@@ -30,7 +30,7 @@ def digest(file: str | Path) -> str | None:
 
 
 def digest_of(content: bytes) -> str:
-    """What `digest` returns for a file with that `content`."""
+    """The `digest` of a file with that `content`."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

@@ -29,7 +29,7 @@ def mutant_of(row: Any) -> Mutant:
 
 
 def result_row(result: Result) -> list[Any]:
-    """What was found out, without the mutant."""
+    """The row of a result, without its mutant."""
     return [result.status.value, *(getattr(result, name) for name in FIELDS)]
 
 

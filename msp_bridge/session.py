@@ -20,7 +20,7 @@ from msp_bridge.workspace.selection import Selection, Target
 
 @frozen
 class Session:
-    """What a dialect asks for its client, with one configuration: a request that runs keeps the session it began with.
+    """The requests of one client, with one configuration: a request that runs keeps the session it began with.
 
     Back-pressure: nothing is asked of the tool while a batch is being dealt with and the next one is full.
     Cancelling: close the stream; when that returns, its processes have ended.
@@ -34,7 +34,7 @@ class Session:
 
     @property
     def root(self) -> Path:
-        """What paths are relative to."""
+        """The directory that paths are relative to."""
         return self._workspaces.root
 
     async def configured(self, configuration: str | None) -> Session:

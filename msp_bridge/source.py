@@ -126,12 +126,12 @@ def in_comment(reason: str, before: str) -> str:
 
 
 def mutant_diff(source: SourceText, mutant: Mutant) -> str:
-    """What `mutant` changes in its file, which holds `source`, as a unified diff; raises ValueError when it can't."""
+    """The change of `mutant` in its file, which holds `source`, as a unified diff. Raises ValueError."""
     return unified_diff(mutant.path, source.text, source.apply(mutant))
 
 
 def edit_diff(source: SourceText, edit: Edit) -> str:
-    """What `edit` changes in its file, which holds `source`, as a unified diff; raises ValueError when it can't."""
+    """The change of `edit` in its file, which holds `source`, as a unified diff. Raises ValueError."""
     return unified_diff(edit.path, source.text, edit.apply(source))
 
 

@@ -95,7 +95,7 @@ class CargoMutants:
         return path.endswith(".rs")
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
-        """What `cargo mutants --list` lists, in its order, which is file by file."""
+        """List the mutants of `cargo mutants --list`, in its order, which is file by file."""
         if scope.paths == frozenset():
             return
         for mutant in await self._listing.mutants():
@@ -116,7 +116,7 @@ class CargoMutants:
                 yield result
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`. In this form the attribute, of a whole function, needs no dependency."""
+        """Implement `IgnoresMutants.ignore`. In this form the attribute, of a whole function, needs no dependency."""
         source = SourceText.read(self._project.root / mutant.path)
         lines = source.text.split("\n")
         start = mutant.location.start.line
@@ -130,7 +130,7 @@ class CargoMutants:
         return above_line(mutant.path, source, line, comment, "every mutant of this function")
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
+        """Implement `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
         from .cargo import compiler
 
         workspace = await self._listing.workspace_root()
@@ -141,7 +141,7 @@ class CargoMutants:
         return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """See `HasTestCommand`."""
+        """Implement `HasTestCommand`."""
         return ("cargo", "test", "--quiet")
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
@@ -159,7 +159,7 @@ class CargoMutants:
             yield Finding.of_error("cargo-mutants", error)
 
     async def _isolation_of_runs(self) -> Isolation:
-        """Of the whole workspace: its copies have all of it."""
+        """The isolation of the whole workspace: its copies have all of it."""
         if self._isolation is None:
             from msp_bridge.toolkit import Isolation
 

@@ -69,7 +69,7 @@ class CargoCommand:
 
 
 async def compiler(root: Path) -> list[str]:
-    """What the compiler that the project at `root` gets says of itself; raises `ToolError` when there is none."""
+    """Ask the compiler of the project at `root` for its version; raises `ToolError` when there is none."""
     program = shutil.which("rustc", path=search_path())
     if program is None:
         raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")

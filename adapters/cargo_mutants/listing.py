@@ -36,7 +36,7 @@ class Listed:
 
 
 def key_of(fields: Mapping[str, Any]) -> Key:
-    """What identifies a mutant in a listing and in outcomes; the name is missing in both before version 26.1."""
+    """Identify a mutant in a listing and in outcomes; the name is missing in both before version 26.1."""
     start, end = fields["span"]["start"], fields["span"]["end"]
     place = (start["line"], start["column"], end["line"], end["column"])
     return fields["file"], fields["genre"], fields["replacement"], place
@@ -103,7 +103,7 @@ class CargoListing:
         )
 
     async def workspace_root(self) -> Path:
-        """See `CargoCommand.workspace_root`; asked once."""
+        """Ask `CargoCommand.workspace_root` once."""
         if self._workspace is None:
             self._workspace = (await self._command.workspace_root()).resolve()
         return self._workspace

@@ -131,7 +131,7 @@ class Outcomes:
 
 @frozen
 class CargoRun:
-    """What a request needs of cargo-mutants."""
+    """A run of cargo-mutants for one request."""
 
     root: Path  # of the project
     command: CargoCommand
@@ -212,7 +212,7 @@ class CargoRun:
             await in_thread(self.isolation.note, directory / ISOLATION)
 
     def _isolated(self, directory: Path, build: Path | None, argv: list[str]) -> list[str]:
-        """What it writes elsewhere than into these directories is dropped."""
+        """Isolate the run: what it writes elsewhere than into these directories is dropped."""
         home = directory / ISOLATION
         home.mkdir()
         if build is not None:

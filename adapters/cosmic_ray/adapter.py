@@ -130,16 +130,16 @@ class CosmicRay:
                 yield result
 
     async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         plan = await self._engine_plan()
         return {} if plan is None else await self._engine.reach(mutants, plan, known, alone=alone)
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         return self._engine.ran_alone()
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""
+        """Implement `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""
         item, pragma = mutant.handle, f"{PRAGMA}{in_comment(reason, '  # ')}"
         edit = item.source.comment(max(item.start, item.end - 1), pragma)
         if edit is None:
@@ -150,13 +150,13 @@ class CosmicRay:
         return Edit(mutant.path, edit.location, edit.replacement, "every mutant that ends in this line")
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
+        """Implement `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
         from msp_bridge.python_engine import python_surroundings
 
         return await python_surroundings(self._project, self._discovery.python)
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """See `HasTestCommand`."""
+        """Implement `HasTestCommand`."""
         from msp_bridge.python_engine import pytest_command
 
         command, _ = await self._command()
@@ -200,7 +200,7 @@ class CosmicRay:
                 yield finding
 
     async def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """See `ChecksTests.check_tests`."""
+        """Implement `ChecksTests.check_tests`."""
         async with aclosing(self._engine.check_tests()) as findings:
             async for finding in findings:
                 yield finding
@@ -243,7 +243,7 @@ class CosmicRay:
             return False
 
     def _configuration(self) -> CosmicRayConfiguration:
-        """As it is now: the file is read for each request. Raises `ConfigurationError`."""
+        """The configuration as of now: the file is read for each request. Raises `ConfigurationError`."""
         file = find(self._project)
         if file is None:
             problem = f"there is no cosmic-ray.toml in {self._project.root}"

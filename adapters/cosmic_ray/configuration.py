@@ -120,7 +120,7 @@ def _match(parts: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _python_files(directory: str, real: str, root: Path, above: tuple[str, ...] = ()) -> Iterator[str]:
-    """What `glob.glob("**/*.py", recursive=True)` finds in it; a link to a directory that it lies in isn't followed.
+    """Find what `glob.glob("**/*.py", recursive=True)` finds; a link to a directory that it lies in isn't followed.
 
     `real` is its real path, `above` are those of the directories with the links that led here. glob goes round in
     circles there, 40 times; where there are two links, for ever.

@@ -90,7 +90,7 @@ class CosmicRayDiscovery:
         return self._project.python
 
     async def greeting(self) -> dict[str, Any]:
-        """What the interpreter has: cosmic-ray's `version`, the `paths` it imports from, whether the `engine` works.
+        """Facts of the interpreter: cosmic-ray's `version`, the `paths` it imports from, whether the `engine` works.
 
         Raises `ToolError`.
         """

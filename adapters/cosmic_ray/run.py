@@ -133,7 +133,7 @@ class CommandRun:
         return (self.stderr.strip() or self.stdout.strip())[-SHOWN_CHARS:]
 
     def result(self, mutant: Mutant) -> Result:
-        """What the run, with the mutant in place, says of it."""
+        """The result of the run with the mutant in place."""
         return Result(
             mutant,
             STATUSES[self.outcome],

@@ -76,11 +76,11 @@ class CommandTestBed:
 
     @property
     def identity(self) -> object:
-        """See `Sandbox.identity`."""
+        """Implement `Sandbox.identity`."""
         return self.sandbox.identity
 
     def refresh(self, stop: Event | None = None) -> frozenset[str]:
-        """See `Sandbox.refresh`."""
+        """Implement `Sandbox.refresh`."""
         before = self.identity
         changed = self.sandbox.refresh(stop)
         if self.identity != before:
@@ -88,7 +88,7 @@ class CommandTestBed:
         return changed
 
     def close(self) -> None:
-        """See `Sandbox.close`."""
+        """Implement `Sandbox.close`."""
         self.sandbox.close()
 
 
@@ -119,7 +119,7 @@ class Workplace:
     async def run(
         self, files: Files, *, observed: bool, bytecode: bool = False, timeout_factor: float = 1
     ) -> CommandRun:
-        """See `CommandRun.of`."""
+        """Implement `CommandRun.of`."""
         process = await self.warm.process.get(self._start, self.command.python)
         request, self.bed.refreshed_for = self.bed.refreshed_for, None
         run = await CommandRun.of(

@@ -78,7 +78,7 @@ class Generic:
         return self._tool_of(path) is not None
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
-        """What the tools' `discover` commands report."""
+        """Yield the mutants that the tools' `discover` commands report."""
         for tool in self._tools:
             listed = await in_thread(tool.listed, self._project.root)
             files = [path for path in listed if scope.covers(path) and self._tool_of(path) is tool]
@@ -88,7 +88,7 @@ class Generic:
                         yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """What the tools' `test` commands report: as soon as a report says it, or else at the end of the run."""
+        """Yield the results of the tools' `test` commands: as soon as a report has them, or at the end of the run."""
         for tool in self._tools:
             due = dict.fromkeys(mutant for mutant in mutants if self._tool_of(mutant.path) is tool)
             async with contextlib.aclosing(self._test(tool, due)) as results:
@@ -136,7 +136,7 @@ class Generic:
                 self._passed[tool.name] = digest
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.
+        """Implement `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.
 
         None when a program is not found. What else a tool reads, from places that nothing names, must be pinned by a
         file of the project, as lock files do it.

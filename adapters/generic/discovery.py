@@ -25,7 +25,7 @@ Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that th
 
 @frozen
 class GenericHandle:
-    """What testing needs of a mutant."""
+    """The handle of a mutant: everything that testing needs."""
 
     digest: str | None  # of the file that the tool read
     id: str  # the tool's own; "" where it has none
@@ -76,7 +76,7 @@ def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
 
 
 def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
-    """What names the content of each file together with the files at the top, where tools have their configuration."""
+    """Names for the content of each file together with the files at the top, where tools have their configuration."""
     top = blake2b()
     with os.scandir(root) as entries:
         for entry in sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name):
@@ -92,6 +92,6 @@ def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
 
 
 def as_discovered(place: RunPlace, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Those whose files are, in `place`, as they were when the mutants were discovered."""
+    """The mutants whose files are, in `place`, as they were when the mutants were discovered."""
     digests = _digests(place, list({mutant.path for mutant in mutants}))
     return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]

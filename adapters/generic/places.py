@@ -34,7 +34,7 @@ class RunPlace:
 
     @property
     def isolated(self) -> Isolation | None:
-        """What the next run is isolated by; None: it runs in the copy where it lies, or in the project."""
+        """The isolation of the next run; None: it runs in the copy where it lies, or in the project."""
         return self.isolation if self.isolation is not None and self.isolation.is_on else None
 
     @property

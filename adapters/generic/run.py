@@ -31,7 +31,7 @@ Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, in
 
 @frozen
 class GenericRun:
-    """What is to be run: a command of `tool`, on some of its files."""
+    """A run of a command of `tool`, on some of its files."""
 
     project: Project
     tool: Tool

@@ -196,7 +196,7 @@ def tools_of(settings: Mapping[str, Any]) -> tuple[Tool, ...]:
 
 
 def _expression(pattern: str) -> str:
-    """What `glob.glob(pattern, recursive=True)` finds, as a regular expression: no wildcard begins with a dot."""
+    """Translate a pattern of `glob.glob(…, recursive=True)` to a regular expression: no wildcard begins with a dot."""
     parts = pattern.split("/")
     expressions = []
     for at, part in enumerate(parts):

@@ -67,7 +67,7 @@ class Mutmut:
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """See `Adapter.absent`."""
+        """Implement `Adapter.absent`."""
         from msp_bridge.toolkit.install import python_install
 
         python = project.python or "python"
@@ -88,7 +88,7 @@ class Mutmut:
         return path.endswith(".py")
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
-        """See `Adapter.discover`."""
+        """Implement `Adapter.discover`."""
         discovery = await self._discover()
         self._engine.prepare_ahead(discovery.plan)
         async with aclosing(discovery.mutants(scope)) as mutants:
@@ -96,7 +96,7 @@ class Mutmut:
                 yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """See `Adapter.test`."""
+        """Implement `Adapter.test`."""
         if not mutants:
             return
         plan = await (await self._discover()).plan()
@@ -105,34 +105,34 @@ class Mutmut:
                 yield result
 
     async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         plan = await (await self._discover()).plan()
         return await self._engine.reach(mutants, plan, known, alone=alone)
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         return self._engine.ran_alone()
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`."""
+        """Implement `IgnoresMutants.ignore`."""
         return await (await self._discover()).ignore(mutant, reason)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. mutmut itself is one of the installed packages."""
+        """Implement `ReportsSurroundings`. mutmut itself is one of the installed packages."""
         from msp_bridge.python_engine import python_surroundings
 
         python = self._project.python
         return None if python is None else await python_surroundings(self._project, python)
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """See `HasTestCommand`."""
+        """Implement `HasTestCommand`."""
         from msp_bridge.python_engine import pytest_command
 
         plan = await (await self._discover()).plan()
         return pytest_command(plan.python, *plan.arguments)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """See `Adapter.diagnose`."""
+        """Implement `Adapter.diagnose`."""
         from .diagnosis import diagnose
 
         async with aclosing(diagnose(self._project, self._discover, self._engine)) as findings:
@@ -140,7 +140,7 @@ class Mutmut:
                 yield finding
 
     async def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """See `ChecksTests.check_tests`."""
+        """Implement `ChecksTests.check_tests`."""
         async with aclosing(self._engine.check_tests()) as findings:
             async for finding in findings:
                 yield finding

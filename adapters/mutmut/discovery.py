@@ -70,7 +70,7 @@ class MutmutDiscovery:
         self._warned: set[str] = set()
 
     async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant | UnusableFile, None]:
-        """Those of the files in scope, file by file. Raises ToolError.
+        """Yield the mutants of the files in scope, file by file. Raises ToolError.
 
         The log says why one that the scope names has none.
         """
@@ -162,7 +162,7 @@ class MutmutDiscovery:
         await self._program.aclose()
 
     async def _of(self, path: str) -> Discovered:
-        """What is in the file at `path`; nothing when it is gone. Raises ToolError."""
+        """The mutants of the file at `path`; none when it is gone. Raises ToolError."""
         try:
             stamp = _stamp(self._root / path)
             known = self._known.get(path)
@@ -192,7 +192,7 @@ class MutmutDiscovery:
         return Discovered(stamp, tuple(found))
 
     async def _answer(self, source: PythonSource) -> Answer:
-        """What mutmut's mutants of a file are. Raises TimeoutError."""
+        """Ask mutmut for the mutants of a file. Raises TimeoutError."""
         key = await in_thread(self._key, source, self._configuration)
         kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
         if kept:

@@ -20,7 +20,7 @@ OLDEST_PYTEST = (9, 2)
 
 @frozen
 class MutmutInstallation:
-    """What the project's interpreter has installed."""
+    """The versions that the project's interpreter has installed."""
 
     executable: Path
     python: str

@@ -13,7 +13,7 @@ IN_MUTMUT = "mutmut decides that itself, and no option changes it"
 
 
 def why_no_mutants(text: str) -> str:
-    """What mutmut 3 leaves out of a file of which it mutates nothing.
+    """Say what mutmut 3 leaves out of a file of which it mutates nothing.
 
     See `MutationVisitor._skip_node_and_children` in mutmut/mutation/file_mutation.py. Raises what `ast.parse` raises.
     """
@@ -35,7 +35,7 @@ def why_not_listed(source_paths: Sequence[str], place: str) -> str:
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Those at the top level, and the methods of classes there: mutmut mutates no others by themselves."""
+    """Functions at the top level, and methods of classes there: mutmut mutates no others by themselves."""
     for statement in tree.body:
         for one in statement.body if isinstance(statement, ast.ClassDef) else (statement,):
             if isinstance(one, FUNCTIONS):

@@ -72,7 +72,7 @@ class StrykerJs:
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """See `Adapter.absent`."""
+        """Implement `Adapter.absent`."""
         from .installation import setup_commands  # here, and below: who only configures doesn't wait for it
 
         text = f"there is no stryker.config.json in {project.root}, and package.json doesn't ask for {CORE}"
@@ -91,11 +91,11 @@ class StrykerJs:
         return SessionPool(self._project)
 
     def threshold(self) -> float | None:
-        """See `HasThreshold.threshold`."""
+        """Implement `HasThreshold.threshold`."""
         return self._discovery.threshold
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """See `HasTestCommand`: what packages have, whatever runs their tests."""
+        """Implement `HasTestCommand`: the packages' own, whatever runs their tests."""
         return ("npm", "test")
 
     def claims(self, path: str) -> bool:
@@ -108,7 +108,7 @@ class StrykerJs:
         return could_be and (folders[0] in SOURCES or config_file(self._project) is not None)
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
-        """See `Adapter.discover`."""
+        """Implement `Adapter.discover`."""
         if scope.paths is not None and not any(path.endswith("/") or self.claims(path) for path in scope.paths):
             return
         async with self._sessions.lease(await self._toolchain()) as session:
@@ -117,7 +117,7 @@ class StrykerJs:
             yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """See `Adapter.test`. Those that StrykerJS ignores come first."""
+        """Implement `Adapter.test`. Mutants that StrykerJS ignores come first."""
         if not mutants:
             return
         paths = frozenset(mutant.path for mutant in mutants)
@@ -138,7 +138,7 @@ class StrykerJs:
             raise failure
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`. StrykerJS takes the comment where an expression or statement begins below it."""
+        """Implement `IgnoresMutants.ignore`. The comment goes above an expression or statement."""
         source = SourceText.read(self._project.root / mutant.path)
         comment = f"// Stryker disable next-line {mutant.mutator}{in_comment(reason, ': ')}"
         effect = f"every {mutant.mutator} mutant that begins in the line below the comment"
@@ -171,7 +171,7 @@ class StrykerJs:
                 return
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. Packages count by name and version, a workspace around it by its files."""
+        """Implement `ReportsSurroundings`. Packages count by name and version, a workspace around it by its files."""
         from .workspace import surroundings_of
 
         tools = await self._toolchain()
@@ -225,7 +225,7 @@ class StrykerJs:
             await self._sessions.aclose()
 
     async def _toolchain(self) -> Toolchain:
-        """What runs. Meanwhile the machine is asked what it permits: the first time each is the start of a process."""
+        """Find the toolchain, and ask meanwhile what the machine permits: both start a process the first time."""
         from .installation import Toolchain
 
         probing = asyncio.create_task(self._sessions.isolation.probe(), name="probe of isolation")
@@ -237,7 +237,7 @@ class StrykerJs:
         return self._known
 
     def _files_to_mutate(self) -> str:
-        """What to do where nothing is mutated: a pattern for each package, where there are some below."""
+        """The remedy where nothing is mutated: a pattern for each package, where there are some below."""
         from msp_bridge.toolkit import walk
 
         root = self._project.root
@@ -255,7 +255,7 @@ class StrykerJs:
 
 
 def _as_discovered(session: StrykerJsSession, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Those whose files are, in the sandbox, as they were when the mutants were discovered."""
+    """The mutants whose files are, in the sandbox, as they were when the mutants were discovered."""
     digests = {path: reading.digest(session.sandbox.path / path) for path in {mutant.path for mutant in mutants}}
     return [
         mutant

@@ -114,14 +114,14 @@ def patterns_of_packages(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def _name_pattern(names: set[str]) -> str:
-    """Of sources that are called so: "*.js", "*.+(js|ts)", "!(*.spec|*.test).js" where tests lie beside them."""
+    """A pattern for sources: "*.js", "*.+(js|ts)", "!(*.spec|*.test).js" where tests lie beside them."""
     endings = sorted({PurePosixPath(name).suffix for name in names})
     ending = endings[0] if len(endings) == 1 else f".+({'|'.join(each[1:] for each in endings)})"
     return ("!(*.spec|*.test)" if any(map(TEST.search, names)) else "*") + ending
 
 
 def as_option(name: str, value: str | list[str]) -> str:
-    """What to write in StrykerJS's configuration."""
+    """The text to write in StrykerJS's configuration."""
     return f"write {json.dumps(name)}: {json.dumps(value)} in StrykerJS's configuration"
 
 
@@ -156,7 +156,7 @@ def dependencies(package: Mapping[str, Any], *further: str) -> set[str]:
 
 @frozen
 class Settings:
-    """What the user set in the table `stryker-js`."""
+    """The user's settings in the table `stryker-js`."""
 
     node: Path | None = None  # the program, absolute
     warm: float = WARM_S  # s that a run stays open for more mutants when it is done

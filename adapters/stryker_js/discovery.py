@@ -29,7 +29,7 @@ REMEDY = "correct the file, or exclude it by `mutate`"
 
 
 class StrykerJsDiscovery:
-    """What is known of the project's present content."""
+    """Mutants and statuses of the project's present content."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -59,7 +59,7 @@ class StrykerJsDiscovery:
     async def list(
         self, session: StrykerJsSession, paths: frozenset[str] | None = None, *, anew: bool = False
     ) -> StrykerJsListing:
-        """What there is in these files, or in all. `anew`: StrykerJS says so now. Raises BridgeError."""
+        """List the mutants in these files, or in all. `anew`: StrykerJS says so now. Raises BridgeError."""
         state = session.sandbox.state
         if self._state != state:
             kept = await in_thread(KeptListings.of, self._project, session)
@@ -79,7 +79,7 @@ class StrykerJsDiscovery:
         return listing
 
     def _say(self, listing: StrykerJsListing) -> None:
-        """What the user should know, once."""
+        """Log once what the user should know."""
         self.threshold = listing.threshold
         for option, remedy in listing.unknown.items():
             self._warn(f"{unknown_option(option)}: {remedy}")

@@ -80,7 +80,7 @@ def missing_plugin(kind: str, name: str, log: str, root: Path) -> ConfigurationE
 
 
 def faster_runner(root: Path) -> str | None:
-    """What to do where the tests run as a command though StrykerJS has a plugin for their runner."""
+    """The remedy where the tests run as a command though StrykerJS has a plugin for their runner."""
     if (found := runner_of(root)) is None:
         return None
     runner, has_plugin = found

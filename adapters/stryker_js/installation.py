@@ -118,7 +118,7 @@ class Node:
 
 @frozen
 class Toolchain:
-    """What runs."""
+    """The programs that run."""
 
     node: Node
     installation: StrykerJsInstallation
@@ -202,7 +202,7 @@ def _pinned(root: Path) -> Version:
 
 
 def _kept_by_version_managers() -> list[tuple[Version, Path]]:
-    """What version managers have installed, the newest first."""
+    """Programs that version managers have installed, the newest first."""
     found: list[tuple[Version, Path]] = []
     for variable, usual, pattern in VERSION_MANAGERS:
         home = Path(os.environ.get(variable) or usual).expanduser()
@@ -224,7 +224,7 @@ def package_manager(root: Path) -> str:
 
 
 def install_command(root: Path, *packages: str) -> str:
-    """What the user runs in `root` to install `packages`. At the root of a workspace pnpm and Yarn 1 want that said."""
+    """The command that installs `packages` in `root`. At the root of a workspace pnpm and Yarn 1 want that said."""
     manager = package_manager(root)
     command = INSTALL[manager]
     if manager == "pnpm" and (root / "pnpm-workspace.yaml").is_file():
@@ -235,7 +235,7 @@ def install_command(root: Path, *packages: str) -> str:
 
 
 def plugin_install(root: Path, package: str) -> str:
-    """What the user runs in `root` to install a plugin of StrykerJS's own: each goes with one version of it alone."""
+    """The command that installs a plugin of StrykerJS's own in `root`: each goes with one version of it alone."""
     return install_command(root, f"{package}@{StrykerJsInstallation.find(root).version}")
 
 
@@ -248,7 +248,7 @@ def _is_yarn_1(root: Path) -> bool:
 
 
 def setup_commands(root: Path) -> str:
-    """What the user runs to install StrykerJS and to configure it."""
+    """The commands that install StrykerJS and configure it."""
     return f"{install_command(root, CORE)} && {RUN[package_manager(root)]} stryker init"
 
 

@@ -25,7 +25,7 @@ Paths = frozenset[str] | None  # the files that were listed; None: all
 
 @frozen
 class KeptListings:
-    """Those of one state of a project. Both methods block."""
+    """Kept listings of one state of a project. Both methods block."""
 
     _answers: KeptAnswers
     _state: object
@@ -41,12 +41,12 @@ class KeptListings:
         return cls(KeptAnswers.of(project.cache), state)
 
     def read(self, listings: Iterable[Paths]) -> dict[Paths, StrykerJsListing]:
-        """Those of these that are kept."""
+        """Read the kept ones of these."""
         keys = {self._key(paths): paths for paths in listings}
         return {keys[key]: listing for key, listing in self._answers.find(keys, _listing).items()}
 
     def write(self, paths: Paths, listing: StrykerJsListing) -> None:
-        """What has no test runner is not kept: it is an error, which says what to do."""
+        """Keep a listing, unless it has no test runner, which is an error that says what to do."""
         if listing.missing_runner is None:
             self._answers.save({self._key(paths): _row(listing)})
 

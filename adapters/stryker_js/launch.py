@@ -49,7 +49,7 @@ LOG_CHECKS, LOG_INTERVAL_S = 40, 0.05  # the log comes by another pipe than the 
 
 @frozen
 class StrykerJsRunConfig:
-    """What one run has otherwise than the project's own configuration."""
+    """The differences of one run from the project's own configuration."""
 
     concurrency: int = 1
     files: Sequence[str] | None = None  # of those that the project's `mutate` matches, mutate only these
@@ -156,7 +156,7 @@ class Launch:
 
 
 class Observer:
-    """What is kept of the messages belongs to one run, until the next `begin`."""
+    """Messages of one run, kept until the next `begin`."""
 
     def __init__(self, tree: ProcessTree, reader: MessageReader, paths: PathMap) -> None:
         self.tree, self.reader, self._paths = tree, reader, paths
@@ -206,7 +206,7 @@ class Observer:
         return True
 
     def listing(self, found: Sequence[tuple[Mutant, str | None]]) -> StrykerJsListing:
-        """What was found, with what was sent of the files."""
+        """The mutants that were found, with what was sent of the files."""
         matched = frozenset(self._matched)
         runner, news = self._missing_runner, self._paths.to_user(self._news)
         missing = None if runner is None else missing_plugin("TestRunner", runner, news, self._paths.root)

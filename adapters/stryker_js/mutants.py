@@ -23,7 +23,7 @@ class StrykerJsHandle:
 
 @frozen
 class StrykerJsTestPlan:
-    """What one run tests: nothing but these mutants."""
+    """The mutants that one run tests: no others."""
 
     mutants: Sequence[Mutant]
 
@@ -35,7 +35,7 @@ class StrykerJsTestPlan:
 
 @frozen
 class StrykerJsListing:
-    """What StrykerJS finds in the files of a request."""
+    """Mutants that StrykerJS finds in the files of a request."""
 
     found: Sequence[tuple[Mutant, str | None]]  # each with the reason why it is ignored, if it is
     broken: Mapping[str, str]  # files that can't be instrumented, and why
@@ -69,7 +69,7 @@ def ignored_because(raw: Raw) -> str | None:
 
 
 def result_of(mutant: Mutant, raw: Raw) -> Result:
-    """What StrykerJS reports of the mutant."""
+    """The result of a mutant in StrykerJS's words."""
     return Result(
         mutant,
         Status(raw["status"]),

@@ -78,7 +78,7 @@ def _moved(package: Path, moved: Moved) -> Path:
 
 
 def node_options(copy: Path) -> str:
-    """What Node needs to find the packages, as `yarn node` sets it."""
+    """The options that Node needs to find the packages, as `yarn node` sets them."""
     options = [f"--require {json.dumps(str(copy / MAP))}"]
     if (copy / LOADER).is_file():
         options.append(f"--experimental-loader {(copy / LOADER).as_uri()}")

@@ -99,7 +99,7 @@ class ServeProcess:
         return not self.closed and self._run is not None and self._run.paths.issuperset(paths)
 
     async def discover(self, paths: Sequence[str] | None) -> StrykerJsListing:
-        """What there is in these files, or in all. Raises BridgeError."""
+        """Discover the mutants in these files, or in all. Raises BridgeError."""
         self._launch.configure(StrykerJsRunConfig(files=paths))
         files = (await self._request("discover", {}))["files"]
         found = [(mutant_of(path, raw), ignored_because(raw)) for path in files for raw in files[path]["mutants"]]
@@ -166,7 +166,7 @@ class ServeProcess:
         raise AssertionError("the last message is a result")
 
     async def _messages(self, method: str = "", params: dict[str, Any] | None = None) -> AsyncGenerator[Message, None]:
-        """What comes until the response, which is the last; of `method`, if that is to be sent. Raises BridgeError."""
+        """Yield messages until the response, the last; of `method`, if that is to be sent. Raises BridgeError."""
         messages = self._client.stream(method, params or {}) if method else self._client.until_response()
         try:
             async with contextlib.aclosing(messages):
@@ -207,7 +207,7 @@ class RunProcess:
         """It always is."""
 
     async def discover(self, paths: Sequence[str] | None) -> StrykerJsListing:
-        """What there is in these files, or in all. Raises BridgeError."""
+        """Discover the mutants in these files, or in all. Raises BridgeError."""
         self._launch.configure(StrykerJsRunConfig(files=paths, options=ONLY_FIND, plugin=True))
         async with self._started(MSP_BRIDGE_DISCOVER="1") as observer:
             async with contextlib.aclosing(_messages(observer, "msp-bridge/plan")) as plans:
@@ -242,7 +242,7 @@ class RunProcess:
 
 
 async def _messages(observer: Observer, method: str) -> AsyncGenerator[Raw, None]:
-    """What is sent under this name until StrykerJS ends; raises BridgeError when it fails."""
+    """Yield messages of this name until StrykerJS ends; raises BridgeError when it fails."""
     async with contextlib.aclosing(observer.reader.all()) as messages:
         async for message in messages:
             if not observer.takes(message) and message.get("method") == method:

@@ -102,7 +102,7 @@ class ProjectSandbox:
 
     @property
     def path(self) -> Path:
-        """Of the copy, links resolved, as Node sees it."""
+        """The path of the copy, links resolved, as Node sees it."""
         return Path(os.path.realpath(self._sandbox.path))
 
     @property
@@ -124,7 +124,7 @@ class ProjectSandbox:
         return plug_n_play.root_of((self.source, *self._above) if self.isolated else (self.path,))
 
     def around(self) -> Around:
-        """What StrykerJS sees beside the copy of the project when it is isolated. Blocks.
+        """Everything that StrykerJS sees beside the copy of the project when it is isolated. Blocks.
 
         Nothing can be written into packages, nor into the workspace or what is linked to outside of it.
         """
@@ -225,7 +225,7 @@ class ProjectSandbox:
             raise unwritable(copy.path, error) from error
 
     def _leave_out_nameless(self) -> None:
-        """What Node can't name would end StrykerJS, which reads every file."""
+        """Leave out files that Node can't name: they would end StrykerJS, which reads every file."""
         if self._looked_at != self.digest:
             self._looked_at, self._nameless = self.digest, tuple(_nameless_below(self.source))
         for path in self._nameless:
@@ -314,7 +314,7 @@ class ProjectSandbox:
             yield above / MODULES, self._top / above.relative_to(self._above[-1]) / MODULES
 
     def _modules_inside(self) -> Iterator[tuple[Path, Path]]:
-        """Those in what is copied."""
+        """The `node_modules` in what is copied."""
         for source, copy in self._moved.items():
             yield from ((source / relative, copy / relative) for relative in modules_below(source))
 
@@ -324,7 +324,7 @@ class ProjectSandbox:
 
     @property
     def _moved(self) -> dict[Path, Path]:
-        """What is copied, and where to, links resolved."""
+        """Copied directories, and where to, links resolved."""
         members = {member: Path(os.path.realpath(copy.path)) for member, copy in self._members.items()}
         return {self.source: self.path, **members}
 
@@ -335,12 +335,12 @@ class ProjectSandbox:
 
     @property
     def _beside(self) -> Sequence[Path]:
-        """What stands for each directory above."""
+        """The stand-in for each directory above."""
         return self._sandbox.path.parents[: len(self._above)]
 
     @property
     def _top(self) -> Path:
-        """What stands for the root of the workspace."""
+        """The stand-in for the root of the workspace."""
         return self._beside[-1]
 
     @property

@@ -42,7 +42,7 @@ class StrykerNet:
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """See `Adapter.absent`."""
+        """Implement `Adapter.absent`."""
         if has_solution(project.root):
             text = (
                 f"there is no {CONFIG_NAMES[0]} in {project.root}, no tool manifest that names it, and no global tool"
@@ -69,11 +69,11 @@ class StrykerNet:
         return name.endswith(SOURCES) and OUTPUT_DIRS.isdisjoint(directories)
 
     async def test_command(self) -> tuple[str, ...] | None:
-        """See `HasTestCommand`."""
+        """Implement `HasTestCommand`."""
         return ("dotnet", "test")
 
     def threshold(self) -> float | None:
-        """See `HasThreshold.threshold`; None where several runs of the tool have one each."""
+        """Implement `HasThreshold.threshold`; None where several runs of the tool have one each."""
         bases = bases_of(self._project)
         file = bases[0].config if len(bases) == 1 else None
         return None if file is None else StrykerNetConfiguration.read(file).threshold
@@ -89,7 +89,7 @@ class StrykerNet:
                     yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """See `Adapter.test`."""
+        """Implement `Adapter.test`."""
         if not mutants:
             return
         async with contextlib.aclosing(self._testing.test(mutants)) as results:
@@ -97,14 +97,14 @@ class StrykerNet:
                 yield result
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`. Its reports don't have the names that its comments take: it is `all`."""
+        """Implement `IgnoresMutants.ignore`. Its reports don't have the names that its comments take: it is `all`."""
         source = SourceText.read(self._project.root / mutant.path)
         comment = f"// Stryker disable once all{in_comment(reason, ' : ')}"
         effect = "every mutant of the statement below the comment"
         return above_line(mutant.path, source, mutant.location.start.line, comment, effect)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings`. None where the version of a package is a pattern."""
+        """Implement `ReportsSurroundings`. None where the version of a package is a pattern."""
         if await in_thread(floats, self._project.root):
             return None
         from .sandbox import ENVIRONMENT

@@ -52,7 +52,7 @@ class Case:
 
 @frozen
 class Outcome:
-    """What one run of a test host found out. Exactly one of four: failures, no answer in time, a fault, or success."""
+    """The outcome of one run of a test host, exactly one of four: failures, no answer in time, a fault, or success."""
 
     seconds: float
     completed: frozenset[str] = frozenset()  # ids of the tests that have ended
@@ -71,7 +71,7 @@ class OutOfTime(Exception):
 
 
 async def within(limit_s: float, run: Coroutine[Any, Any, T], threads: Callable[[], ThreadTimes]) -> T:
-    """What `run` returns, if that comes within `limit_s`. `threads` gives the times of the threads it may have.
+    """Return the result of `run`, if it comes within `limit_s`. `threads` gives the times of the threads it may have.
 
     Raises `OutOfTime`: another mutant may have taken the processor from this one, unless one of its threads has
     computed for `CERTAIN` times the limit; for that, one that computes all the time gets the time it needs.
@@ -255,7 +255,7 @@ class Hosts:
 
 
 def printed(tree: ProcessTree) -> str:
-    """What the program has printed to stderr, in one line. A crash says at one of the two ends what it is."""
+    """The stderr of the program in one line. A crash says at one of the two ends what it is."""
     first, last = tree.first_errors, tree.errors
     text = " ".join((last if last.startswith(first) else f"{first} … {last}").split())
     if len(text) > SHOWN_CHARS:

@@ -32,11 +32,11 @@ class HostProgram(Host):
 
     @staticmethod
     def command(source: str, port: int) -> list[str]:
-        """See `Host.command`."""
+        """Implement `Host.command`."""
         return ["dotnet", source, "--server", "--client-host", "127.0.0.1", "--client-port", str(port)]
 
     async def run(self, cases: Sequence[Case] | None) -> None:
-        """See `Host.run`."""
+        """Implement `Host.run`."""
         try:
             client = {"processId": os.getpid(), "clientInfo": {"name": "msp-bridge", "version": "1"}}
             await self._send(1, "initialize", client | {"capabilities": {"testing": {"debuggerProvider": False}}})

@@ -131,7 +131,7 @@ class Preparation:
             return part.baseline
 
     async def run_tool(self, prepared: Prepared, part: PreparedBase, paths: Sequence[str]) -> list[ReportEntry]:
-        """What the tool itself finds out about the mutants of the files `paths`. The caller holds the lock alone."""
+        """Run the tool itself on the mutants of the files `paths`. The caller holds the lock alone."""
         bed = await self._claim()
         await _refreshed(bed, prepared.plan)
         await in_thread(bed.make_ready)
@@ -210,7 +210,7 @@ class Preparation:
             await in_thread(bed.clear)
 
     async def _failing(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base) -> dict[str, str]:
-        """What each test of the base that fails without any mutant prints, by its name: the tool folds their names."""
+        """Output of each test of the base that fails without any mutant, by name: the tool folds their names."""
         assemblies = _of_base(await in_thread(bed.built_tests), bed, base)
         with contextlib.suppress(ToolError):  # that they fail is worth more than that we can't say which
             outcome, _ = await self._hosts(plan, bed, base).baseline(assemblies, BASELINE_TIMEOUT_S)
@@ -278,7 +278,7 @@ class Preparation:
 
 
 def _of_base(assemblies: Sequence[Path], bed: StrykerNetTestBed, base: Base) -> Sequence[Path]:
-    """Those in the directory of the base; all where none is, for the tests lie elsewhere."""
+    """Tests in the directory of the base; all where none is, since the tests lie elsewhere."""
     return [file for file in assemblies if file.is_relative_to(bed.path / base.directory)] or assemblies
 
 
@@ -295,6 +295,6 @@ async def _restored(bed: StrykerNetTestBed, base: Base) -> None:
 
 
 async def _refreshed(bed: StrykerNetTestBed, plan: StrykerNetPlan) -> str | None:
-    """See `StrykerNetTestBed.refresh`. A cancel stops it between two files."""
+    """Call `StrykerNetTestBed.refresh`. A cancel stops it between two files."""
     stop = Event()
     return await in_thread(bed.refresh, plan.key, stop, on_cancel=stop.set)

@@ -34,7 +34,7 @@ class StrykerNetBaseline:
 
 @define(eq=False)
 class PreparedBase:
-    """What was prepared in one base."""
+    """The results of preparing one base."""
 
     base: Base
     content: Mapping[str, Any]  # the tool's report
@@ -70,7 +70,7 @@ class Prepared:
 
     @property
     def kept(self) -> str:
-        """What `parse_kept` reads: the reports, and the baselines that are known."""
+        """The JSON that `parse_kept` reads: the reports, and the baselines that are known."""
         rows = [{"report": part.content, "baseline": _row(part.baseline)} for part in self.parts]
         return json.dumps({"page": self.page, "parts": rows})
 

@@ -88,7 +88,7 @@ class Report:
 
     @property
     def paths(self) -> list[str]:
-        """Of all files, relative to the root."""
+        """The paths of all files, relative to the root."""
         return sorted(self._files)
 
     @cached_property

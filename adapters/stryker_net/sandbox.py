@@ -174,7 +174,7 @@ class StrykerNetTestBed:
             shim.chmod(stat.S_IRWXU)
 
     def unrestored(self, base: str) -> Path | None:
-        """What is built in the directory `base` (relative), if no packages were ever restored there."""
+        """The built files of the directory `base` (relative), if no packages were ever restored there."""
         directory = self.path / base
         restored = any((directory / place / PACKAGES).is_file() for place in projects_in(directory))
         return None if restored or self._has_artifacts() else what_is_built(directory)
@@ -201,7 +201,7 @@ class StrykerNetTestBed:
         return bool(found)
 
     def test_assemblies(self) -> list[Path]:
-        """Those of .NET test projects beside a mutated assembly whose mutants can be chosen from outside; sorted."""
+        """Test assemblies of .NET beside a mutated assembly whose mutants can be chosen from outside; sorted."""
         return sorted(file for directory in self._mutated_directories() for file in _tests_in(directory))
 
     def built_tests(self) -> list[Path]:
@@ -221,7 +221,7 @@ class StrykerNetTestBed:
 
     @property
     def _compiler_socket(self) -> Path:
-        """Of the compiler's server: its own for this copy, which one bridge has at a time."""
+        """The socket of the compiler's server: its own for this copy, which one bridge has at a time."""
         return SOCKETS / f"msp-bridge-{blake2b(os.fsencode(self.path), digest_size=10).hexdigest()}"
 
     @property

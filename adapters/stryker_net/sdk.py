@@ -43,12 +43,12 @@ TARGET = re.compile(rb"\.NETCoreApp,Version=v(\d+)\.(\d+)")
 
 
 async def sdk_version(cwd: Path, env: Mapping[str, str]) -> str:
-    """Of the .NET SDK that `dotnet` takes in `cwd`, where a global.json may ask for one. Raises `ToolError`."""
+    """Version of the .NET SDK that `dotnet` takes in `cwd`, where a global.json may ask for one. Raises `ToolError`."""
     return (await _printed(["dotnet", "--version"], cwd, env))[-1]
 
 
 async def sdk_directory(cwd: Path, env: Mapping[str, str]) -> Path | None:
-    """Of that SDK; None when `dotnet` doesn't list it. Raises `ToolError`."""
+    """Directory of that SDK; None when `dotnet` doesn't list it. Raises `ToolError`."""
     version = await sdk_version(cwd, env)
     for line in await _printed(["dotnet", "--list-sdks"], cwd, env):  # 10.0.100 [/usr/share/dotnet/sdk]
         name, _, directory = line.partition(" [")
@@ -103,7 +103,7 @@ def _content(file: Path) -> bytes:
 
 
 def _version(content: bytes) -> tuple[int, ...]:
-    """Of the file of an assembly, four numbers; none where it isn't said."""
+    """File version of an assembly, four numbers; empty if it has none."""
     at = content.find(FIXED_FILE_INFO) + len(FIXED_FILE_INFO)
     if at < len(FIXED_FILE_INFO):
         return ()

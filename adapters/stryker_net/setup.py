@@ -104,7 +104,7 @@ def could_be_ours(file: Path) -> bool:
 
 
 def platform_line(configuration: StrykerNetConfiguration | None) -> str:
-    """What to write where, so that the tool runs tests on Microsoft.Testing.Platform."""
+    """The setting with which the tool runs tests on Microsoft.Testing.Platform, and its file."""
     if configuration is None:
         return f'write `{{"{CONFIG_KEY}": {{"test-runner": "mtp"}}}}` into {CONFIG_NAMES[0]}'
     line = "test-runner: mtp" if configuration.table is None else '"test-runner": "mtp"'

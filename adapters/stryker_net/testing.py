@@ -33,7 +33,7 @@ ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
 
 @frozen
 class HostVerdict:
-    """What was found out about a mutant: no result when it is no longer there; `open` when it is to be tested again.
+    """A host's verdict on a mutant: no result when it is no longer there; `open` when it is to be tested again.
 
     `failing` are the tests that were left out.
     """
@@ -57,7 +57,7 @@ class Testing:
         self._scheduler = JobScheduler(lambda: max(1, project.jobs))
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """See `Adapter.test`."""
+        """Implement `Adapter.test`."""
         due = await asyncio.to_thread(self._as_discovered, mutants)
         async with self._preparation.shared() as prepared:
             untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
@@ -145,7 +145,7 @@ class Testing:
         return results
 
     def _as_discovered(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Those whose file still has the content that they were discovered in."""
+        """The mutants whose file still has the content that they were discovered in."""
         digests = {path: reading.digest(self._project.root / path) for path in {mutant.path for mutant in mutants}}
         return [mutant for mutant in dict.fromkeys(mutants) if digests[mutant.path] == mutant.handle]
 

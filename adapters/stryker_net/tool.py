@@ -70,7 +70,7 @@ CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
 
 
 def arguments(output: Path, patterns: Sequence[str], jobs: int, config: Path | None, *, page: bool) -> list[str]:
-    """What follows the command: `page` asks for the page with all mutants instead of the report."""
+    """The arguments after the command: `page` asks for the page with all mutants instead of the report."""
     return [
         *(word for pattern in patterns for word in ("-m", pattern)),
         *(("-r", "html", "--open-report:html") if page else ("-r", "json")),
@@ -144,7 +144,7 @@ async def _end_of(tree: ProcessTree, tail: bytearray) -> int:
 
 
 def failure(printed: str, code: int, root: Path) -> ToolError:
-    """What `printed`, the output of a run without a report, and the exit code `code` mean."""
+    """The error in `printed`, the output of a run without a report, and the exit code `code`."""
     printed = CONTROLS.sub("", printed.replace("\r\n", "\n")).replace(f"{root}{os.sep}", "")
     if RESTORE in printed:
         return ToolError("the local tools of this project are not restored", f"run `{RESTORE}` in it")
@@ -191,7 +191,7 @@ def excerpt(printed: str) -> str:
 
 
 def unfolded(printed: str) -> str:
-    """What it printed, without the folds of its console.
+    """The output without the folds of its console.
 
     A folded line keeps the space that it was folded at, unless that would not fit. A word that is longer than a line
     has folds in it: then the whole line is a piece of it.

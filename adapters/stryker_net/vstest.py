@@ -68,7 +68,7 @@ class TestHost(Host):
 
     @staticmethod
     def command(source: str, port: int) -> list[str]:
-        """See `Host.command`."""
+        """Implement `Host.command`."""
         base = source.removesuffix(".dll")
         files = ["--runtimeconfig", f"{base}.runtimeconfig.json", "--depsfile", f"{base}.deps.json"]
         words = ["--port", str(port), "--endpoint", f"127.0.0.1:{port}", "--role", "client"]
@@ -76,7 +76,7 @@ class TestHost(Host):
         return ["dotnet", "exec", *files, str(Path(source).with_name(HOST)), *words, *ours]
 
     async def run(self, cases: Sequence[Case] | None) -> None:
-        """See `Host.run`."""
+        """Implement `Host.run`."""
         run = VsTestRun(stops=self._stops)
         try:
             await self._agree()

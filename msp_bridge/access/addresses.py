@@ -27,7 +27,7 @@ class Addresses:
 
     @classmethod
     def resolve(cls, name: str, port: int) -> Self:
-        """What `name` means now; 0 is any port that is free. Raises BridgeError."""
+        """Resolve `name` to its addresses as of now; 0 is any free port. Raises BridgeError."""
         try:
             found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         except (OSError, UnicodeError) as error:

@@ -108,6 +108,6 @@ def _may_hold_token(data: bytes) -> bool:
 
 
 def _without_params(message: dict[str, Any]) -> dict[str, Any]:
-    """What says which message it is; an id or a method may be any JSON value, with a token in it."""
+    """The part of a message that identifies it; an id or a method may be any JSON value, with a token in it."""
     kept = {name: message[name] for name in ("jsonrpc", "id", "method") if isinstance(message.get(name), int | str)}
     return {**kept, "params": "withheld"}

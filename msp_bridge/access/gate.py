@@ -97,7 +97,7 @@ class ConnectionLimits:
 
 
 class ConnectionGate:
-    """What a server on a socket requires of its clients; without `token` and `tls`, only that they aren't too many.
+    """Requirements of a server on a socket for its clients; without `token` and `tls`, only a limit of their number.
 
     `framing` makes the framing of each connection.
     """

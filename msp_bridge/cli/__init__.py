@@ -44,7 +44,7 @@ MAX_FAILURE_LINES = 20  # of the first failure: from its beginning and its end
 
 
 class Exit(enum.IntEnum):
-    """What a command's exit code says."""
+    """The exit codes of commands."""
 
     FINE = 0
     BELOW_THRESHOLD = 1  # of `doctor`: something is wrong; of `serve`: it can't serve
@@ -86,7 +86,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but a typing error gets a suggestion, and an option an error if its value is empty."""
+        """Resolve a command as click does; suggest one for a typing error, and refuse an option's empty value."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             raise click.UsageError(f"there is no command {args[0]!r}; {suggestion(args[0], COMMANDS)}", ctx)
         for option, value in itertools.pairwise([arg for each in args for arg in each.split("=", 1)]):

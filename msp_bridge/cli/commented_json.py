@@ -21,7 +21,7 @@ TOKEN = re.compile(r'\s+|//[^\r\n]*|/\*.*?\*/|"(?:[^"\\\r\n]|\\.)*"|[{}\[\]:,]|[
 
 @frozen
 class JsonToken:
-    """What is neither a space nor a comment, with the depth of the brackets around it."""
+    """A token that is neither space nor comment, with the depth of the brackets around it."""
 
     text: str
     start: int
@@ -97,7 +97,7 @@ def _tokens(text: str) -> Iterator[JsonToken]:
 
 
 def _members(tokens: list[JsonToken]) -> Iterator[Member]:
-    """Of an object that `parse` could read."""
+    """Yield the members of an object that `parse` could read."""
     inside = tokens[1:-1]
     starts = [number for number, token in enumerate(inside) if token.text == ":" and token.depth == 1]
     for number in starts:
@@ -136,7 +136,7 @@ def _with(text: str, key: str, value: Any, layout: Layout) -> str:
 
 
 def _margin(text: str, tokens: list[JsonToken]) -> str:
-    """What stands before the first key of an object in its line; empty where that is not only space."""
+    """The indent of an object's first key; empty if something else stands before the key."""
     line = text[: tokens[1].start].rpartition("\n")[2] if len(tokens) > 2 else ""
     return line if line.isspace() else ""
 

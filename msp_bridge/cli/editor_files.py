@@ -100,7 +100,7 @@ def _tables(editor: str, file: Path, text: str) -> str:
 
 
 def _languages(table: Mapping[str, Any]) -> set[str]:
-    """Those of a languages.toml: each may be there once."""
+    """The languages of a languages.toml: each may be there once."""
     return {language.get("name", "") for language in table.get("language", ()) if isinstance(language, dict)}
 
 
@@ -148,7 +148,7 @@ def _at(settings: Any, keys: Sequence[str]) -> Any:
 
 
 def _added(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Of `wanted`, what `known` lacks; lists of words are joined. Raises ConfigurationError."""
+    """Return what `known` lacks of `wanted`; lists of words are joined. Raises ConfigurationError."""
     added = {}
     for key, value in wanted.items():
         there = known.get(key)

@@ -35,17 +35,17 @@ SETTINGS = Path(".vscode", "settings.json")
 WATCH_PATTERN = "strykerMutator.watchPattern"
 WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
 EDITORS = {
-    VSCODE_LSP: "Settings for our own extension: what no test notices underlined, and all mutants in the Testing view.",
+    VSCODE_LSP: "Settings for our own extension: survivors underlined, and all mutants in the Testing view.",
     VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
-    "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test notices, as diagnostics.",
+    "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test kills, as diagnostics.",
     "helix-lsp": "The same for Helix.",
     "emacs-lsp": "The same for Emacs, with Eglot.",
     "zed-lsp": "The same for Zed.",
     "sublime-lsp": "The same for Sublime Text, with the package LSP.",
     "kate-lsp": "The same for Kate.",
     "neovim": "A plugin: the same on demand, by commands.",
-    "vim": "A compiler plugin: `:make` lists the mutants that no test notices.",
-    "emacs": "Commands that list the mutants that no test notices in a buffer.",
+    "vim": "A compiler plugin: `:make` lists the mutants that no test kills.",
+    "emacs": "Commands that list the mutants that no test kills in a buffer.",
     "helix": "Keys that run `msp-bridge run`: Helix has no plugins yet that could do more.",
 }
 TEXTS = {
@@ -144,7 +144,7 @@ def vscode_settings(options: Options) -> dict[str, Any]:
 
 
 def vscode_lsp_settings(options: Options) -> dict[str, Any]:
-    """Those of our own extension, by their names."""
+    """Return the settings of the VS Code extension, by name."""
     settings: dict[str, Any] = {"msp-bridge.path": _from(options.root, executable())}
     if handed_on := _handed_on(options):
         settings["msp-bridge.args"] = handed_on
@@ -192,7 +192,7 @@ def _from(root: Path, path: Path) -> str:
 
 
 def _endings(options: Options) -> set[str]:
-    """Of the names of the files that the project's tools can mutate: `py`, `ts`."""
+    """Endings of the files that the project's tools can mutate: `py`, `ts`."""
     tools, found = _tools(options), set[str]()
     for path in _paths(options.root):
         ending = os.path.splitext(path)[1][1:]
@@ -202,7 +202,7 @@ def _endings(options: Options) -> set[str]:
 
 
 def _tools(options: Options) -> list[MountedAdapter]:
-    """Those that are available; of a folder whose tools are not, the reason goes to stderr."""
+    """The available tools; where a folder has none, the reason goes to stderr."""
     tools = []
     for tool in Workspace.open(options.root, options.configuration, options.named).tools:
         if isinstance(tool.adapter, UnavailableAdapter):

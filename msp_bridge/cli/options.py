@@ -33,7 +33,7 @@ class Choice(AnyChoice):
     """One of several names. A typing error gets a suggestion."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """See `click.ParamType`."""
+        """Implement `click.ParamType`."""
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter:
@@ -169,7 +169,7 @@ class _WarningsOnce(logging.Filter):
         self._shown: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """See `logging.Filter`."""
+        """Implement `logging.Filter`."""
         if record.levelno != logging.WARNING or len(self._shown) >= MAX_REMEMBERED:
             return True
         text = record.getMessage()

@@ -49,7 +49,7 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
     "--shard",
     callback=_shard,
     metavar="K/N",
-    help="Only part K of N, for N jobs of a CI; `merge` joins their reports.",
+    help="Only part K of N, for N CI jobs; `merge` joins their reports.",
 )
 @click.option("--incremental", is_flag=True, help="Reuse verdicts of earlier runs for which nothing has changed.")
 @click.option("--force", is_flag=True, help="With --incremental: test every mutant, and keep the verdicts.")
@@ -134,7 +134,7 @@ def run(
     show([*errors, *unusable, *unwritten])
     if failing := session.told.of(FailingTest):
         tests = counted(len(failing), "test")
-        click.echo(f"msp-bridge: {tests} failed without any mutant, and had no part: fix the tests first", err=True)
+        click.echo(f"msp-bridge: {tests} failed without any mutant and are excluded: fix the tests first", err=True)
         show_failing_tests([one.test for one in failing], failing[0].output)
     if unusable or failing:
         code = code or Exit.NO_VERDICTS
@@ -221,7 +221,7 @@ class RunSelection:
 
     @property
     def nothing(self) -> str:
-        """What to say when there are none."""
+        """Say that there are none, and why."""
         where = "" if self.shard is None else f" in part {self.shard.number}/{self.shard.of}"
         if self.since is not None:
             where += f" on lines that have changed since {self.since}"

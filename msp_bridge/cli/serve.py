@@ -119,7 +119,7 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
 def _serving_one(
     values: Mapping[str, Any], workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None
 ) -> Coroutine[Any, Any, int]:
-    """Of `serve stdio`, or of `serve mtp`, which names the port of its client."""
+    """Serve one client: that of `serve stdio`, or of `serve mtp`, which names the client's port."""
     port = values["client_port"]
     if port is None:
         return serve_stdio(workspaces, dialect, trace)
@@ -198,7 +198,7 @@ def _trace(file: Path | None) -> Trace | None:
 
 
 def _after_the_dashes(arguments: tuple[str, ...]) -> dict[str, Any]:
-    """What was set there, without what wasn't."""
+    """Options that were set after `--`, without the others."""
     after = click.Command("--", params=[*SERVER_OPTIONS, *OPTIONS])
     context = after.make_context("msp-bridge serve … --", list(arguments))
     set_there = ParameterSource.COMMANDLINE

@@ -52,7 +52,7 @@ class SocketOptions:
         return cls(addresses, ConnectionGate(token, tls, framing))
 
     async def serve(self, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None) -> None:
-        """See `serve_socket`."""
+        """Call `serve_socket`."""
         if self.addresses.remote and not self.gate.encrypted:
             log.warning("without --tls-cert and --tls-key, the token and your code cross the network unencrypted")
         await serve_socket(workspaces, dialect, self.addresses, self.gate, trace)

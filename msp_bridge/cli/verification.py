@@ -51,7 +51,7 @@ async def verify_results(
 async def _verify(
     workspace: Workspace, tool: MountedAdapter, drawn: list[Result], command: str | None, console: Console
 ) -> Verification:
-    """Of one tool; each difference is shown as soon as it is known, for a fresh process may take minutes."""
+    """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
     words = f"of {counted(len(drawn), 'mutant')} tested again in fresh processes"
     wait = console.status(Text(f"{tool.label}: 0 {words}"))

@@ -92,7 +92,7 @@ def behind_cluster(
 
 
 class _OnCluster:
-    """See `behind_cluster`, which sets what is of the class. What adapters may have besides it has if `inner` does."""
+    """An adapter behind a cluster; `behind_cluster` sets its class attributes. It offers what `inner` does."""
 
     name: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]
@@ -118,7 +118,7 @@ class _OnCluster:
         self._offer_what_inner_has()
 
     def _offer_what_inner_has(self) -> None:
-        """As attributes of the object, for so `isinstance` looks for them."""
+        """Add the optional methods of `inner` as attributes of the object, where `isinstance` looks for them."""
         inner = self.inner
         if isinstance(inner, ChecksTests):
             self.check_tests = inner.check_tests
@@ -133,21 +133,21 @@ class _OnCluster:
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """See `Adapter.detect`."""
+        """Implement `Adapter.detect`."""
         inner = cls.inner_class.detect(project)
         return None if inner is None else cls(inner, project)
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
-        """See `Adapter.absent`."""
+        """Implement `Adapter.absent`."""
         return cls.inner_class.absent(project)
 
     def claims(self, path: str) -> bool:
-        """See `Adapter.claims`."""
+        """Implement `Adapter.claims`."""
         return self.inner.claims(path)
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
-        """See `Adapter.discover`: here."""
+        """Implement `Adapter.discover`, on this machine."""
         digests = await in_thread(self._digests, scope)
         async with contextlib.aclosing(self.inner.discover(scope)) as mutants:
             async for mutant in mutants:
@@ -159,7 +159,7 @@ class _OnCluster:
                 yield evolve(mutant, handle=ClusterHandle(digests[mutant.path], mutant.handle))
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """See `Adapter.test`."""
+        """Implement `Adapter.test`."""
         if self._choice.is_local(len(mutants)):
             log.debug("%s tested here, not by the cluster", counted_mutants(mutants))
             side, testing = self._choice.here, self._test_here(mutants)
@@ -194,7 +194,7 @@ class _OnCluster:
                     yield result
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """What the adapter says of this machine, and then a line for each worker."""
+        """Yield the findings of this machine, and then a line for each worker."""
         async with contextlib.aclosing(self.inner.diagnose()) as findings:
             async for finding in findings:
                 yield finding
@@ -222,7 +222,7 @@ class _OnCluster:
             await self.inner.aclose()
 
     async def _dispatch(self, snapshot: Snapshot, mutants: Sequence[Mutant]) -> Dispatch:
-        """Of those mutants whose files are in the snapshot as they were discovered."""
+        """Dispatch the mutants whose files are in the snapshot as they were discovered."""
         from msp_bridge.cluster.dispatch import Dispatch  # here, for a worker's half imports more of the bridge
 
         if sends_openly(self.address):
@@ -256,7 +256,7 @@ class _OnCluster:
         )
 
     def _digests(self, scope: Scope) -> dict[str, str | None]:
-        """Of the files in scope, taken before they are listed. Blocks."""
+        """Digests of the files in scope, taken before they are listed. Blocks."""
         root = self._project.root
         if scope.paths is not None and not any(path.endswith("/") for path in scope.paths):
             return {path: reading.digest(root / path) for path in scope.paths}

@@ -24,7 +24,7 @@ MOST_TEXT = 64 << 20  # characters and values in one answer: as much as a client
 
 
 def greeting_of(answer: Any) -> Greeting:
-    """What a worker is."""
+    """Check a worker's description of itself."""
     found = _of(Greeting, answer)
     texts = (found.version, found.name, found.python)
     _require(all(map(_is_text, texts)) and _size(texts) < 1000 and _is_count(found.threads), "a worker's greeting")
@@ -94,7 +94,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _texts_of(notice: Any) -> list[str]:
-    """What a notice of an adapter says."""
+    """Check the texts of an adapter's notice."""
     _require(type(notice) in (FailingTest, UnusableFile), "a notice")
     texts = astuple(notice)
     _require(all(map(_is_text, texts)), "a notice's text")

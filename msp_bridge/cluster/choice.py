@@ -46,7 +46,7 @@ class Side:
 
     @property
     def pace(self) -> Pace | None:
-        """Of its last request, unless that was long ago, or opened the adapter."""
+        """The pace of its last request, unless that was long ago or opened the adapter."""
         return self._pace if self._is_warm else None
 
     @property

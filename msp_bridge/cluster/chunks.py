@@ -30,7 +30,7 @@ class Chunks:
 
     @classmethod
     def of(cls, mutants: Iterable[Mutant]) -> Chunks:
-        """Of all mutants of a request."""
+        """Make the chunks of all mutants of a request."""
         chunks = cls()
         for mutant in mutants:
             chunks._add(mutant)
@@ -67,12 +67,12 @@ class Chunks:
         return any(self._losses[mutant] for mutant in mutants)
 
     def put_back(self, mutants: Iterable[Mutant]) -> None:
-        """What a worker did not begin."""
+        """Take back the mutants that a worker did not begin."""
         for mutant in mutants:
             self._add(mutant)
 
     def lost(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """What was at a worker when that was lost. Returns those that are not given out again."""
+        """Take back the mutants of a lost worker. Returns the ones that are not given out again."""
         given_up = []
         for mutant in mutants:
             self._losses[mutant] += 1

@@ -95,7 +95,7 @@ class SchedulerConnection:
             return dict(await _answer(self._client.nthreads, CONNECT_S))
 
     async def call(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> Any:
-        """What `function` returns on `worker`, which gives it itself as `dask_worker`.
+        """Call `function` on `worker`, which adds itself as `dask_worker`.
 
         Raises WorkerLost, and ToolError when the scheduler is gone.
         """
@@ -194,7 +194,7 @@ async def check_scheduler(address: str) -> None:
 
 
 async def _answer(ask: Callable[[], Awaitable[Any]], within: float) -> Any:
-    """What `ask` gives; raises TimeoutError after `within` s. It is asked again when this process was suspended."""
+    """Return the answer of `ask`; raises TimeoutError after `within` s. Asks again if this process was suspended."""
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()
@@ -206,7 +206,7 @@ async def _answer(ask: Callable[[], Awaitable[Any]], within: float) -> Any:
 
 
 def _connections() -> int:
-    """As the scheduler has it: half of the files that may be open. Each worker needs two, for its questions wait."""
+    """Half of the files that may be open, as the scheduler has it: each worker needs two, since its questions wait."""
     from distributed.utils import get_fileno_limit
 
     return max(512, int(get_fileno_limit()) // 2)

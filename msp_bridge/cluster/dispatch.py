@@ -72,7 +72,7 @@ SENDING = 8  # workers that get files at the same time
 
 @define(eq=False)
 class Traffic:
-    """What was sent to one worker before it could test."""
+    """Bytes and files that were sent to one worker before it could test."""
 
     files: int = 0
     bytes: int = 0  # compressed
@@ -314,7 +314,7 @@ class Dispatch:
             report_phase(phase.name, phase.done, phase.total, begins=begins)
 
     def _without_result(self, left: dict[Mutant, None], unmatched: Sequence[Mutant]) -> None:
-        """What a chunk that has ended gave no result for: the caller's to deal with."""
+        """Mutants that an ended chunk gave no result for: the caller deals with them."""
         for mutant in unmatched:
             self.unmatched.append(mutant)
             left.pop(mutant, None)
@@ -381,7 +381,7 @@ class Refused(BridgeError):
 
 
 def _checked(read: Callable[[Any], T], answer: Any) -> T:
-    """What `read`, a function of `answers`, makes of a worker's answer. Raises Refused."""
+    """Check a worker's answer with `read`, a function of `answers`. Raises Refused."""
     try:
         return read(answer)
     except FAULTS as error:

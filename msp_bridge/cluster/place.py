@@ -103,7 +103,7 @@ class WorkerPlace:
                 self.slot.release()
 
     def _measure(self) -> None:
-        """What the slot takes counts when room is made, also when this worker is killed."""
+        """Measure the slot, so that it counts when room is made, also when this worker is killed."""
         with contextlib.suppress(OSError):
             self.slot.measure()
 

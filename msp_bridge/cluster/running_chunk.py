@@ -55,7 +55,7 @@ class RunningChunk:
             await self.end()
 
     async def progress(self, after: int, wait: float) -> ChunkProgress:
-        """See `worker.progress`."""
+        """Serve `worker.progress`."""
         self.asked, self._after = time.monotonic(), max(after, self._after)
         self._taken.set()
         deadline = self.asked + wait
@@ -114,7 +114,7 @@ class RunningChunk:
 
 
 async def failure_of(work: Awaitable[None]) -> WireError | None:
-    """What was wrong, as the client gets it; None when the work was done."""
+    """The error as the client gets it; None when the work was done."""
     try:
         await work
     except BridgeError as error:

@@ -39,7 +39,7 @@ NEEDED_S = 3600.0  # a file that was asked for since then may be about to be wri
 
 @frozen
 class Snapshot:
-    """What a request tests: the tree as it was when the request began. Its files are read from `directory`."""
+    """The tree as it was when the request began; a request tests it. Its files are read from `directory`."""
 
     id: str
     directory: Path
@@ -47,7 +47,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, sandbox: Sandbox, exclude: Sequence[str] = ()) -> Snapshot:
-        """Of a sandbox that was just refreshed, and that nobody else uses. Blocks.
+        """Make the snapshot of a sandbox that was just refreshed, and that nobody else uses. Blocks.
 
         What `exclude` matches is left out: a pattern with `*`, `?` and `[…]`, of the name of a file or directory. One
         with a `/` before its end is of the path from the root; its `*` stands for several directories, too.
@@ -75,7 +75,7 @@ class Snapshot:
             yield piece
 
     def digest_of(self, path: str) -> str | None:
-        """What `reading.digest` said of the file when the snapshot was taken."""
+        """The `reading.digest` of the file when the snapshot was taken."""
         return reading.digest(self.directory / path)
 
     def _places(self, digests: Collection[str]) -> dict[str, str]:

@@ -33,7 +33,7 @@ Row = list[Any]  # `rows.mutant_row`; of a result, the number of its mutant in t
 
 @frozen
 class Greeting:
-    """What a worker is."""
+    """A worker's description of itself."""
 
     version: str  # of the bridge
     name: str
@@ -52,7 +52,7 @@ class SnapshotEntry:
 
 @frozen
 class Order:
-    """What a worker has to set up before it can test: a snapshot, and one adapter on a directory in it."""
+    """Everything that a worker has to set up before it can test: a snapshot, and one adapter on a directory in it."""
 
     client: str  # identifies the wrapper that ordered: what it has set up is kept for its next request
     snapshot: str  # identifies the content of the tree
@@ -66,12 +66,12 @@ class Order:
 
     @property
     def id(self) -> str:
-        """What chunks name it by."""
+        """The id by which chunks name it."""
         return blake2b(f"{self.snapshot}{self.place}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """What the same directory on a worker may serve, one snapshot after another."""
+        """The name of a directory on a worker that may serve one snapshot after another."""
         project = json.dumps([self.folder, self.settings, self.config_file, self.nested], sort_keys=True, default=str)
         return self.client, self.adapter, project
 
@@ -98,7 +98,7 @@ class WireError:
 
     @classmethod
     def of(cls, error: BridgeError) -> WireError:
-        """Of a worker's error."""
+        """Make the row of a worker's error."""
         if isinstance(error, BaselineError):
             return cls("baseline", error.problem, error.remedy, error.failing, error.first_failure)
         kind = "configuration" if isinstance(error, ConfigurationError) else "tool"
@@ -133,7 +133,7 @@ def is_within_tree(path: str) -> bool:
 
 
 def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """What of the worker's surroundings (`theirs`) is not as at the client, in words; nothing when all is.
+    """Differences of the worker's surroundings (`theirs`) from the client's, in words; empty if there are none.
 
     The project itself, installed editable at the client, is in the snapshot; so its entries count on neither side.
     """

@@ -126,14 +126,14 @@ class WorkerState:
         self._watching = asyncio.create_task(self._watch(), name="leases of chunks")
 
     async def lacking(self, snapshot: str, entries: Mapping[str, SnapshotEntry] | None) -> list[str] | None:
-        """See the function of this name."""
+        """Call the function of this name."""
         if entries is not None:
             _remember(self._snapshots, snapshot, entries)
         known = self._snapshots.get(snapshot)
         return None if known is None else await in_thread(self.store.lacking, known.values())
 
     async def prepare(self, order: Order) -> None:
-        """See the function of this name. Raises BridgeError."""
+        """Call the function of this name. Raises BridgeError."""
         _remember(self._orders, order.id, order)
         async with self.place(order) as place:
             await place.check(order)
@@ -143,7 +143,7 @@ class WorkerState:
                 await in_thread(self.store.sweep)
 
     async def keep(self, files: Mapping[str, bytes]) -> None:
-        """See the function of this name. Raises ToolError."""
+        """Call the function of this name. Raises ToolError."""
         self._kept = True
         await in_thread(self.store.keep, files)
 
@@ -194,13 +194,13 @@ class WorkerState:
         return self._chunks[chunk]
 
     async def end_chunk(self, chunk: str) -> None:
-        """See the function of this name."""
+        """Call the function of this name."""
         running = self.running(chunk)  # perhaps before its start
         await running.end()
         running.asked = time.monotonic()  # forgotten when its lease has run out
 
     async def release(self, client: str) -> None:
-        """See the function of this name."""
+        """Call the function of this name."""
         closing = [place for place in self._places if place.client == client]
         self._places = [place for place in self._places if place not in closing]
         for place in closing:

@@ -193,7 +193,7 @@ def _wrong(expected: str, value: Any) -> WrongShape:
 
 
 def _described(value: Any) -> str:
-    """What the JSON value is, short enough for an error message."""
+    """Describe the JSON value, short enough for an error message."""
     match value:
         case None:
             return "null"

@@ -110,7 +110,7 @@ class Dialect(abc.ABC):
         }
 
     async def _translating_errors(self, method: Method, params: Any) -> Any:
-        """What the user can fix is answered as it is; the connection answers any other error as a fault of ours."""
+        """Answer what the user can fix as it is; the connection answers any other error as a fault of the bridge."""
         try:
             return await method.run(params)
         except BridgeError as error:

@@ -95,11 +95,11 @@ class Wire:
         return self.params(params, msp.ConfigureParams)
 
     def discover_selection(self, params: Any) -> Selection:
-        """What the params of `discover` select."""
+        """The selection of the params of `discover`."""
         return _files(self.params(params, msp.DiscoverParams).files)
 
     def test_selection(self, params: Any) -> Selection:
-        """What the params of `mutationTest` select: `mutants` wins over `files`."""
+        """The selection of the params of `mutationTest`: `mutants` wins over `files`."""
         selected = self.params(params, msp.MutationTestParams)
         if selected.mutants is None:
             return _files(selected.files)

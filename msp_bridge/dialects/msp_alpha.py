@@ -74,7 +74,7 @@ class MspAlpha(Dialect):
 
     @property
     def service(self) -> Service:
-        """See the base class."""
+        """The methods of the protocol."""
         methods = {
             "initialize": Method(self._initialize, sequential=True),
             "instrument": Method(self._instrument),

@@ -108,7 +108,7 @@ class Mtp(Dialect):
 
     @property
     def service(self) -> Service:
-        """See the base class. Some clients send `exit` as a request."""
+        """The methods of the protocol. Some clients send `exit` as a request."""
         leave = Method(self._exit)
         methods = {
             "initialize": Method(self._initialize, sequential=True),
@@ -196,7 +196,7 @@ class Mtp(Dialect):
                 self._idle.set()
 
     def _remember(self, request: Request) -> None:
-        """What a request has found takes the place of what was known where it has looked."""
+        """Replace what was known where a request has looked."""
         known = {} if request.everything else self._known
         self._known = {uid: mutant for uid, mutant in known.items() if uid not in request.missing} | request.found
 

@@ -61,7 +61,7 @@ class NodeParams:
 
 @define(eq=False)
 class Operation:
-    """What a request does to the statuses of nodes."""
+    """The effect of a request on the statuses of nodes."""
 
     id: str  # the node that it is on
     parents: Sequence[str]  # the nodes with children that get a final status when it ends, lowest first
@@ -83,7 +83,7 @@ class JsonRpcTestRunner(Dialect):
 
     @property
     def service(self) -> Service:
-        """See the base class."""
+        """The methods of the protocol."""
         return Service(
             {
                 "testrunner/start": Method(self._start),

@@ -56,7 +56,7 @@ class File:
 
 
 class ClientTree:
-    """What the client has been sent."""
+    """The tree that the client has been sent."""
 
     def __init__(self) -> None:
         self.files: dict[str, File] = {}  # by the ids of their nodes
@@ -119,7 +119,7 @@ class ClientTree:
         return parents[: parents.index(id) + 1] if id in parents else []
 
     def known(self, id: str) -> TestStatus | None:
-        """What is known of all mutants below a node with children; None when nothing is."""
+        """The status of all mutants below a node with children; None if none is known."""
         results = (result for file in self.below(id) for result in file.results.values())
         found = {STATUSES[result.status] for result in results}
         return next(

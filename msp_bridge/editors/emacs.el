@@ -1,4 +1,4 @@
-;;; msp-bridge.el --- mutants that no test notices  -*- lexical-binding: t; -*-
+;;; msp-bridge.el --- mutants that no test kills  -*- lexical-binding: t; -*-
 
 ;; Package-Requires: ((emacs "28.1") (jsonrpc "1.0.14"))
 

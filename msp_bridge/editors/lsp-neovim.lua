@@ -1,4 +1,4 @@
--- msp-bridge in Neovim (0.7 and newer) as a language server: mutants that no test notices, as diagnostics.
+-- msp-bridge in Neovim (0.7 and newer) as a language server: mutants that no test kills, as diagnostics.
 -- For every project: save this as ~/.config/nvim/plugin/msp-bridge-lsp.lua. A save tests the lines that you changed;
 -- vim.lsp.buf.code_action() offers to test more. To see the code lenses: vim.lsp.codelens.refresh()
 

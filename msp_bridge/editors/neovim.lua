@@ -1,4 +1,4 @@
--- msp-bridge in Neovim (0.7 and newer): mutants that no test notices, as diagnostics.
+-- msp-bridge in Neovim (0.7 and newer): mutants that no test kills, as diagnostics.
 -- For every project: save this as ~/.config/nvim/plugin/msp-bridge.lua. Then
 --
 --   :MutationTest           tests the mutants of this file; with a range, of these lines

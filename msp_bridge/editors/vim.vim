@@ -1,4 +1,4 @@
-" msp-bridge in Vim and Neovim: mutants that no test notices, in the quickfix list.
+" msp-bridge in Vim and Neovim: mutants that no test kills, in the quickfix list.
 " For every project: save this as ~/.vim/compiler/mutants.vim (Neovim: ~/.config/nvim/compiler/mutants.vim). Then
 "
 "   :compiler mutants

@@ -23,7 +23,7 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 @frozen
 class RunsAlone:
-    """Of the tests of one tool, of which an earlier run has shown what they run, and that has not changed."""
+    """Runs of single tests of one tool, of which an earlier run has shown the code, and that has not changed."""
 
     _key: bytes
     _sets: Mapping[str, Sequence[str]]  # by test, the names of the sets of code that it ran
@@ -31,7 +31,7 @@ class RunsAlone:
 
     @classmethod
     def of(cls, label: str, answers: KeptAnswers, code: Code) -> RunsAlone:
-        """Of the tool `label`. Blocks."""
+        """Read the runs of the tool `label`. Blocks."""
         key = blake2b(code.rest + json.dumps([label]).encode("ascii"), digest_size=16, person=b"alone").digest()
         row = answers.find([key], _read).get(key, {})
         there = unchanged_sets({name for names in row.values() for name in names}, answers, code)
@@ -45,7 +45,7 @@ class RunsAlone:
         return cls(key, sets, RanAlone(tuple(functions.values()), tests))
 
     def rows(self, code: Code, ran_alone: Mapping[str, tuple[Ran, ...]]) -> dict[bytes, Any]:
-        """What is stored of these runs, and of those that came since."""
+        """Rows of these runs, and of the ones that came since."""
         rows, sets = dict[bytes, Any](), dict(self._sets)
         for test, processes in ran_alone.items():
             found = [row_of_code(code.digests(ran)) for ran in processes]

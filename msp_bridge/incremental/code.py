@@ -43,7 +43,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 @frozen
 class Body:
-    """Of a function: its lines, from the first that is no docstring to the last, 1-based and inclusive."""
+    """The body of a function: its lines, from the first after the docstring to the last, 1-based and inclusive."""
 
     name: str  # qualified
     first: int
@@ -148,7 +148,7 @@ def _span(node: Definition, lines: list[str]) -> tuple[int, int] | None:
 
 
 def _attributes(node: Definition) -> list[str]:
-    """What the function sets on its first argument."""
+    """Attributes that the function sets on its first argument."""
     arguments = [*node.args.posonlyargs, *node.args.args]
     if not arguments:
         return []
@@ -158,7 +158,7 @@ def _attributes(node: Definition) -> list[str]:
 
 
 def _outermost(code: types.CodeType) -> Iterator[tuple[tuple[str, int], list[Any]]]:
-    """What shows of functions that are in no other, by name and line; of classes, whose line is negative."""
+    """Outermost functions by name and line, and classes, whose line is negative."""
     for constant in code.co_consts:
         if not isinstance(constant, types.CodeType):
             continue
@@ -189,7 +189,7 @@ class Code:
         self._known = self.digests(every)
 
     def digests(self, ran: Ran) -> frozenset[bytes]:
-        """Of what was run and read; what is part of the rest has none."""
+        """Digests of the code that was run and read; what is part of the rest has none."""
         known = self._digests.get(ran)
         if known is None:
             functions = (self._function(path, name) for path, name in ran.functions)
@@ -207,7 +207,7 @@ class Code:
         return digests <= self._known
 
     def identity(self, mutant: Mutant, path: str) -> tuple[list[Any], Ran] | None:
-        """What names `mutant` also when code above it has become longer, and the functions that it lies in.
+        """Identify `mutant` also when code above it, or above the functions around it, has become longer.
 
         `path` is that in the folder. None where its file is no such file.
         """
@@ -233,7 +233,7 @@ class CodeReader:
     _split: dict[str, SplitFile | None] = field(factory=dict)  # by what the state has of the file's content
 
     def code(self, root: Path, folder: str, files: Mapping[str, str], around: bytes) -> Code:
-        """Of the project in `folder` of `root`; `files` and `around` are those of a `State`. Blocks.
+        """Read the code of the project in `folder` of `root`; `files` and `around` are those of a `State`. Blocks.
 
         The state may be older than the files: compare states afterwards.
         """

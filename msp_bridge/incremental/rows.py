@@ -39,7 +39,7 @@ class DependentVerdict:
 
 
 def row_of_code(digests: frozenset[bytes]) -> tuple[bytes, Any]:
-    """What is kept of a set of code, and under which name."""
+    """The row of a set of code, and its name."""
     joined = b"".join(sorted(digests))
     return blake2b(joined, digest_size=16, person=b"code").digest(), joined.hex()
 
@@ -54,13 +54,13 @@ def code_of(row: Any) -> frozenset[bytes]:
 
 
 def unchanged_sets(names: Iterable[str], answers: KeptAnswers, code: Code) -> dict[str, frozenset[bytes]]:
-    """Those of the sets of code of these names whose code is all there. Blocks."""
+    """The named sets of code that are unchanged. Blocks."""
     sets = answers.find(map(bytes.fromhex, names), code_of)
     return {name.hex(): digests for name, digests in sets.items() if code.has(digests)}
 
 
 def row_of_tests(tests: Iterable[str]) -> tuple[bytes, Any]:
-    """What is kept of a set of tests, and under which name."""
+    """The row of a set of tests, and its name."""
     names = sorted(tests)
     joined = "\0".join(names).encode("utf-8", "surrogatepass")
     return blake2b(joined, digest_size=16, person=b"tests").digest(), names

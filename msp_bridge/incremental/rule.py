@@ -101,7 +101,7 @@ class AskReach(Protocol):
     """`KnowsReach`."""
 
     async def __call__(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """See there."""
+        """Call the function."""
 
 
 @define(eq=False)
@@ -117,7 +117,7 @@ class Incremental:
     _warned: set[str] = field(factory=set, init=False)
 
     async def verdicts(self, label: str, folder: str, surroundings: Ask) -> Verdicts | None:
-        """Those of the tool `label` in `folder` for the project as it is now; None where nothing can be reused."""
+        """The verdicts of the tool `label` in `folder` for the project as it is; None where nothing can be reused."""
         started = time.monotonic()
         try:
             state = await self.state(surroundings)
@@ -127,7 +127,7 @@ class Incremental:
         return Verdicts(self, label, folder, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
 
     async def state(self, ask: Ask) -> State:
-        """As it is now. Raises BridgeError when that can't be known."""
+        """The state as of now. Raises BridgeError when it can't be known."""
         surroundings = await ask()
         if surroundings is None:
             raise BridgeError("the tool can't say what surrounds it")
@@ -150,7 +150,7 @@ class Incremental:
 
 @define(eq=False)
 class Verdicts:
-    """What is known, and what becomes known, of one tool's mutants while the project is as it was at one moment."""
+    """Verdicts of one tool's mutants, known before and found now, while the project is as it was at one moment."""
 
     _incremental: Incremental
     _label: str
@@ -212,7 +212,7 @@ class Verdicts:
         return results
 
     def _not_changed(self, mutants: list[Mutant]) -> list[tuple[Result, frozenset[str] | None]]:
-        """Those that ran nothing that has changed, each with the tests that may reach it; None: any."""
+        """The verdicts whose code has not changed, each with the tests that may reach it; None: any."""
         answers = self._incremental.answers
         keys = {key: mutant for mutant in mutants if (key := self._code_key(mutant)) is not None}
         found = answers.find(keys, DependentVerdict.of)
@@ -237,7 +237,7 @@ class Verdicts:
 
     @property
     def _code(self) -> Code:
-        """Of the state. Blocks."""
+        """The code of the state. Blocks."""
         if self._split is None:
             state = self._state
             self._split = self._incremental.reader.code(
@@ -280,7 +280,7 @@ class Verdicts:
             return False
 
     def _rows(self, results: Iterable[Result], ran_alone: Mapping[str, tuple[Ran, ...]]) -> dict[bytes, Any]:
-        """What is stored of verdicts that say what they depend on, and of the code that this is."""
+        """Rows of verdicts that say what they depend on, and of the code that this is."""
         rows = self._runs_alone.rows(self._code, ran_alone) if ran_alone else {}
         for result in results:
             key = self._code_key(result.mutant)
@@ -297,7 +297,7 @@ class Verdicts:
         return rows
 
     def _code_key(self, mutant: Mutant) -> bytes | None:
-        """Of the verdict of a mutant wherever the rest of the code is the same; None for one in no such file."""
+        """The key of a mutant's verdict wherever the rest of the code is the same; None for one in no such file."""
         identity = self._code.identity(mutant, mutant.path[len(self._folder) :])
         if identity is None:
             return None
@@ -310,7 +310,7 @@ class Verdicts:
 
 
 def _covered_by(result: Result, reach: Reach) -> tuple[str, ...] | None:
-    """As it is now: tests that were not run alone again reach what they have reached."""
+    """The covering tests as of now: tests that were not run alone again reach what they have reached."""
     covered_by = reach.covered_by
     if result.status is Status.SURVIVED:
         covered_by += tuple(test for test in result.covered_by or () if test not in reach.covered_by)

@@ -31,7 +31,7 @@ class TooLarge(BridgeError):
 
 @frozen
 class State:
-    """What verdicts depend on. Two states are equal when nothing was touched between them, not even the same."""
+    """Everything that verdicts depend on. Two states are equal only if nothing was touched between them."""
 
     digest: bytes  # names the content: equal for equal content, on every machine
     files: Mapping[str, str] = field(eq=False)  # digests, by path in the workspace's root, with `/`
@@ -50,7 +50,7 @@ class Look:
     _known: dict[str, tuple[Stamp, int, str]] = field(factory=dict)  # path to stamp, when it was read, and the digest
 
     def state(self, root: Path, trees: Collection[Path], surroundings: Mapping[str, object]) -> State:
-        """Of the project at `root`, other `trees` and what surrounds them. Blocks. Raises TooLarge."""
+        """The state of the project at `root`, other `trees` and what surrounds them. Blocks. Raises TooLarge."""
         stamps: dict[str, object] = {}
         files, known = self._files(root, stamps), dict[str, tuple[Stamp, int, str]]()
         outside = [tree for tree in sorted(trees) if not within(os.path.realpath(tree), os.path.realpath(root))]
@@ -100,7 +100,7 @@ def variables(environment: Mapping[str, str], named: Collection[str]) -> dict[st
 
 
 def machine() -> dict[str, str]:
-    """What counts of the bridge and of the machine."""
+    """Facts of the bridge and of the machine that count."""
     return {"bridge": msp_bridge.__version__, "platform": sys.platform, "machine": platform.machine()}
 
 

@@ -82,7 +82,7 @@ def bind_read_only(source: str, target: str) -> None:
 
 
 def keep_mounts_private() -> None:
-    """What this process mounts from now on is seen in its mount namespace only."""
+    """Keep later mounts of this process in its mount namespace."""
     mount("none", "/", None, RECURSIVE | _PRIVATE)
 
 
@@ -136,7 +136,7 @@ def loopback_up() -> None:
 
 
 def capabilities() -> Capabilities:
-    """Those of this process."""
+    """The capabilities of this process."""
     with open("/proc/self/status") as stream:
         found = dict(line.split(":", 1) for line in stream if line.startswith("Cap"))
     effective, permitted, inheritable, bounding = (

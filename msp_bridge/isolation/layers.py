@@ -111,7 +111,7 @@ class Layers:
 
     @property
     def parts(self) -> set[str]:
-        """Those for which there is a directory."""
+        """The parts for which there is a directory."""
         return {part for _, part in self._places}
 
     def leave_out(self, place: str) -> bool:

@@ -25,7 +25,7 @@ PID_MAX_OF_NAMESPACES = (6, 14)  # the version of Linux from which each has its 
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What one mutant may use. None: no limit of ours."""
+    """Limits of one mutant. None: no limit of the bridge."""
 
     memory: int | None = None  # bytes of address space, of each process
     processes: int | None = None  # at a time, all of its processes and threads together
@@ -50,7 +50,7 @@ class JobLimits:
 
 
 def generous_limits() -> JobLimits:
-    """Those of this machine, for a process that was just forked from a server: what that has mapped comes on top."""
+    """Limits of this machine for a process just forked from a server, whose own mappings come on top."""
     memory = _memory()
     with open("/proc/self/statm") as file:
         mapped = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")

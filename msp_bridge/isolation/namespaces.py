@@ -13,7 +13,7 @@ host      `enter_host`, once, before anything of the project is imported. A priv
 child     `HostWorld.fork` and, in the child, `HostWorld.enter_child`, for each mutant. All of it is gone when it ends:
           overlay  writes into the tree (and into `keep`) go to a layer in memory (`layers`)
           tmp      the same for /tmp, /var/tmp, $TMPDIR and /dev/shm      home   the same for the home directory
-          pid      whatever the mutant starts ends with it, however it strayed (`process_namespace`); own /proc
+          pid      whatever the mutant starts ends with it, even if detached (`process_namespace`); own /proc
           ipc      System V and POSIX queues      net   own loopback: every port is free, nothing outside is reachable
           limits   memory and file size of each process, number of processes, bytes written in all (`limits`)
 
@@ -54,7 +54,7 @@ _TRIED_PROCESSES = 4096  # the limit in a trial: it shows whether a user namespa
 
 @dataclass
 class HostWorld:
-    """What `enter_host` has entered.
+    """The namespaces that `enter_host` has entered.
 
     `parts` are those of PARTS that this machine permits for it; `refused` says why others (or which places) aren't.
     """

@@ -53,7 +53,7 @@ class ProcessNamespace:
     pidfd: int
 
     def fork(self) -> int:
-        """As os.fork; the child is in the namespace. Raises OSError."""
+        """Fork as os.fork does; the child is in the namespace. Raises OSError."""
         own = os.open("/proc/self/ns/pid", os.O_RDONLY)
         pid = -1
         try:

@@ -73,7 +73,7 @@ REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read tha
 
 @frozen
 class Method:
-    """What a message calls: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
+    """A method: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
 
     `sequential`: requests behind this one begin when it has ended. As they count on it, neither `$/cancelRequest` nor
     the end of the input cancels it.
@@ -84,12 +84,12 @@ class Method:
 
 
 def _admit_all(_: Call) -> None:
-    """What a peer may call, it may call at any time."""
+    """Admit every message at any time."""
 
 
 @frozen
 class Service:
-    """What a connection serves: the `methods` of requests and of `notifications`, by name; others are unknown.
+    """A service of a connection: the `methods` of requests and of `notifications`, by name; others are unknown.
 
     `admit` is called when it is a message's turn. It raises RpcError for one that may not come now: a request is
     answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request.

@@ -29,7 +29,7 @@ HEADER_ENDS = (b"\r\n\r\n", b"\n\n", b"\n\r\n")
 
 @frozen
 class MessageLimits:
-    """What is too much for a message: bytes of its header and of its body."""
+    """Limits of a message: bytes of its header and of its body."""
 
     header: int = MAX_HEADER
     body: int = MAX_BODY
@@ -74,7 +74,7 @@ class Framing(abc.ABC):
     @property
     @abc.abstractmethod
     def rest(self) -> bytes:
-        """What has come and is no message yet."""
+        """Bytes that have come and are no message yet."""
 
     @abc.abstractmethod
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -95,7 +95,7 @@ class Framing(abc.ABC):
         return False
 
     def replies(self) -> bytes:
-        """What the framing itself has to send, to what has come since the last time."""
+        """Bytes that the framing itself has to send, in answer to what has come since the last time."""
         return b""
 
     def probe(self) -> bytes:
@@ -103,7 +103,7 @@ class Framing(abc.ABC):
         return b""
 
     def farewell(self, reason: Farewell) -> bytes:
-        """What is sent when no further message is."""
+        """Bytes that are sent when no further message is."""
         return b""
 
 
@@ -126,7 +126,7 @@ class FrameDecoder(Framing):
 
     @property
     def rest(self) -> bytes:
-        """What has come and is no message yet."""
+        """Bytes that have come and are no message yet."""
         return bytes(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
@@ -136,7 +136,7 @@ class FrameDecoder(Framing):
             yield body
 
     def frame(self, body: bytes) -> bytes:
-        """See `frame`."""
+        """Frame one message with `frame`."""
         return frame(body)
 
     def _next(self) -> bytes | None:

@@ -101,7 +101,7 @@ class SocketStream:
             pass
 
     async def aclose(self) -> None:
-        """What the peer hasn't taken within the time that a live one needs is dropped."""
+        """Close; drops what the peer hasn't taken within the time that a live one needs."""
         self._writer.close()
         try:
             async with asyncio.timeout(1.0):
@@ -253,7 +253,7 @@ class MessageStream:
         return body
 
     async def send(self, body: bytes) -> None:
-        """As ByteStream.write: returns when the peer keeps up. Raises ConnectionError when it is gone."""
+        """Send as ByteStream.write does: returns when the peer keeps up. Raises ConnectionError when it is gone."""
         framed = self._framing.frame(body)
         if self.trace is not None:
             self.trace.sent(body)
@@ -294,7 +294,7 @@ class MessageStream:
             raise FramingError(f"the rest of a message hasn't come for {self._timeout_s:g} s") from None
 
     async def _more(self) -> bytes:
-        """What comes next, however long that takes. Raises FramingError when the peer doesn't answer a probe.
+        """Return the next bytes, however long that takes. Raises FramingError when the peer doesn't answer a probe.
 
         A peer that has messages of ours to take is not asked: it would not get to the question.
         """

@@ -46,7 +46,7 @@ class WebSocketFraming(Framing):
 
     @property
     def limits(self) -> MessageLimits:
-        """See the base class; the header's limits are those of the package."""
+        """The limits of the package for headers, and ours for bodies."""
         return self._limits
 
     @limits.setter
@@ -56,26 +56,26 @@ class WebSocketFraming(Framing):
 
     @property
     def mid_message(self) -> bool:
-        """See the base class."""
+        """Whether a message has begun and not ended."""
         return bool(self._fragments or self._protocol.reader.buffer)
 
     @property
     def rest(self) -> bytes:
-        """See the base class."""
+        """Bytes that have come and are no message yet."""
         return bytes(self._fragments)
 
     @property
     def opened(self) -> bool:
-        """See the base class."""
+        """Whether the handshake is done."""
         return self._protocol.state is not State.CONNECTING
 
     @property
     def ended(self) -> bool:
-        """See the base class."""
+        """Whether the peer has closed the WebSocket."""
         return self._protocol.close_rcvd is not None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """See the base class."""
+        """Take bytes; yield the messages that they complete."""
         if data and not self.ended:
             self._protocol.receive_data(data)
             for event in self._protocol.events_received():
@@ -87,7 +87,7 @@ class WebSocketFraming(Framing):
             raise FramingError(f"WebSocket: {fault}")
 
     def frame(self, body: bytes) -> bytes:
-        """See the base class."""
+        """Frame one message."""
         try:
             self._protocol.send_text(body)
         except InvalidState as error:
@@ -95,17 +95,17 @@ class WebSocketFraming(Framing):
         return self.replies()
 
     def replies(self) -> bytes:
-        """See the base class."""
+        """Bytes that the WebSocket itself has to send."""
         return b"".join(self._protocol.data_to_send())
 
     def probe(self) -> bytes:
-        """See the base class."""
+        """The frame that a live peer answers."""
         if self._protocol.state is State.OPEN:
             self._protocol.send_ping(b"")
         return self.replies()
 
     def farewell(self, reason: Farewell) -> bytes:
-        """See the base class."""
+        """The frame that closes the WebSocket, with the code of `reason`."""
         if self._protocol.state is State.OPEN:
             self._protocol.send_close(CODES[reason])
         return self.replies()

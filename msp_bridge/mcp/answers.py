@@ -91,7 +91,7 @@ class MutantAnswer(BaseModel):
 
 
 class MutantList(Answer):
-    """Of `list_mutants`."""
+    """The answer of `list_mutants`."""
 
     total: Annotated[int, Field(description="All mutants that were selected.")]
     mutants: list[MutantAnswer]
@@ -99,7 +99,7 @@ class MutantList(Answer):
     problems: Annotated[list[str], Field(description="Projects and files that could not be listed, and why.")]
 
     def text(self) -> str:
-        """See `Answer`."""
+        """Implement `Answer`."""
         lines = [
             f"{counted(self.total, 'mutant')}, {len(self.mutants)} of them here:" if self.mutants else "no mutants"
         ]
@@ -109,7 +109,7 @@ class MutantList(Answer):
 
 
 class Survivors(Answer):
-    """Of `survivors`."""
+    """The answer of `survivors`."""
 
     tested: Annotated[int, Field(description="Mutants with a result for the files as they are now.")]
     counts: Counts
@@ -125,11 +125,11 @@ class Survivors(Answer):
     edited: Annotated[list[str], Field(description="These files, tests included; the first of them.")] = []
 
     def text(self) -> str:
-        """See `Answer`."""
+        """Implement `Answer`."""
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Of the text."""
+        """Yield the lines of the text."""
         counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
         score = "" if self.score is None else f"; mutation score {self.score:.1f} %"
         earlier = f" ({self.reused} in an earlier run)" if self.reused else ""
@@ -146,7 +146,7 @@ class Survivors(Answer):
 
 
 class TestReport(Survivors):
-    """Of `test_mutants`: about this call alone."""
+    """The answer of `test_mutants`, about this call alone."""
 
     __test__ = False  # pytest takes it for tests
 
@@ -159,7 +159,7 @@ class TestReport(Survivors):
     )
 
     def lines(self) -> list[str]:
-        """Of the text."""
+        """Yield the lines of the text."""
         lines = super().lines() if self.selected or self.problems else ["no mutants are selected: nothing to test"]
         if self.untested:
             lines.append(f"{self.untested} of {self.selected} not tested yet: the same call again goes on with them")
@@ -167,7 +167,7 @@ class TestReport(Survivors):
 
 
 class ShownMutant(Answer):
-    """Of `show_mutant`."""
+    """The answer of `show_mutant`."""
 
     mutant: MutantAnswer
     diff: Annotated[str, Field(description="Unified diff from the code that it was found in; may be cut.")]
@@ -196,7 +196,7 @@ class ShownMutant(Answer):
         )
 
     def text(self) -> str:
-        """See `Answer`."""
+        """Implement `Answer`."""
         parts = [self.mutant.text(), self.diff.rstrip("\n"), self.why]
         for title, names in (("Tests that run it", self.covering_tests), ("Killed by", self.killed_by)):
             if names:
@@ -205,7 +205,7 @@ class ShownMutant(Answer):
 
 
 class IgnoreEdit(Answer):
-    """Of `ignore_mutant`."""
+    """The answer of `ignore_mutant`."""
 
     path: str
     start_line: Annotated[int, Field(description="1-based.")]
@@ -217,7 +217,7 @@ class IgnoreEdit(Answer):
     effect: Annotated[str, Field(description="What the tool leaves out then.")]
 
     def text(self) -> str:
-        """See `Answer`."""
+        """Implement `Answer`."""
         return f"Not applied. With this edit the tool leaves out {self.effect}:\n\n{self.diff}"
 
 

@@ -58,7 +58,7 @@ class Calls:
         await self._left.aclose()
 
     async def list_mutants(self, arguments: ListArguments, _: CallProgress) -> MutantList:
-        """See `tools`."""
+        """Answer the call of this tool (`tools`)."""
         problems: list[str] = []
         paths = arguments.named("paths")
         selected = await self._select(paths, arguments.since)
@@ -82,7 +82,7 @@ class Calls:
         )
 
     async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
-        """See `tools`."""
+        """Answer the call of this tool (`tools`)."""
         paths, ids = arguments.named("paths"), arguments.named("ids")
         if ids is not None and (paths is not None or arguments.since is not None):
             raise ConfigurationError("ids go without paths and since", "leave out the one or the other")
@@ -97,7 +97,7 @@ class Calls:
         return await self._report(run)
 
     async def survivors(self, arguments: SurvivorsArguments, _: CallProgress) -> Survivors:
-        """See `tools`."""
+        """Answer the call of this tool (`tools`)."""
         takes = self._takes(await self._select(arguments.named("paths"), None))
         await self._recall()
         await self._versions.look()
@@ -110,13 +110,13 @@ class Calls:
         )
 
     async def show_mutant(self, arguments: ShowArguments, _: CallProgress) -> ShownMutant:
-        """See `tools`."""
+        """Answer the call of this tool (`tools`)."""
         found = await self._found(arguments.id)
         edited = [found.mutant.path] if self._known.is_edited(found) else self._known.edited_since(found.mutant)
         return ShownMutant.of(found, self._known.result(found.mutant), edited)
 
     async def ignore_mutant(self, arguments: IgnoreArguments, _: CallProgress) -> IgnoreEdit:
-        """See `tools`."""
+        """Answer the call of this tool (`tools`)."""
         found = await self._found(arguments.id)
         mutant, source = found.mutant, found.source
         if source is None or self._known.is_edited(found):
@@ -238,7 +238,7 @@ class Calls:
         return found
 
     async def _summary(self, results: Collection[Result], limit: int) -> dict[str, Any]:
-        """What `Survivors` and `TestReport` have in common."""
+        """The fields that `Survivors` and `TestReport` have in common."""
         score, missed = Score.of(results), most_telling(results)
         shown = await self._answers(result.mutant for result in missed[:limit])
         return {
@@ -251,7 +251,7 @@ class Calls:
         }
 
     async def _answers(self, mutants: Iterable[Mutant]) -> list[MutantAnswer]:
-        """As many of them as fit into one answer."""
+        """Take as many of them as fit into one answer."""
         return await in_thread(lambda: fitting(map(self._answer, mutants)))
 
     def _answer(self, mutant: Mutant) -> MutantAnswer:

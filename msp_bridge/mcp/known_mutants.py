@@ -89,7 +89,7 @@ class KnownMutants:
         return current, [each.result for each in outdated], sorted(files)
 
     def most_wanted(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Those without a result first, then outdated ones, then those that survived, then the others."""
+        """Mutants without a result first, then outdated ones, then survivors, then the others."""
         current = self._current_ids()
 
         def rank(mutant: Mutant) -> int:
@@ -110,7 +110,7 @@ class KnownMutants:
 
 
 def most_telling(results: Iterable[Result]) -> list[Result]:
-    """Those that no test noticed: one for each line first, for the others of a line say much the same.
+    """Survivors, one for each line first, since the others of a line say much the same.
 
     Survived goes before NoCoverage, and code that more tests run goes first: there a test lacks an assertion, which is
     sooner found than a test that is missing.

@@ -231,7 +231,7 @@ class _Lines:
 
 
 async def _apart(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, in a task that a cancel of ours cancels once (see the module)."""
+    """Return the result of `work`, in a task that a cancel of ours cancels once (see the module)."""
     task = asyncio.create_task(work, name="call")
     try:
         await asyncio.wait([task])
@@ -243,7 +243,7 @@ async def _apart(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _request_id(line: bytes) -> RequestId | None:
-    """Of what is JSON, and meant as a request."""
+    """The id of a request in JSON that may be malformed."""
     message = from_json(line)
     id = message.get("id") if isinstance(message, dict) and "method" in message else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None

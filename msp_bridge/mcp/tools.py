@@ -55,7 +55,7 @@ Id = Annotated[str, Field(description="The id of a mutant, from list_mutants, te
 
 
 class Arguments(BaseModel):
-    """What a tool takes; an unknown name is an error, for it may be a typing error."""
+    """Arguments of a tool; an unknown name is an error, since it may be a typing error."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -70,7 +70,7 @@ class Arguments(BaseModel):
 
 
 class ListArguments(Arguments):
-    """Of `list_mutants`."""
+    """The arguments of `list_mutants`."""
 
     paths: Paths = []
     since: Since = None
@@ -81,7 +81,7 @@ class ListArguments(Arguments):
 
 
 class TestArguments(Arguments):
-    """Of `test_mutants`."""
+    """The arguments of `test_mutants`."""
 
     __test__ = False  # pytest takes it for tests
 
@@ -113,20 +113,20 @@ class TestArguments(Arguments):
 
 
 class SurvivorsArguments(Arguments):
-    """Of `survivors`."""
+    """The arguments of `survivors`."""
 
     paths: Paths = []
     limit: Annotated[int, Field(ge=1, le=MAX_SURVIVORS, description="Survivors in the answer.")] = 10
 
 
 class ShowArguments(Arguments):
-    """Of `show_mutant`."""
+    """The arguments of `show_mutant`."""
 
     id: Id
 
 
 class IgnoreArguments(Arguments):
-    """Of `ignore_mutant`."""
+    """The arguments of `ignore_mutant`."""
 
     id: Id
     reason: Annotated[
@@ -148,7 +148,7 @@ class ToolSpec:
     runs_tests: bool = False
 
     def tool(self, name: str) -> Tool:
-        """As `tools/list` has it."""
+        """The tool as `tools/list` has it."""
         return Tool(
             name=name,
             title=self.title,

@@ -175,7 +175,7 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int:
-        """Of the guard, the topmost process."""
+        """The pid of the guard, the topmost process."""
         return self._process.pid
 
     async def gone(self) -> None:

@@ -121,7 +121,7 @@ class Supervisor:
         self._report()
 
     def _take_status(self) -> None:
-        """Of the tool, from number 1."""
+        """Take the status of the tool from number 1."""
         import number_one  # type: ignore[import-not-found,unused-ignore]
 
         status = number_one.status(self._end_of_tool)

@@ -149,7 +149,7 @@ class ProcessTree:
 
     @property
     def pid(self) -> int:
-        """Of the tree's topmost process, which is not the tool but a supervisor's guard, where there is one."""
+        """The pid of the tree's topmost process: the supervisor's guard, and not the tool."""
         return self._process.pid
 
     @property

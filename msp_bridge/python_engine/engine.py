@@ -156,7 +156,7 @@ class PythonEngine:
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
     ) -> Mapping[Mutant, Reach]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         self._running += 1
         try:
             await self._ahead.join()
@@ -167,7 +167,7 @@ class PythonEngine:
             self._running -= 1
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         return self._slot.ran_alone
 
     def prepare_ahead(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
@@ -191,13 +191,13 @@ class PythonEngine:
             yield Finding(False, "tests", error.problem, error.remedy)
             return
         yield Finding(True, "tests", counted(host.size, "test"))
-        yield Finding(True, "isolation", f"each mutant has for itself: {', '.join(host.isolation) or 'a process'}")
+        yield Finding(True, "isolation", f"isolated per mutant: {', '.join(host.isolation) or 'a process'}")
         for test, why in host.failing.items():
             remedy = remedy_of(why, plan, self._project.root) or f"fix it, or {plan.remedy}"
             yield Finding(False, "tests", str(FailingTest(test, why)), remedy)
 
     async def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """See `ChecksTests.check_tests`; nothing before mutants were tested."""
+        """Implement `ChecksTests.check_tests`; yields nothing before mutants were tested."""
         if self._plan is None:
             return
         plan = self._plan
@@ -206,7 +206,7 @@ class PythonEngine:
             text = f"{test} {why}; each mutant that it kills is tested again while nothing else runs"
             yield Finding(False, "tests", text, f"make it steady, or {plan.remedy}")
         if not unsteady:
-            yield Finding(True, "tests", "they passed twice more, the second time on a busy machine")
+            yield Finding(True, "tests", "passed 2 repeats (1 under load)")
 
     def _noting(self, plan: TestPlan) -> TestPlan:
         exact = os.environ.get(EXACT, "0") not in ("", "0")

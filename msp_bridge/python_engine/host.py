@@ -135,7 +135,7 @@ class Host:
         self._know(answer)
 
     def _know(self, answer: Answer) -> None:
-        """What there is to know of the tests, or, while they are measured, of the collection."""
+        """Note the facts of the tests or, while they are measured, of the collection."""
         self._tests, self.failing = answer["tests"], answer["failing"]
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         if not answer["measuring"]:
@@ -172,7 +172,7 @@ class Host:
         return None if answer["status"] == "stale" else self._result(mutant, answer)
 
     async def reach(self, mutants: Sequence[Mutant], known: RanAlone, *, alone: bool) -> dict[Mutant, Reach]:
-        """See `KnowsReach`. Raises Interrupted. `known` holds for the files as the host has them at the call."""
+        """Implement `KnowsReach.reach`. Raises Interrupted. `known` holds for the host's files at the call."""
         question = {
             "do": "reach",
             "mutants": [[each.path, each.handle.source.digest, each.handle.start, each.handle.end] for each in mutants],
@@ -192,7 +192,7 @@ class Host:
 
     @property
     def ran_alone(self) -> dict[str, tuple[Ran, ...]]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         return {} if self._imported is None else {test: (self._imported, ran) for test, ran in self._ran_alone.items()}
 
     async def _answer(self, number: int, future: asyncio.Future[Answer]) -> Answer:
@@ -302,7 +302,7 @@ class Host:
         return Dependencies((self._imported, _ran(answer["ran"])), tests)
 
     def _log(self, answer: Answer) -> None:
-        """What the user should know and isn't an error, once."""
+        """Log once what the user should know and is no error."""
         self._warn_of_unsteady(answer["unsteady"])
         if answer["always_fresh"]:
             self._warn(
@@ -311,7 +311,7 @@ class Host:
         for test in answer["fork_unsafe"]:
             self._warn(f"{test} passes in a fresh process only: mutants that it covers are tested there")
         log.info(
-            "the tests are ready (%s, %s in %.2f s); each mutant has for itself: %s",
+            "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
             counted(len(self._tests), "test"),
             answer["how"],
             answer["seconds"],

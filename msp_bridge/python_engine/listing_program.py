@@ -67,7 +67,7 @@ class ListingProgram:
             await process.close()
 
     async def _alone(self, process: JsonLinesProcess, answer: asyncio.Future[Answer], text: str | None) -> Answer:
-        """What `process` answers, which works on that already. It is ended afterwards."""
+        """The answer of `process`, which works on it already and is ended afterwards."""
         if sum(not other.closed for other in self._aside) < MAX_ASIDE:
             self._aside.add(process)
             self._process.let_go(process)

@@ -29,7 +29,7 @@ class TestPlan:
     exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 
     def message(self) -> dict[str, Any]:
-        """As the host takes it."""
+        """The message that the host takes."""
         return {
             "arguments": self.arguments,
             "sources": self.sources,

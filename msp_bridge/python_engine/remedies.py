@@ -77,7 +77,7 @@ DISTRIBUTIONS = {  # of modules that are called otherwise
 
 
 def editable(plan: TestPlan) -> str:
-    """What to do where the tests don't import the project, or another copy of it."""
+    """The remedy where the tests don't import the project, or import another copy of it."""
     return f"install the project editable: {plan.python} -m pip install -e ."
 
 

@@ -109,7 +109,7 @@ class HostSlot:
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool
     ) -> Mapping[Mutant, Reach]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         while True:
             host, epoch = await self.prepared(plan), self._epoch
             ran_alone = await known()
@@ -124,13 +124,13 @@ class HostSlot:
 
     @property
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """See `KnowsReach`."""
+        """Implement `KnowsReach`."""
         host = None if self._warm is None else self._warm.process.current
         return {} if host is None else host.ran_alone
 
     @property
     def failing(self) -> Mapping[str, str]:
-        """What each test prints that fails without any mutant, by its name."""
+        """Output of each test that fails without any mutant, by its name."""
         host = None if self._warm is None else self._warm.process.current
         return {} if host is None else host.failing
 

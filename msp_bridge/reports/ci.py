@@ -27,7 +27,7 @@ from msp_bridge.reports.standard import Report, ReportedMutant, entries
 from msp_bridge.text import one_line, visible
 
 MESSAGES = {
-    Status.SURVIVED: "No test notices this change",
+    Status.SURVIVED: "No test kills this mutant",
     Status.NO_COVERAGE: "No test reaches this line; none would notice this change",
 }
 SEVERITIES = {Status.SURVIVED: "minor", Status.NO_COVERAGE: "info"}

@@ -57,7 +57,7 @@ class LivePage:
 
     @property
     def url(self) -> str:
-        """Of the page."""
+        """The URL of the page."""
         return f"http://{HOST}:{self._port}/{self._secret}/"
 
     async def __aenter__(self) -> Self:

@@ -62,7 +62,7 @@ class Shard:
         return set(sorted(mutants, key=lambda mutant: mutant.id)[self.number - 1 :: self.of])
 
     def config(self, mutants: Iterable[Mutant]) -> dict[str, Any]:
-        """What a report says of it; `mutants` are those of all parts."""
+        """The configuration in a report; `mutants` are those of all parts."""
         return {KEY: {"number": self.number, "of": self.of, "of mutants": fingerprint(mutants)}}
 
 

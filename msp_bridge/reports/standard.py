@@ -51,7 +51,7 @@ def report(root: Path, results: Sequence[Result], config: Mapping[str, Any] | No
 
 
 def outcome(result: Result) -> dict[str, Any]:
-    """What a result adds to its mutant, in the fields of the format, with the mutant's id."""
+    """Fields of the format that a result adds to its mutant, with the mutant's id."""
     fields = {
         "id": result.mutant.id,
         "status": result.status.value,
@@ -98,7 +98,7 @@ def location(fields: Mapping[str, Any]) -> Location:
 
 
 def invalid(values: list[Any]) -> list[str | None]:
-    """Of each value: what is wrong with it, or None."""
+    """Yield for each value the error in it, or None."""
     import fastjsonschema  # only `merge` validates
 
     validate = fastjsonschema.compile(json.loads(files(__package__).joinpath(SCHEMA).read_bytes()), use_default=False)

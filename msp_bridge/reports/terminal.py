@@ -120,7 +120,7 @@ class TerminalReport:
         self._progress.stop()
 
     def show_phase(self, phase: PhaseReport) -> None:
-        """What is done until the first result, with a bar and a time of its own. From any thread."""
+        """Show the phase before the first result, with a bar and a time of its own. From any thread."""
         if any(status not in UNTESTED for status in self._score.counts):
             return
         if phase.name != self._phase:
@@ -145,7 +145,7 @@ class TerminalReport:
         self._bar = self._progress.add_task(phase.name, total=phase.total, completed=phase.done or 0, counts="")
 
     def summary(self) -> None:
-        """Of the results so far."""
+        """Summarize the results so far."""
         self._console.print(summary(self._score))
 
     def _counts(self) -> str:
@@ -211,6 +211,6 @@ def summary(score: Score) -> Table:
         if count := score.counts[status]:
             table.add_row(Text(status.value, style=COLOURS[status]), str(count))
     if score.reused:
-        table.add_row(Text("reused", style="dim"), f"{score.reused} of an earlier run: nothing has changed for them")
+        table.add_row(Text("reused", style="dim"), f"{score.reused} (unchanged)")
     table.add_row("mutation score", "-" if score.percent is None else f"{score.percent:.1f} %", style="bold")
     return table

@@ -19,7 +19,7 @@ MAX_LOOKS = 250  # 20 ms apart, until what was reported dead must be gone from t
 
 @frozen
 class TreeState:
-    """What every file of a tree was: kind, permissions, time of the last change (ns), and content, by path."""
+    """State of every file of a tree: kind, permissions, time of the last change (ns), and content, by path."""
 
     entries: dict[str, tuple[int, int, str]]
 
@@ -39,7 +39,7 @@ class TreeState:
         return cls(entries)
 
     def differences(self, later: TreeState) -> list[str]:
-        """What has appeared, vanished or changed since, a line each."""
+        """Yield a line for each path that has appeared, vanished or changed since."""
         before, after = self.entries, later.entries
         return sorted(
             [f"{path} has appeared" for path in after.keys() - before.keys()]

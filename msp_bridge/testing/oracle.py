@@ -67,7 +67,7 @@ WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: 
 
 @frozen
 class Verdict:
-    """What the tests say in a fresh process."""
+    """The verdict of the tests in a fresh process."""
 
     status: Status  # KILLED, SURVIVED, TIMEOUT or, for a mutant that can't be written, RUNTIME_ERROR
     reason: str  # "a test failed", "no answer in 12 s"
@@ -92,11 +92,11 @@ class Difference:
 
 @frozen
 class Verification:
-    """What became of checking some results."""
+    """The outcome of checking some results."""
 
     checked: int  # results
     differences: tuple[Difference, ...]
-    unsteady: tuple[Difference, ...]  # a fresh process says now this, now that
+    unsteady: tuple[Difference, ...]  # fresh processes give varying results
 
 
 @frozen
@@ -139,7 +139,7 @@ class Oracle:
         )
 
     async def verdict_of(self, mutant: Mutant | None, test: str | None = None) -> Verdict:
-        """What the tests, or `test` alone, say of the mutant, or without any; `mutant.path` is relative to the root."""
+        """The verdict of the tests, or of `test` alone, on `mutant`, or without any; paths start at the root."""
         with contextlib.ExitStack() as stack:
             base = Path(stack.enter_context(_temporary_directory()))
             copy = base / self.root.name

@@ -76,7 +76,7 @@ def wanted_isolation(environment: Mapping[str, str]) -> list[str] | None:
 
 @frozen
 class Around:
-    """What belongs to a run beside the sandbox of the project."""
+    """Everything that belongs to a run beside the sandbox of the project."""
 
     keep: Sequence[str]  # directories that the copies leave out: relative to the project, or absolute in `copies`
     copies: Mapping[Path, Path] = field(factory=dict)  # further directories, and the copy that stands for each
@@ -85,7 +85,7 @@ class Around:
 
 @define
 class Isolation:
-    """What the runs of one tool in one project have for themselves. Make one with `Isolation.of`."""
+    """The isolation of one tool's runs in one project. Make one with `Isolation.of`."""
 
     tool: str  # for the log
     root: Path  # the project, links resolved
@@ -171,7 +171,7 @@ class Isolation:
         home: Path | None = None,
         around: Around | None = None,
     ) -> list[str]:
-        """What runs `command` inside; blocks.
+        """Return the arguments that run `command` inside; blocks.
 
         `sandbox` may be the project itself: then what is written into it is dropped, too. `share`: directories outside
         of the project that stay the real ones. `home`: a private directory for what this needs, by default the
@@ -229,12 +229,12 @@ class Isolation:
 
     @property
     def description(self) -> str:
-        """What a run has for itself."""
+        """Describe what is isolated per run."""
         own = [meaning for part, meaning in MEANING.items() if part in self.parts]
         if self.is_on:
-            text = f"each run has for itself: {', '.join(['the tree at its own path', *own])}"
+            text = f"isolated per run: {', '.join(['the tree at its own path', *own])}"
         else:
-            text = "each run has for itself: a copy of the tree, TMPDIR"
+            text = "isolated per run: a copy of the tree, TMPDIR"
         refused = "; ".join(f"{part}: {reason}" for part, reason in sorted(self.refused.items()))
         return f"{text} ({refused})" if refused else text
 

@@ -154,7 +154,7 @@ class JsonLinesProcess:
 
     @property
     def pid(self) -> int:
-        """Of the topmost process of the tree; see `ProcessTree.pid`."""
+        """The pid of the topmost process of the tree (`ProcessTree.pid`)."""
         return self._tree.pid
 
     def post(self, question: Mapping[str, Any]) -> tuple[int, asyncio.Future[Answer]]:

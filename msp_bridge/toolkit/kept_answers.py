@@ -78,11 +78,11 @@ class KeptAnswers:
 
     @classmethod
     def of(cls, cache: Path) -> KeptAnswers:
-        """Those of a project; `cache` is the directory that its adapter has in the cache."""
+        """Open the kept answers of a project; `cache` is the directory that its adapter has in the cache."""
         return cls(cache / NAME)
 
     def find(self, keys: Iterable[bytes], read: Callable[[Any], T]) -> dict[bytes, T]:
-        """What `read` makes of the values of those of `keys` that are there."""
+        """Find the values of `keys`, each made by `read`; a key that is not there is left out."""
         found, stale = self._transaction(partial(_find, list(keys), read)) or ({}, [])
         if stale:
             self._transaction(partial(_note_use, stale))
@@ -93,7 +93,7 @@ class KeptAnswers:
         self._transaction(partial(_save, [(key, _sealed(key, value), _now()) for key, value in values.items()]))
 
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What `work` returns; None when the file can't be used. One that is damaged is made anew."""
+        """Return the result of `work`; None if the file can't be used. A damaged file is made anew."""
         for _ in range(2):
             if time.monotonic() < self._left_until:
                 return None
@@ -202,7 +202,7 @@ def _save(rows: list[tuple[bytes, bytes, int]], connection: sqlite3.Connection) 
 
 
 def _bytes(connection: sqlite3.Connection) -> int:
-    """What the rows take."""
+    """Bytes that the rows take."""
     [pages], [free], [size] = (
         connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "freelist_count", "page_size")
     )

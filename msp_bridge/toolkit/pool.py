@@ -45,16 +45,16 @@ class SandboxLike(Protocol):
         ...
 
     def refresh(self, stop: Event | None = None) -> frozenset[str]:
-        """See `Sandbox.refresh`."""
+        """Implement `Sandbox.refresh`."""
         ...
 
     def close(self) -> None:
-        """See `Sandbox.close`."""
+        """Implement `Sandbox.close`."""
         ...
 
 
 class Process(Protocol):
-    """What can be kept warm: `JsonLinesProcess`, or an adapter's own class around a process."""
+    """A process that can be kept warm: `JsonLinesProcess`, or an adapter's own class around a process."""
 
     @property
     def closed(self) -> bool:
@@ -131,7 +131,7 @@ class WarmSandbox(Generic[S, P]):
         self.process: WarmProcess[P] = WarmProcess(lambda: sandbox.identity)
 
     async def refresh(self) -> frozenset[str]:
-        """See `Sandbox.refresh`, which runs in a thread. A cancel stops it between two files."""
+        """Call `Sandbox.refresh` in a thread. A cancel stops it between two files."""
         stop = Event()
         return await in_thread(self.sandbox.refresh, stop, on_cancel=stop.set)
 

@@ -98,7 +98,7 @@ class Sandbox:
 
     @property
     def size(self) -> int:
-        """Of the source's content at the last `refresh`, in bytes."""
+        """The size of the source's content at the last `refresh`, in bytes."""
         return self._manifest.size if self._manifest else 0
 
     def note_size(self, size: int) -> None:

@@ -57,7 +57,7 @@ class JobScheduler:
         self._active = 0
 
     async def run(self, items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, R]]) -> AsyncGenerator[R, None]:
-        """What `work` returns for each of `items`, each as soon as it is known.
+        """Yield the result of `work` for each of `items`, each as soon as it is known.
 
         Cancelling: when it is closed, its jobs have been cancelled and have ended.
         Back-pressure: a job starts only while the next result is awaited. Those that have begun go on.

@@ -95,7 +95,7 @@ class Manifest:
 
     @classmethod
     def load(cls, file: Path, source: str) -> Manifest:
-        """What was saved; empty when there is nothing, or nothing that can be used for `source`."""
+        """Load what was saved; empty when there is nothing, or nothing that can be used for `source`."""
         try:
             saved = json.loads(file.read_bytes())
             if saved["version"] == VERSION and saved["source"] == source:

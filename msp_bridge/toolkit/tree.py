@@ -20,7 +20,7 @@ Stamp = tuple[int, int, int, int, int]
 
 
 class Kind(enum.Enum):
-    """What a path is. The values are written to the manifest."""
+    """The kind of a path. The values are written to the manifest."""
 
     FILE = "f"
     DIRECTORY = "d"
@@ -53,7 +53,7 @@ class Entry:
 
 
 class Notes:
-    """What a walk meets besides the entries, for whoever wants to know; nothing is kept here."""
+    """Facts that a walk meets besides the entries; nothing is kept here."""
 
     def enter(self, prefix: str, found: int) -> None:
         """The directory (with a `/` at its end, the root is "") is about to be listed; so many paths are known."""
@@ -172,7 +172,7 @@ class CopyTree:
 
 
 def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
-    """As `os.walk`, in order, but not into what stays out of a copy; in the lists of names that is included."""
+    """Walk as `os.walk` does, in order, but not into what stays out of a copy, which the lists of names include."""
     for directory, names, files in os.walk(root):
         if directory != os.fspath(root) and not CACHE_MARKERS.isdisjoint(files):
             names.clear()

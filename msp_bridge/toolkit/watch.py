@@ -87,7 +87,7 @@ class TreeLooks:
     _turn: Lock = field(factory=Lock, init=False)
 
     def entries(self) -> dict[str, Entry]:
-        """As of `SourceTree.entries`. The same object as the last time when nothing was touched: don't change it."""
+        """The entries as `SourceTree.entries` has them: the same object if nothing was touched. Don't change it."""
         with self._turn:
             if self._watched is not None:
                 try:
@@ -192,7 +192,7 @@ class WatchedWalk(Notes):
             raise Unwatchable(f"{prefix} and {self._prefixes[number]} are the same directory")
 
     def link(self, path: str, above: tuple[str, ...]) -> None:
-        """What it leads to may change elsewhere."""
+        """Note a link: what it leads to may change elsewhere."""
         self._links.add(path)
         self._elsewhere.add(path)
 
@@ -203,7 +203,7 @@ class WatchedWalk(Notes):
         self._elsewhere.add(path)
 
     def followed(self, entries: dict[str, Entry], tree: SourceTree) -> dict[str, Entry]:
-        """What is in the tree now; `entries` was in it at the last look. Raises WalkNeeded and OSError."""
+        """The present content of the tree; `entries` was in it at the last look. Raises WalkNeeded and OSError."""
         self._is_over = True
         if self._place_now() != self._place:
             raise WalkNeeded

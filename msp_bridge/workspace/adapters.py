@@ -100,15 +100,15 @@ class MountedAdapter:
         return path.startswith(self.folder) and self.adapter.claims(path[len(self.folder) :])
 
     def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
-        """See `Adapter.discover`."""
+        """Implement `Adapter.discover`."""
         return self._discover(scope) if self.folder else self.adapter.discover(scope)
 
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """See `Adapter.test`."""
+        """Implement `Adapter.test`."""
         return self._test(mutants) if self.folder else self.adapter.test(mutants)
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
-        """See `IgnoresMutants.ignore`. Raises ToolError, too, when the tool has no comment for it."""
+        """Implement `IgnoresMutants.ignore`. Raises ToolError, too, when the tool has no comment for it."""
         if not isinstance(self.adapter, IgnoresMutants):
             raise ToolError(
                 f"the bridge has no comment by which {self.label} ignores a mutant",
@@ -121,7 +121,7 @@ class MountedAdapter:
         return evolve(edit, path=self.folder + edit.path)
 
     async def surroundings(self) -> Surroundings | None:
-        """See `ReportsSurroundings.surroundings`; None where the adapter has none."""
+        """Implement `ReportsSurroundings.surroundings`; None if the adapter has none."""
         return await self.adapter.surroundings() if isinstance(self.adapter, ReportsSurroundings) else None
 
     @property
@@ -130,7 +130,7 @@ class MountedAdapter:
         return isinstance(self.adapter, KnowsReach)
 
     async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """See `KnowsReach.reach`; the names of tests in `Reach.tests` are the adapter's own."""
+        """Implement `KnowsReach.reach`; the names of tests in `Reach.tests` are the adapter's own."""
         if not isinstance(self.adapter, KnowsReach):
             return {}
         outer = {evolve(mutant, path=mutant.path[len(self.folder) :]): mutant for mutant in mutants}
@@ -141,7 +141,7 @@ class MountedAdapter:
         }
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """See `KnowsReach.ran_alone`."""
+        """Implement `KnowsReach.ran_alone`."""
         return self.adapter.ran_alone() if isinstance(self.adapter, KnowsReach) else {}
 
     async def _discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:

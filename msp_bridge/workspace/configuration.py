@@ -27,7 +27,7 @@ CLUSTER_KEYS = frozenset({"address", "exclude"})
 
 @frozen
 class Configuration:
-    """What the user set. `adapters` picks and orders them, () switches all off; None leaves it to detection."""
+    """The user's settings. `adapters` picks and orders them, () switches all off; None leaves it to detection."""
 
     adapters: tuple[str, ...] | None = None
     python: Path | None = None  # the project's interpreter
@@ -64,7 +64,7 @@ class Configuration:
 def misplaced_table(
     name: str, folders: Sequence[str], lacking: Sequence[str], root: Path, named: str | None
 ) -> ConfigurationError:
-    """What is wrong with a tool's table that is about the root, where that tool isn't set up.
+    """The error of a tool's table that is about the root, where that tool isn't set up.
 
     `name` is the adapter's. `folders` are those where it is set up instead, each with a `/` at the end, and `lacking`
     those of them that have no such table of their own. `named` is the file that the user named for `root`.
@@ -84,7 +84,7 @@ def misplaced_table(
 
 
 class FolderConfigurations:
-    """What holds in each folder of the workspace at `root`. Folders are relative to it, with a `/` at the end.
+    """The configuration of each folder of the workspace at `root`. Folders are relative to it, with a `/` at the end.
 
     What is said closest to a project goes before what is said around it, and the command line before everything. The
     interpreter, the tool's own file and the adapters' tables are each folder's own: they aren't inherited.
@@ -97,7 +97,7 @@ class FolderConfigurations:
         self._read: dict[str, Configuration] = {"": self.root}  # what each folder's own file sets
 
     def of(self, folder: str) -> tuple[Configuration, bool]:
-        """What holds in `folder`, and whether its adapters were chosen for it in particular, below the root.
+        """The configuration of `folder`, and whether its adapters were chosen for it in particular, below the root.
 
         Raises ConfigurationError when its own file is wrong.
         """
@@ -118,7 +118,7 @@ class FolderConfigurations:
         return [f"{folder}{name}" for name in self._own(folder).folders]
 
     def _said_around(self, folder: str) -> Iterator[tuple[str, Configuration]]:
-        """What files around `folder` say, of which folder; the outermost file first, in each the outermost folder."""
+        """Settings of files around `folder`, with their folder; outermost file first, in each the outermost folder."""
         parts = folder.split("/")[:-2]
         for place in ("", *(f"{'/'.join(parts[: depth + 1])}/" for depth in range(len(parts)))):
             said = self._own(place)
@@ -348,7 +348,7 @@ def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
 
 
 def _prefix_of_tables(root: Path, named: str | None) -> str:
-    """What stands before the name of each table in the file that `load_configuration` reads for these."""
+    """The text before the name of each table in the file that `load_configuration` reads for these."""
     name = None if named is None else Path(named).name
     if name not in (OWN_FILE, PYPROJECT):
         name = OWN_FILE if (root / OWN_FILE).is_file() else PYPROJECT

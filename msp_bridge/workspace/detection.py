@@ -111,7 +111,7 @@ class _Detection:
         return [*self._configuration.folders, *found, *named]
 
     def folder(self, path: str) -> ProjectFolder:
-        """What is set up in one folder."""
+        """The tools that are set up in one folder."""
         chosen_here = False
         try:
             configuration, chosen_here = self._configurations.of(path)
@@ -141,7 +141,7 @@ class _Detection:
                 yield Candidate(name, adapter_class, project, error=error)
 
     def _give_way(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Of those for the same files, one that is merely installed yields to one that is configured."""
+        """Drop a merely installed tool where another for the same files is configured."""
         found = [one for one in candidates if one.adapter is not None]
         configured = [one for one in found if len(found) > 1 and _is_configured(one)]
         rivals = {

@@ -155,7 +155,7 @@ class _Missing:
         return {one.name for folder in self.projects.folders for one in folder.candidates if one.adapter is not None}
 
     def findings(self) -> Iterator[Finding]:
-        """Those first that most files here are for; one for all of them where no file here is for any."""
+        """Yield first the findings of tools that most files are for; a single one where no file is for any."""
         chosen = self.projects.configuration.adapters is not None
         at_root = self.projects.folders[0].candidates
         absent = [one for one in at_root if one.adapter is None and one.error is None and one.name not in self.found]
@@ -166,14 +166,14 @@ class _Missing:
         fitting = _fitting(absent, files) if any(files.values()) else absent
         needed = [] if self.found else [one for one in fitting if one.sources != ()]
         if needed and not chosen:
-            remedy = "set up what follows" if len(needed) == 1 else "set up one of those that follow"
-            yield Finding(False, "tools", "none is set up here yet", remedy)
+            remedy = "set up what follows" if len(needed) == 1 else "set up one of:"
+            yield Finding(False, "tools", "no tool found", remedy)
         for one in fitting:
             finding = one.adapter_class.absent(one.project)
             wrong = chosen or one in needed
             yield finding if wrong else Finding(True, finding.subject, f"not used: {finding.text}")
         if others := [one.name for one in absent if one not in fitting]:
-            yield Finding(True, "others", f"there are no files here for {', '.join(others)}")
+            yield Finding(True, "others", f"no matching files: {', '.join(others)}")
 
     def _counts(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """How many files here each is for; nothing of one that is for anything, or doesn't say."""
@@ -192,7 +192,7 @@ def _fitting(absent: Sequence[Candidate], files: Mapping[str, int]) -> Sequence[
 
 
 def _nothing_to_test(absent: Sequence[Candidate]) -> Finding:
-    """What was looked for in a folder that has no file for any of the tools."""
+    """Say what was looked for in a folder that has no file for any of the tools."""
     kinds = (f"{one.name} ({', '.join(one.sources)})" for one in absent if one.sources)
     text = f"none is set up here, and there are no files for any of {', '.join(kinds)}"
     remedy = "name the project's directory with `--root`; for other languages, write a table [generic.NAME]"

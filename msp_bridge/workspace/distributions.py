@@ -42,7 +42,7 @@ class Distribution:
 
     @property
     def stem(self) -> str:
-        """What its path says of its name, normalized."""
+        """The name in its path, normalized."""
         return normal(os.path.splitext(os.path.basename(self.path))[0].partition("-")[0])
 
     @property
@@ -59,7 +59,7 @@ class Distribution:
         return [*self._header("Requires-Dist"), *listed[:first]]
 
     def entry_points(self, group: str) -> Iterator[EntryPoint]:
-        """Those of the `group`."""
+        """The entry points of the `group`."""
         section = ""
         for line in _lines(os.path.join(self.path, "entry_points.txt")):
             if line.startswith("["):
@@ -78,7 +78,7 @@ class Distribution:
 
 
 def distributions(directories: Iterable[str]) -> Iterator[Distribution]:
-    """Those in `directories`, in their order."""
+    """The distributions in `directories`, in their order."""
     for directory in directories:
         with contextlib.suppress(OSError):  # many a path of sys.path doesn't exist
             names = [name for name in os.listdir(directory or os.curdir) if name.lower().endswith(INFO)]
@@ -86,7 +86,7 @@ def distributions(directories: Iterable[str]) -> Iterator[Distribution]:
 
 
 def entry_points(group: str) -> list[EntryPoint]:
-    """Those of what can be imported; of two distributions of one name the first counts."""
+    """The entry points of what can be imported; of two distributions of one name the first counts."""
     if not all(map(_is_plain, sys.path)) or any(map(_finds_distributions, sys.meta_path)):
         import importlib.metadata  # here, for it is seldom needed
 
@@ -118,7 +118,7 @@ def _head(file: str) -> list[str]:
 
 
 def _lines(file: str) -> list[str]:
-    """Those that say something."""
+    """The lines that are neither empty nor a comment."""
     with contextlib.suppress(OSError), open(file, encoding="utf-8", errors="replace") as opened:
         return [line for line in map(str.strip, opened) if line and not line.startswith("#")]
     return []

@@ -46,7 +46,7 @@ class OpenWorkspaces:
         self._opening = asyncio.Lock()
 
     def at(self, root: Path) -> OpenWorkspaces:
-        """Those at another `root`, for a client that names one, which has to `leave` them; with the same options.
+        """The workspaces at another `root`, for a client that has to `leave` them; with the same options.
 
         Raises ConfigurationError when it lies outside of ours, unless clients may open `anywhere`, as one may that has
         started the server.

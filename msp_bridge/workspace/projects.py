@@ -83,7 +83,7 @@ class ProjectFolder:
 
 @frozen(eq=False)
 class Part:
-    """What of a request is one tool's."""
+    """The part of a request that is one tool's."""
 
     tool: MountedAdapter
     scope: Scope

@@ -31,7 +31,7 @@ class Target:
 
     @classmethod
     def matching(cls, glob: str) -> Target:
-        """What `glob` matches, relative to the root: `*`, `?`, `[…]`, `{…,…}`, and `**` for directories.
+        """The paths that `glob` matches, relative to the root: `*`, `?`, `[…]`, `{…,…}`, and `**` for directories.
 
         Raises ValueError when its braces stand for too many patterns.
         """
@@ -65,7 +65,7 @@ class KnownMutant:
 
     @classmethod
     def of(cls, mutant: Mutant) -> KnownMutant:
-        """As a client knows it."""
+        """Make the mutant as a client knows it."""
         return cls(mutant.path, mutant.location, mutant.mutator, mutant.replacement)
 
     def is_same(self, mutant: Mutant) -> bool:
@@ -79,7 +79,7 @@ class KnownMutant:
 
     @property
     def mutant(self) -> Mutant | None:
-        """As the model has it; None when the client sent no replacement, since the id is made of that too."""
+        """The mutant as the model has it; None if the client sent no replacement, since the id depends on that too."""
         if self.replacement is None:
             return None
         return Mutant(self.path, self.mutator, self.location, self.replacement)
@@ -126,7 +126,7 @@ class Selection:
 
     @classmethod
     def joined(cls, parts: Sequence[Selection]) -> Selection:
-        """What `split` has split. Each of `parts` has targets, or each has mutants."""
+        """Join what `split` has split. Each of `parts` has targets, or each has mutants."""
         if parts[0].mutants is None:
             targets = tuple(target for part in parts for target in part.targets or ())
             return evolve(parts[0], targets=targets)

@@ -39,7 +39,7 @@ Lines = dict[str, list[range]]
 
 @frozen
 class Selected:
-    """What the paths select: `selection` is what to discover, and `takes` what to keep of that."""
+    """The selection of paths: `selection` is what to discover, and `takes` what to keep of that."""
 
     selection: Selection
     _rest: Selection  # what is selected otherwise than by LINE:COL
@@ -47,7 +47,7 @@ class Selected:
     changes: Changes | None = None
 
     async def since(self, root: Path, revision: str) -> Selected:
-        """What of this has changed in git since HEAD and `revision` parted. Raises ConfigurationError."""
+        """Keep what has changed in git since HEAD and `revision` parted. Raises ConfigurationError."""
         changes, selection = await Changes.since(root, revision), self.selection
         if selection.targets is None:
             selection = Selection(targets=tuple(Target(path) for path in changes.lines))
@@ -64,7 +64,7 @@ class Selected:
 
 
 def select(root: Path, paths: Sequence[str]) -> Selected:
-    """What `paths` select; everything when there are none. Raises ConfigurationError for a typing error."""
+    """Select by `paths`; everything when there are none. Raises ConfigurationError for a typing error."""
     targets, files, starts = [], [], set()
     for path in paths:
         target, start = _target(root, path)
@@ -135,7 +135,7 @@ class Changes:
 
     @classmethod
     async def since(cls, root: Path, revision: str) -> Changes:
-        """What has changed since `HEAD` and `revision` parted: committed or not, and files that are not tracked yet.
+        """Changes since `HEAD` and `revision` parted: committed or not, and files that are not tracked yet.
 
         So what others have done on `revision` since doesn't count. Raises ConfigurationError.
         """
@@ -157,7 +157,7 @@ class Changes:
 
 
 def changed_lines(diff: bytes) -> Lines:
-    """Of the files as they are now, from the text of a diff without context.
+    """Changed lines of the files as they are now, from the text of a diff without context.
 
     Where lines are only gone, the one before and the one after count: that is where the code does something else.
     """

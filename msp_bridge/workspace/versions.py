@@ -74,7 +74,7 @@ class FileVersions:
         return sorted(path for path, entries in self._history.items() if entries[-1][0] > since)
 
     def changed(self, since: int) -> Sequence[str]:
-        """Those of them that have another content than in the version `since`."""
+        """The files that have another content than in the version `since`."""
         if since not in self._changed:
             now = self._now
             self._changed[since] = [p for p in self.touched(since) if self._at(p, since) != now.get(p, GONE)[0]]

@@ -200,14 +200,14 @@ class Workspace:
         return None
 
     async def _looked_up(self, selection: Selection, look: Callable[[Selection], T]) -> T:
-        """What `look` says of `selection`; in a thread where it has many paths, so that other clients don't wait."""
+        """Look up `selection` with `look`; in a thread if it has many paths, so that other clients don't wait."""
         return look(selection) if selection.size < MANY else await in_thread(look, selection)
 
     def _inside(self, selection: Selection) -> Selection:
         return selection.within(self.root)
 
     def _existing(self, files: Iterable[str]) -> list[str]:
-        """Those of `files` that some tool may have mutants in."""
+        """The ones of `files` that some tool may have mutants in."""
         return [path for path in files if self.projects.owner(path) and os.path.isfile(os.path.join(self.root, path))]
 
     def _parts(self, selection: Selection) -> list[Part]:
@@ -282,7 +282,7 @@ class Workspace:
     async def _results(
         self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn, *, anew: bool
     ) -> AsyncGenerator[Result | Notice, None]:
-        """What an earlier run or the tool finds out; what has a result is no longer due."""
+        """Yield results of earlier runs and of the tool; a mutant with a result is no longer due."""
         if not due:
             return
         verdicts = None
@@ -351,13 +351,13 @@ class Workspace:
 
 @define
 class ProjectErrors:
-    """What went wrong in the parts of one request, kept until the others have done theirs."""
+    """Errors in the parts of one request, kept until the others have done theirs."""
 
     parts: Sequence[Part]
     _found: dict[Part, BridgeError] = field(factory=dict)
 
     def merged(self, sources: Mapping[Part, AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """What the parts' sources yield, each until it fails. The failure of the only one is raised at once."""
+        """Merge the parts' sources, each until it fails. The failure of the only one is raised at once."""
         if len(self.parts) == 1:  # the usual case, and merging takes its time for each result
             ((part, source),) = sources.items()
             return _naming(part, source) if part.tool.folder else source
@@ -412,7 +412,7 @@ def _named(error: Exception, part: Part) -> BridgeError:
 
 
 async def _naming(part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """What `source` yields; its errors name the project."""
+    """Yield from `source`; its errors name the project."""
     try:
         async with contextlib.aclosing(source):
             async for item in source:

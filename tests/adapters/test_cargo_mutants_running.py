@@ -294,7 +294,7 @@ async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(
         assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
         [*_, finding] = [finding async for finding in adapter.diagnose()]
     own = "the tree at its own path, the network, temporary files, processes, queues"
-    assert finding == Finding(True, "isolation", f"each run has for itself: {own}")
+    assert finding == Finding(True, "isolation", f"isolated per run: {own}")
 
 
 @pytest.mark.usefixtures("permitted")

@@ -86,7 +86,7 @@ async def test_a_tool_finds_its_copy_at_the_projects_path_and_leaves_nothing(roo
     """
     status, isolated = await outcome(root, table(root, "if True:" + script))
     assert status is Status.KILLED
-    assert isolated == "each run has for itself: the tree at its own path, temporary files, processes, queues"
+    assert isolated == "isolated per run: the tree at its own path, temporary files, processes, queues"
     assert not os.path.exists(left)
 
 
@@ -101,7 +101,7 @@ async def test_where_nothing_is_permitted_a_run_has_a_copy_and_temporary_files(
     """
     assert await outcome(root, table(root, "if True:" + script)) == (
         Status.KILLED,
-        "each run has for itself: a copy of the tree, TMPDIR",
+        "isolated per run: a copy of the tree, TMPDIR",
     )
 
 
@@ -120,7 +120,7 @@ async def test_a_tool_that_fails_only_when_isolated_has_fewer_parts_from_then_on
     [record] = caplog.records
     assert "generic.tool fails isolated and passes otherwise, so it runs without ipc, pid, tmp" in record.getMessage()
     assert "a strange /tmp" in record.getMessage()
-    assert finding.text == "each run has for itself: the tree at its own path"
+    assert finding.text == "isolated per run: the tree at its own path"
 
 
 @pytest.fixture

@@ -346,7 +346,7 @@ async def test_the_doctor_shows_what_each_tool_lacks(scripted: Scripted) -> None
         findings = [finding async for finding in adapter.diagnose()]
     correct = "install it, put its directory on PATH, or correct the command"
     in_place = "*.none: 0 files; runs in the project itself, as `writes = false` says"
-    isolation = [finding for finding in findings if finding.text.startswith("each run has for itself: ")]
+    isolation = [finding for finding in findings if finding.text.startswith("isolated per run: ")]
     assert [finding.subject for finding in isolation] == ["generic.tool"]
     assert [finding for finding in findings if finding not in isolation] == [
         Finding(True, "generic.tool", sys.executable),

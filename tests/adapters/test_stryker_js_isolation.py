@@ -19,7 +19,7 @@ from support.stryker_js_trees import CORE8, CORE9, TESTS, adapter_on, copied, di
 from msp_bridge.adapter import Result, Status
 from msp_bridge.toolkit import Isolation
 
-ALL = "each run has for itself: the tree at its own path, the network, temporary files, processes, queues"
+ALL = "isolated per run: the tree at its own path, the network, temporary files, processes, queues"
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
@@ -72,9 +72,7 @@ async def test_tests_write_where_they_like_and_change_nothing_of_the_machine(
     )
     async with adapter_on(root, jobs=1) as adapter:
         (result, *_) = await some_results(adapter)
-        assert await isolation_of(adapter) == (
-            ALL if isolated else "each run has for itself: a copy of the tree, TMPDIR"
-        )
+        assert await isolation_of(adapter) == (ALL if isolated else "isolated per run: a copy of the tree, TMPDIR")
     assert result.status is Status.KILLED
     assert list(shared.parent.glob(f"{shared.name}*")) == []
     assert list(modules.glob(shared.name)) == []

@@ -55,15 +55,23 @@ def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], 
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
-        (["a.py:77"], " in a.py:77"),
+        (["a.py:3"], " in a.py:3"),
         (["--shard", "9/9"], " in part 9/9"),
-        (["a.py:77", "--shard", "1/2"], " in part 1/2 in a.py:77"),
+        (["a.py:3", "--shard", "1/2"], " in part 1/2 in a.py:3"),
     ],
 )
 def test_run_says_where_there_are_no_mutants(project: Path, arguments: list[str], where: str) -> None:
     script(project)
     done = bridge(project, "run", *arguments)
     assert (done.returncode, done.stdout) == (0, f"scripted: no mutants{where}\n")
+
+
+def test_lines_beyond_the_end_of_a_file_are_an_error(project: Path) -> None:
+    script(project)
+    done = bridge(project, "run", "a.py:77")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a.py" in done.stderr
+    assert "77" in done.stderr
 
 
 def test_run_without_any_mutant_names_the_doctor(project: Path) -> None:

@@ -78,7 +78,7 @@ async def test_a_trusted_project_shows_its_mutants_and_underlines_survivors(tmp_
         await page.element(window.row("line 9, number: 1 to 2", "Passed"))
         await page.element(window.row("line 11, operator: * to /", "Skipped"))
 
-        # one that no test notices: failed, with the change, and underlined
+        # one that no test kills: failed, with the change, and underlined
         await window.expand("src/shop/cart.py")
         await window.test("operator: >= to >")
         await page.element(window.row("operator: >= to >", "Failed"))

@@ -17,7 +17,7 @@ def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:
     place, diff = "line=1,endLine=1,col=7,endColumn=8", "%0A- a = b + c%0A+ a = b - c"
     uncovered, missed = warnings(report)
     assert uncovered.startswith(f"::warning file=b.py,{place},title=NoCoverage%3A plus::No test reaches this line")
-    assert missed == f"::warning file=shop.py,{place},title=Survived%3A plus::No test notices this change:{diff}"
+    assert missed == f"::warning file=shop.py,{place},title=Survived%3A plus::No test kills this mutant:{diff}"
 
 
 def test_paths_lead_from_the_repository(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_sarif_has_a_result_for_each_missed_mutant(tmp_path: Path) -> None:
     assert log["version"] == "2.1.0"
     assert result["ruleId"] == "Survived"
     assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
-    assert result["message"]["text"] == "plus: No test notices this change:\n- a = b + c\n+ a = b - c"
+    assert result["message"]["text"] == "plus: No test kills this mutant:\n- a = b + c\n+ a = b - c"
     assert result["partialFingerprints"] == {"mutantId/v1": missed.mutant.id}
     assert result["locations"] == [
         {

@@ -39,7 +39,7 @@ def repository(directory: Path) -> Path:
 
 
 async def vscode(directory: Path) -> None:
-    """The example: all mutants, and one that no test notices in the editor."""
+    """The example: all mutants, and one that no test kills in the editor."""
     root = shop(directory)
     async with workbench(directory, root, root / "src/shop/cart.py", environment(directory)) as window:
         await tested(window)
@@ -50,7 +50,7 @@ async def vscode(directory: Path) -> None:
 
 
 async def vscode_with_a_repository(directory: Path) -> None:
-    """Two projects: only what no test notices."""
+    """Two projects: only what no test kills."""
     root = repository(directory)
     async with workbench(directory, root, root / "web/lib/price.js", environment(directory)) as window:
         await tested(window)
@@ -74,7 +74,7 @@ async def tested(window: Workbench) -> None:
 
 
 async def next_problem(window: Workbench) -> None:
-    """Show a mutant that no test notices where it is."""
+    """Show a mutant that no test kills where it is."""
     await window.command("View: Focus Active Editor Group")
     await window.command("Go to Next Problem (Error, Warning, Info)")
     await window.page.until("Survived: ")

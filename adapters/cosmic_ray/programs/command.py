@@ -53,7 +53,7 @@ class OutputReader(threading.Thread):
                 decoder.reset()
 
     def end(self) -> str:
-        """What was read; an escaped process may keep the stream open for ever."""
+        """Return what was read; an escaped process may keep the stream open for ever."""
         self.join(LEFT_BEHIND)
         if not self.is_alive():
             self.stream.close()
@@ -163,7 +163,7 @@ def run(request: Message) -> Message:
 
 
 def events(report: str) -> list[Any]:
-    """What the observer wrote; a killed pytest may have left half a line."""
+    """Events of the observer; a killed pytest may have left half a line."""
     found = []
     try:
         with open(report, encoding="utf-8", errors="surrogatepass") as file:

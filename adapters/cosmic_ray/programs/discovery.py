@@ -66,7 +66,7 @@ class Module:
         self._valid: dict[tuple[int, int], bool] = {}
 
     def offset(self, position: tuple[int, int]) -> int:
-        """Of cosmic-ray's (1-based line, 0-based column)."""
+        """The offset of cosmic-ray's (1-based line, 0-based column)."""
         return self.lines[position[0] - 1] + position[1]
 
     def line(self, offset: int) -> int:
@@ -87,7 +87,7 @@ class Module:
         return [node for node in self.nodes if node.type in types]
 
     def mutate(self, operator: Any, node: Any, index: int) -> Edit:
-        """What `operator` makes of `node`; the tree is as before. Raises whatever the operator raises."""
+        """Apply `operator` to `node`; the tree is as before. Raises what the operator raises."""
         start, end = self.span(node)
         before = list(self._state(node))
         try:
@@ -149,7 +149,7 @@ class Module:
 
 
 def compile_error(source: str, path: str) -> str | None:
-    """What `compile` has against `source`."""
+    """The error of `compile` for `source`."""
     try:
         compile(source, path, "exec", dont_inherit=True, optimize=0)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -306,7 +306,7 @@ def engine_works() -> bool:
 
 
 def versions() -> list[str] | None:
-    """Of all that an answer depends on; None where operators of others may depend on anything."""
+    """Versions of all that an answer depends on; None where operators of others may depend on anything."""
     if {point.module.partition(".")[0] for point in entry_points(group=PROVIDERS)} != {"cosmic_ray"}:
         return None
     return [sys.version, *(f"{name} {version(name)}" for name in ("cosmic-ray", "parso"))]

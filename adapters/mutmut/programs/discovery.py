@@ -25,7 +25,7 @@ TESTS = {"tests", "test"}
 
 
 class MutmutConfiguration:
-    """What mutmut makes of the project in the current directory."""
+    """mutmut's configuration of the project in the current directory."""
 
     def __init__(self, config_file: str | None) -> None:
         self._config_file = config_file
@@ -50,7 +50,7 @@ class MutmutConfiguration:
 
     @property
     def text(self) -> str:
-        """What was read last: all that mutmut's functions see of it."""
+        """The text that was read last: all that mutmut's functions see of it."""
         if self._text is None:
             self.read()
         return self._text or ""
@@ -137,7 +137,7 @@ def files(configuration: MutmutConfiguration) -> Message:
 
 
 class Mutants:
-    """Those of texts, each kept for the next text of the same file."""
+    """Mutants of texts, each kept for the next text of the same file."""
 
     def __init__(self) -> None:
         self._mutations: Mutations | None = None

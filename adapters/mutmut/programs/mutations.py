@@ -57,13 +57,13 @@ class Mutations:
         self._known: dict[str, tuple[str, dict[Known, ByFunction]]] = {}
 
     def changes(self, path: str, code: str) -> Iterator[TextChange]:
-        """Those that can become active: of functions of the same name, Python knows only the last."""
+        """The changes that can become active: of functions of the same name, Python knows only the last."""
         for name, found in self.by_function(path, code).items():
             for number, (mutator, edit) in enumerate(found, start=1):
                 yield TextChange(get_mutant_name(Path(path), f"{name}__mutmut_{number}"), mutator, *edit)
 
     def by_function(self, path: str, code: str) -> ByFunction:
-        """As the function `by_function`; of what was known before, only what has changed is made."""
+        """Make mutants as the function `by_function` does; only those of changed functions are made again."""
         patterns = tuple(config().do_not_mutate_patterns)
         pieces = pieces_of(code, line_by_line=bool(patterns))
         if pieces is None:

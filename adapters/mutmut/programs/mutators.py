@@ -17,7 +17,7 @@ SHOWN_CHARS = 40  # characters of code in a name
 
 @dataclass(frozen=True)
 class NodeDifference:
-    """What a mutator does: its name, and the part of the original that differs, from one node to another."""
+    """The difference that a mutator makes between two nodes: its name, and the part of the original that differs."""
 
     mutator: str
     first: cst.CSTNode

@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pieces:
-    """What a file is made of."""
+    """The parts of a file."""
 
     functions: tuple[Piece, ...]  # in their order
     rest: str  # the file with `pass` in the place of each
@@ -108,7 +108,7 @@ class _Cut:
 
 
 def _first_indent(code: str) -> str:
-    """As libcst has it: that of the first block."""
+    """The indent of the first block, as libcst has it."""
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type == tokenize.INDENT:
             return token.string
@@ -116,6 +116,6 @@ def _first_indent(code: str) -> str:
 
 
 def _first_line(node: ast.stmt) -> int:
-    """Of a statement with its decorators."""
+    """The first line of a statement with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])

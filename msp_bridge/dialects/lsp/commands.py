@@ -34,7 +34,7 @@ class EditorCommands:
     async def selected(
         self, command: str, folder: Folder, path: str, argument: lsp.CommandArguments
     ) -> tuple[Selection | None, str]:
-        """What one of the three test commands tests, with words for it; None where the text is not saved yet."""
+        """The selection of one of the three test commands, with words for it; None if the text is not saved yet."""
         if command == TEST_PROJECT:
             return Selection(), "the project"
         if command == TEST_CHANGED:

@@ -85,7 +85,7 @@ class Lsp(Dialect):
         return Service(requests, notifications, self._admit)
 
     async def serve(self) -> None:
-        """See the base class."""
+        """Serve the client, as the base class says."""
         try:
             await super().serve()
         finally:

@@ -32,7 +32,7 @@ class Units:
         return start + self._index(source.text[start:end], place.character, is_last=end == len(source.text))
 
     def in_lines(self, lines: Sequence[str], place: lsp.Position) -> tuple[int, int]:
-        """As `offset`, for a text that is cut at its `\\n`: the line from 0 on, and the index in it."""
+        """Compute `offset` in a text that is cut at its `\\n`: the 0-based line, and the index in it."""
         if place.line >= len(lines):
             return len(lines) - 1, len(lines[-1])
         return place.line, self._index(lines[place.line], place.character, is_last=place.line == len(lines) - 1)
@@ -80,7 +80,7 @@ class Hunk:
 
 @frozen
 class Changed:
-    """What lies between two texts, as hunks in their order."""
+    """The differences between two texts, as hunks in their order."""
 
     hunks: Sequence[Hunk]
     _starts: Sequence[int] = field(init=False)

@@ -26,7 +26,7 @@ from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 
 class Explorer:
-    """What one client sees of the mutants of its folders."""
+    """The mutants of its folders as one client sees them."""
 
     def __init__(self, editor: Editor, folders: Folders) -> None:
         self._editor, self._folders = editor, folders
@@ -48,7 +48,7 @@ class Explorer:
         return {"files": files}
 
     async def selected(self, params: lsp.TestParams) -> Sequence[tuple[Folder, Selection, str]]:
-        """What `msp-bridge/test` asks for, by folder, with words for it. Raises BridgeError."""
+        """The selection of `msp-bridge/test`, by folder, with words for it. Raises BridgeError."""
         if params.mutants is None:
             named = "the project" if params.uris is None else None
             return [

@@ -57,7 +57,7 @@ class MutantFinding:
 
     @property
     def shows(self) -> tuple[str, int] | None:
-        """What its diagnostic says, and about which version; None when it has none."""
+        """The text of its diagnostic, and the version that it is about; None when it has none."""
         return (self.message, self.version) if self.result.status in UNDETECTED else None
 
     def diagnostic(self, units: Units, source: SourceText | None, tool: str, outdated: Outdated) -> dict[str, Any]:
@@ -192,7 +192,7 @@ class FileFindings:
         return next((finding for finding in found if finding.id == id), None)
 
     def result(self, mutant: Mutant) -> Result | None:
-        """What became of `mutant`, where the text is now; None when that is not known, or outdated."""
+        """The result of `mutant`, at its present place; None when it is not known, or outdated."""
         line, key = place_of(mutant)
         found = self._lines.get(line, {}).get(key)
         return None if found is None or found.version in self._outdated else found.result
@@ -246,7 +246,7 @@ def summary_of(counts: Counter[Status]) -> str:
 
 
 def diff_of(source: SourceText, mutant: Mutant) -> str:
-    """What the mutant changes, as a unified diff; "" when the text has no such place any more."""
+    """The mutant as a unified diff; "" if the text no longer has its place."""
     try:
         return mutant_diff(source, mutant)
     except ValueError:

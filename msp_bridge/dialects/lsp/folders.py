@@ -70,7 +70,7 @@ class Folder:
         return self.tools.get(path, "msp-bridge")
 
     def known(self, path: str) -> FileFindings:
-        """What is known of the file `path`."""
+        """The findings of the file `path`."""
         return self.findings.setdefault(path, FileFindings(self.outdated))
 
 

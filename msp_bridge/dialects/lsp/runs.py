@@ -128,7 +128,7 @@ class Runs:
                 await self._publisher.changed(folder, path)
 
     async def _forget(self, folder: Folder, selection: Selection, reported: Mapping[str, set[Place]]) -> None:
-        """What was selected and not reported does not exist any more; in a text that isn't saved, nobody knows."""
+        """Forget selected mutants without a result: they no longer exist. In an unsaved text nobody knows."""
         within = selection.within(folder.root)
         for path, findings in list(folder.findings.items()):
             if within.scope.covers(path):

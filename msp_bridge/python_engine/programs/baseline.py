@@ -12,7 +12,7 @@ from .live_code import CodeChange, Key
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a file's code has done before the fork; see `live_code`."""
+    """Facts of a file's code before the fork; see `live_code`."""
 
     live: frozenset[Key]
     suspended: frozenset[Key]

@@ -112,7 +112,7 @@ class IsolatedRuns:
 
     @property
     def dependencies(self) -> dict[int, Message]:
-        """What each test depends on that would run the same again; none that imports files."""
+        """Dependencies of each test that would run the same again; none that imports files."""
         reports = {test: report for test, report in self.reports.items() if report is not None}
         ran = {test: joined([report.get("ran")]) for test, report in reports.items() if not report["late"]}
         return {test: report for test, report in ran.items() if report is not None}

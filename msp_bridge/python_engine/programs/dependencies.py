@@ -51,7 +51,7 @@ Function = tuple[str, str]  # path, and qualified name up to the first `<locals>
 
 
 class DependencyTrace:
-    """Of this process, from `begin` on; there is one at most. `roots`: the project, by all names that it has."""
+    """The trace of this process, from `begin` on; there is one at most. `roots`: the project's names."""
 
     def __init__(self, *roots: str) -> None:
         self._roots = sorted({os.path.realpath(root) + os.sep for root in roots})
@@ -98,7 +98,7 @@ class DependencyTrace:
         self._start()
 
     def report(self) -> Message:
-        """What was noted: `functions`, names by path; `texts`, paths; and whether something is `hidden`."""
+        """The trace so far: `functions`, names by path; `texts`, paths; and whether something is `hidden`."""
         functions: dict[str, set[str]] = {}
         texts = set(self._read)
         assert self._functions is not None
@@ -211,7 +211,7 @@ class ProfiledFunctions:
         self._profiler.enable(subcalls=False, builtins=False)
 
     def names(self) -> Iterable[tuple[str, str]] | None:
-        """As of `MonitoredFunctions`."""
+        """Names as `MonitoredFunctions` has them."""
         self._profiler.disable()
         codes = [entry.code for entry in self._profiler.getstats() if isinstance(entry.code, types.CodeType)]
         if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:
@@ -226,7 +226,7 @@ def outermost(name: str) -> str | None:
 
 
 def joined(reports: Iterable[Message | None]) -> Message | None:
-    """What several processes depend on, together; None: on everything."""
+    """Join the dependencies of several processes; None: on everything."""
     functions: dict[str, set[str]] = {}
     texts: set[str] = set()
     for report in reports:

@@ -101,7 +101,7 @@ class ForkServers:
 
     @property
     def running(self) -> list[ServerProcess]:
-        """Those that there are."""
+        """The running servers."""
         return [server for server in (self.live, self.fresh) if server is not None]
 
     @property

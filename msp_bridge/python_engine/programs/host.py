@@ -291,7 +291,7 @@ class HostServer:
             self._background.start(self._measurement.steps(self._plan, self._collected, baseline))
 
     def _summary(self, baseline: Baseline) -> Message:
-        """What the bridge is told of the tests. `measuring`: that is not all."""
+        """Facts of the tests for the bridge. `measuring`: more will follow."""
         return {
             "tests": list(baseline.tests),
             "measuring": bool(baseline.unmeasured),
@@ -321,7 +321,7 @@ class HostServer:
         )
 
     def _save(self) -> None:
-        """What has become known since `_prepare`; where it can't be written, the next host finds it out."""
+        """Save what has become known since `_prepare`; if it can't be written, the next host finds it out."""
         assert self._scheduler is not None
         assert self._plan is not None
         if self._scheduler.baseline.unmeasured:

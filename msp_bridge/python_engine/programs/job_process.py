@@ -138,7 +138,7 @@ def _cpu_clock(pid: int) -> int:
 
 @dataclass(frozen=True)
 class Job:
-    """What a forked process finds itself with: what to do, a private directory, and the pipe for its report."""
+    """A job as a forked process finds it: its message, a private directory, and the pipe for its report."""
 
     message: Message
     scratch: Path

@@ -98,7 +98,7 @@ class ProbedFiles:
         self._files: dict[str, ProbedFile] = {}
 
     def of(self, sources: Mapping[str, str]) -> list[ProbedFile]:
-        """Those of the texts `sources`, by the names of their files; none from Python 3.12, which needs no probes."""
+        """Probes of the texts `sources`, by the names of their files; none from Python 3.12, which needs no probes."""
         if monitoring is not None:
             return []
         for filename, text in sources.items():

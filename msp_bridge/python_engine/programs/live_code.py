@@ -100,7 +100,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class CodeChange:
-    """What a mutant changes in the compiled code of its file."""
+    """The change of a mutant in the compiled code of its file."""
 
     segment: Segment
     lines: range  # of the statement that the mutant is in
@@ -135,7 +135,7 @@ class SourceFile:
             self._imports = f"\nimport {', '.join(names)}\n"
 
     def change(self, start: int, end: int, replacement: str) -> CodeChange:
-        """What the file becomes when `replacement` stands for `text[start:end]`; raises what compiling it raises."""
+        """The change of the file when `replacement` stands for `text[start:end]`. Raises what compiling it raises."""
         first, last = self._line(start), self._line(max(start, end - 1))
         segment = self._segment(first, last, start, end, replacement)
         old, new = segment.compiled()
@@ -190,7 +190,7 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def first_line(node: ast.stmt) -> int:
-    """Of a statement with its decorators."""
+    """The first line of a statement with its decorators."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(decorator.lineno for decorator in decorators)])
 
@@ -213,7 +213,7 @@ def all_nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _flag_of(feature: str) -> int:
-    """What a `from __future__ import` sets in code objects: nothing, where the feature is in the language by now."""
+    """The flag of a `from __future__ import` in code objects: 0 if the feature is in the language by now."""
     found: __future__._Feature = getattr(__future__, feature)
     mandatory = found.getMandatoryRelease()
     return 0 if mandatory is not None and mandatory <= sys.version_info else found.compiler_flag
@@ -276,7 +276,7 @@ def _signature(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def why_not_live(found: list[Pair]) -> str | None:
-    """What in the changed code objects rules live code out; see the module."""
+    """Say why the changed code objects rule live code out; see the module."""
     for pair in found:
         if not pair.old.co_flags & FUNCTION:
             return "it changes code that runs at import"
@@ -308,7 +308,7 @@ class LiveFunctions:
                     self._suspended.setdefault(code.co_filename, set()).add(key(code))
 
     def facts(self, filename: str) -> dict[str, list[Key]]:
-        """What the scheduler has to know of a file: keys of live functions, and of suspended ones."""
+        """Facts of a file for the scheduler: keys of live functions, and of suspended ones."""
         return {
             "live": sorted(self._functions.get(filename, ())),
             "suspended": sorted(self._suspended.get(filename, ())),
@@ -344,7 +344,7 @@ class LiveFunctions:
                 function.__code__ = new
 
     def replace(self, old: types.CodeType, new: types.CodeType) -> None:
-        """As `swap`, for good: the functions are then known by their new code."""
+        """Swap for good: the functions are then known by their new code."""
         self.swap(old, new)
         table = self._functions.get(old.co_filename, {})
         functions = [function for group in table.values() for function in group]

@@ -68,7 +68,7 @@ class Collecting(PytestSession):
 
 
 class Live:
-    """What the live server does where pytest would start to run the tests: it forks."""
+    """The live server in place of pytest's own run of the tests: it forks."""
 
     def __init__(self, tests: Collecting, channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -> None:
         """`tests` is the plugin of this pytest, which has collected nothing yet."""
@@ -99,7 +99,7 @@ class Live:
         self._channel.send({"do": "failed", "exit": code, "broken": rows(self._tests.broken)})
 
     def _collected(self) -> Message:
-        """What collecting the tests has shown."""
+        """Facts that collecting the tests has shown."""
         threads = threading.active_count()
         return {
             "tests": [item.nodeid for item in self._tests.items],
@@ -134,7 +134,7 @@ class Live:
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
     def _before_job(self, message: Message) -> None:
-        """What all measurements have in common is done once. What can't be done is said by the measurement itself."""
+        """Do once what all measurements have in common. The measurement itself says what can't be done."""
         if message["work"] == "measure":
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
                 self._probed.of(self._sources())

@@ -32,7 +32,7 @@ STUCK_S = 60  # for one test, where threads that a fork does not have may keep i
 
 
 class Measurement:
-    """Of the tests as they are when the project has a certain content."""
+    """Measurements of the tests as they are when the project has a certain content."""
 
     def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
         self._file, self._servers, self._world = file, servers, world
@@ -107,7 +107,7 @@ class Measurement:
         os.replace(fresh, self._file)
 
     def known(self, plan: TargetPlan, collected: Message | None) -> Baseline | None:
-        """What was measured earlier, when neither the project nor its environment has changed since; None: nothing."""
+        """The earlier measurement, if neither the project nor its environment has changed since; else None."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
             if saved["key"] != _key(plan):
@@ -125,7 +125,7 @@ class Measurement:
             return None
 
     def last_killers(self) -> dict[str, str]:
-        """As `Baseline.killers`, of an earlier content of the project."""
+        """The `Baseline.killers` of an earlier content of the project."""
         try:
             killers: dict[str, str] = json.loads(self._file.read_bytes())["killers"]
             return {str(function): str(test) for function, test in killers.items()}
@@ -133,7 +133,7 @@ class Measurement:
             return {}
 
     def _rest(self, known: Baseline) -> Steps:
-        """What the tests run that are not measured, as after an edit of functions that they have run."""
+        """Measure the tests that are not measured, as after an edit of functions that they have run."""
         assert self._servers.live is not None
         job = {"work": "measure", "tests": list(bits(known.unmeasured)), "counts": True}
         report, _ = yield Run(self._servers.live, job, self._world.parts, known.unmeasured.bit_count())

@@ -35,7 +35,7 @@ class Run:
 
     @property
     def message(self) -> Message:
-        """As the server gets it."""
+        """The message for the server."""
         return {"id": MEASUREMENT, "do": "run", "limit": self.limit, "parts": sorted(self.parts), **self.job}
 
 

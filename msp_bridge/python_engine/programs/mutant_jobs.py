@@ -124,7 +124,7 @@ class MutantJobs:
     def run_one_fresh(
         self, baseline: Baseline, mutant: ScheduledMutant, test: int, *, mutated: bool = True, loaded: bool = False
     ) -> None:
-        """As `run_all_fresh`, of one test."""
+        """Run as `run_all_fresh` does, one test."""
         self._run_fresh(baseline, mutant, [test], only_first=True, mutated=mutated, loaded=loaded)
 
     def _run_fresh(

@@ -135,12 +135,12 @@ def _tear_down(session: PytestSession) -> None:
 
 
 def rows(broken: Sequence[TestFailure]) -> list[list[str]]:
-    """As they are sent to the host: the test and its message."""
+    """Rows for the host: each test and its message."""
     return [[failure.test, failure.text] for failure in broken]
 
 
 def silence(plan: TargetPlan) -> None:
-    """What tests print past pytest's capture is of no use; when debugging it stays in the log."""
+    """Drop what tests print past pytest's capture; when debugging it stays in the log."""
     if plan.debug:
         return
     null = os.open(os.devnull, os.O_WRONLY)

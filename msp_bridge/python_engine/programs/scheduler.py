@@ -169,7 +169,7 @@ class MutantScheduler:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
     def know_alone(self, functions: Sequence[Function], ran_alone: Mapping[str, Sequence[int]]) -> None:
-        """See `Baseline.knowing`: what holds for the project as it is."""
+        """Note runs of tests alone that hold for the project as it is (`Baseline.knowing`)."""
         self.baseline = self.baseline.knowing(functions, ran_alone)
 
     def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
@@ -464,7 +464,7 @@ class MutantScheduler:
         return last
 
     def _last_killer(self, mutant: ScheduledMutant) -> int | None:
-        """Of the mutants of the same function."""
+        """The last killer of the mutants of the same function."""
         return self._index(self.baseline.killers.get(mutant.place))
 
     def _needs_others(self, test: int) -> bool:

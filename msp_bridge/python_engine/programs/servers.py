@@ -57,7 +57,7 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | N
 
 
 def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
-    """What a job of the bare server does, which has entered its world at `start`: everything."""
+    """Do a job of the bare server, which has entered its world at `start`: everything."""
     server = Fresh(None, plan, world)
     server.begin(job, start)
     code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
@@ -99,7 +99,7 @@ class Fresh(Collecting):
             raise
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
-        """See `Collecting.begun`."""
+        """Call `Collecting.begun`."""
         return super().begun(session) if self.job is None else (self.job, self._work(session, self.job))
 
     def _hold(self, channel: Channel) -> None:

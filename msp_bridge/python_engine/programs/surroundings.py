@@ -56,7 +56,7 @@ def surroundings(root: str) -> dict[str, Any]:
 
 
 def _origin(found: Distribution, root: str) -> tuple[Any, list[str]]:
-    """What pip notes of where a package came from, and the directory that it is in when it was installed editable."""
+    """Pip's note of where a package came from, and its directory if it was installed editable."""
     try:
         noted = json.loads(found.read_text("direct_url.json") or "null")
     except ValueError:

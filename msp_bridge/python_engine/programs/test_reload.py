@@ -74,7 +74,7 @@ def _is_mark(decorator: ast.expr) -> bool:
 
 
 def _compiled(text: str, filename: str, item: Any) -> types.CodeType:
-    """As pytest has compiled the module of a test."""
+    """Compile the module of a test as pytest has compiled it."""
     tree = ast.parse(text, filename=filename)
     loader = getattr(item.module, "__loader__", None)
     if isinstance(loader, _pytest.assertion.rewrite.AssertionRewritingHook):
