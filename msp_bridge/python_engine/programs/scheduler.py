@@ -10,10 +10,12 @@ gets there in stages, each of which is cheap and either final or hands on to the
 - A test failed: `STEADY`, unless the test was the first one that ran, and then `CONTROL`. STEADY runs the killer alone
   with the mutant: does it fail also without the tests that ran before it here? CONTROL runs it alone without the
   mutant: does it pass? Yes and yes: Killed. Otherwise: FRESH.
-- No test failed: what one test computes and keeps (a cache, module state), later tests use without running the code; in
-  the baseline only the first was seen. `ISOLATED` waits until each test has been run alone once (for all survivors
-  together), which shows what it runs then. New candidates: `LIVE` again with them. A suite in which some test fails
-  alone (it depends on the order) has no truth but the whole run: FRESH. Otherwise: Survived.
+- No test failed: `survivors` decides what shows that no other test would. `SUITE` runs all tests in their order with the
+  mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what it runs
+  then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the order) has no
+  truth but the whole run: FRESH. Otherwise: Survived.
+- `UNMEASURED`: not all tests are measured yet (`measuring`). Likely tests are, and may kill the mutant; NoCoverage and
+  Survived wait for the rest.
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests: likely killers first,
   then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
   turn; if it isn't, the tests run once more, in their order.
