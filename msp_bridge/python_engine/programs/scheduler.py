@@ -7,22 +7,17 @@ gets there in stages, each of which is cheap and either final or hands on to the
 
 - *route*. Where live code isn't the truth (`live_code`), straight to `FRESH`. No test runs it: NoCoverage.
 - `LIVE`: the candidate tests in a fork of the collected session, the last killer first, then the fastest.
-- A test failed: `STEADY`, unless the test was the first one that ran, and then `CONTROL`. STEADY runs the killer alone
-  with the mutant: does it fail also without the tests that ran before it here? CONTROL runs it alone without the
-  mutant: does it pass? Yes and yes: Killed. Otherwise: FRESH.
-- No test failed: `survivors` decides what shows that no other test would. `SUITE` runs all tests in their order with the
-  mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what it runs
-  then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the order) has no
-  truth but the whole run: FRESH. Otherwise: Survived.
+- A test failed: the kill is confirmed by runs of that test alone (`kill_confirmation`: STEADY, CONTROL, LOADED). If it
+  is not: FRESH.
+- No test failed: `survivors` decides what shows that no other test would. `SUITE` runs all tests in their order with
+  the mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what
+  it runs then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the
+  order) has no truth but the whole run: FRESH. Otherwise: Survived.
 - `UNMEASURED`: not all tests are measured yet (`measuring`). Likely tests are, and may kill the mutant; NoCoverage and
   Survived wait for the rest.
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests: likely killers first,
   then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
   turn; if it isn't, the tests run once more, in their order.
-
-What is known of a test by its controls, and when the next one is due, is `Controls`. Some tests have a second one,
-under load (`LOADED`). Each kill by an unsteady test must be confirmed with the mutant and without, twice, while no
-other job runs; otherwise the mutant is tested again without that test.
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -41,6 +36,7 @@ from .dependencies import Function, joined
 from .endings import verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
+from .kill_confirmation import KillConfirmation
 from .likely_tests import LikelyTests, Probes
 from .live_code import CodeChange
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
@@ -49,7 +45,6 @@ from .world import LOST
 
 PATIENCE_S = 0.5  # after which mutants do not wait any longer for the measurement of all tests
 NOTED_S = 1.0  # of a suite that takes more, what it says of each survivor is kept at once
-CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
 
 
 class MutantScheduler:
@@ -76,10 +71,10 @@ class MutantScheduler:
         self._mutants: dict[int, ScheduledMutant] = {}
         self._isolated = IsolatedRuns(jobs, self._start_isolated)
         self._asked: dict[int, Callable[[], Message]] = {}  # what waits for the isolated runs, and is no mutant
-        self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
+        self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
         self._probes = Probes(LikelyTests(baseline.tests, texts), self._jobs)
         self._seek_at = time.monotonic() + PATIENCE_S if baseline.unmeasured else 0.0  # 0: mutants do not wait for it
@@ -152,7 +147,7 @@ class MutantScheduler:
         tests += baseline.covering(mutant.path, mutant.change.lines)
         tests = [test for test in dict.fromkeys(tests) if test not in mutant.tried]
         if tests:
-            self._start_live(mutant, tests)
+            self.start_live(mutant, tests)
         else:
             self._probes.start(baseline, mutant)
 
@@ -160,13 +155,13 @@ class MutantScheduler:
         """Begin with the first stage that may say the truth."""
         path, change = mutant.path, mutant.change
         if self._live is None or not self.baseline.allows_live_code(path, change):
-            self._start_fresh(mutant)
+            self.start_fresh(mutant)
             return
         tests = self.baseline.candidates(path, change.lines)
         if tests:
-            self._start_live(mutant, tests)
+            self.start_live(mutant, tests)
         elif self.baseline.fork_unsafe:  # what these run is not known
-            self._start_fresh(mutant)
+            self.start_fresh(mutant)
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
@@ -242,141 +237,49 @@ class MutantScheduler:
             raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
         elif mutant.stage in (Stage.LIVE, Stage.SUITE):
             self._after_live(mutant, answer)
-        elif mutant.stage is Stage.STEADY:
-            self._after_steady(mutant, answer)
-        elif mutant.stage in (Stage.CONTROL, Stage.LOADED):
-            self._after_control(mutant, answer)
         elif mutant.stage is Stage.FRESH:
             self._after_fresh(mutant, answer)
         else:
-            self._after_fresh_steady(mutant, answer)
+            self._confirmation.receive(mutant, answer)
 
     def _after_live(self, mutant: ScheduledMutant, answer: Message) -> None:
         if answer["report"] is not None and "not_live" in answer["report"]:
-            self._start_fresh(mutant)
+            self.start_fresh(mutant)
             return
         mutant.verdict = verdict_of(answer, self._plan)
         if "tests" in mutant.verdict:
             mutant.completed += mutant.verdict["tests"]
             mutant.verdict["tests"] = mutant.completed
-        killer = self._killer(mutant)
+        killer = self.killer(mutant)
         if mutant.verdict["status"] == "Survived" and mutant.stage is Stage.SUITE:
             self._after_suite(mutant)
         elif mutant.verdict["status"] == "Survived":
-            self._after_survival(mutant)
+            self.survived(mutant)
         elif killer is None:
             self._answer(mutant, mutant.verdict)
-        elif killer == mutant.tests[0] and not self._controls.is_unsteady(killer):
-            self._control(mutant, killer)
         else:
-            mutant.stage = Stage.STEADY
-            self._jobs.run_live(self.baseline, mutant, [killer])
+            self._confirmation.begin_live(mutant, killer)
 
-    def _after_steady(self, mutant: ScheduledMutant, answer: Message) -> None:
-        """The killer ran alone with the mutant."""
-        killer = self._killer(mutant)
-        assert killer is not None
-        if _failed(answer):
-            mutant.rest_on_last()
-            self._control(mutant, killer)
-        elif self._controls.is_unsteady(killer):
-            self._without(mutant, killer)
-        else:
-            self._start_fresh(mutant)
-
-    def _control(self, mutant: ScheduledMutant, killer: int) -> None:
-        if self._needs_others(killer):
-            self._after_failed_control(mutant, killer)
-            return
-        if self._controls.due(killer):
-            self._run_control(mutant, killer, loaded=False)
-        else:
-            self._killed(mutant, killer)
-
-    def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
-        mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
-        if self._live is not None:
-            self._jobs.run_live(self.baseline, mutant, [killer], mutated=False, loaded=loaded)
-        else:
-            self._jobs.run_one_fresh(self.baseline, mutant, killer, mutated=False, loaded=loaded)
-
-    def _after_control(self, mutant: ScheduledMutant, answer: Message) -> None:
-        """The killer ran alone without the mutant."""
-        killer = self._killer(mutant)
-        assert killer is not None
-        report, loaded = answer["report"], mutant.stage is Stage.LOADED
-        if report is None or report.get("failure", "") is not None:
-            self._controls.failed(killer, passed_alone=loaded or killer in self.baseline.alone)
-            if self._controls.unsteady > self.baseline.unsteady:
-                self.baseline = self.baseline.with_unsteady(self._controls.unsteady)
-                self._note()
-            if loaded:
-                self._confirm(mutant, killer)
-            else:
-                self._after_failed_control(mutant, killer)
-            return
-        self._controls.passed(killer)
-        self._ran_without[killer] = mutant.ran[-1]
-        if not loaded and self._controls.due_under_load(killer, report["seconds"]):
-            self._run_control(mutant, killer, loaded=True)
-        elif self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
-            self._confirm(mutant, killer)
-        else:
-            self._killed(mutant, killer)
-
-    def _confirm(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Once more, alone, with the mutant."""
-        mutant.confirmations += 1
-        if self._live is None or mutant.from_fresh:
-            mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_one_fresh(self.baseline, mutant, killer)
-        else:
-            mutant.stage = Stage.STEADY
-            self._jobs.run_live(self.baseline, mutant, [killer])
-
-    def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
-        """The killer does not pass alone without the mutant either."""
-        if self._controls.is_unsteady(killer):
-            self._without(mutant, killer)
-        elif mutant.from_fresh and mutant.confirmations:  # it needs others before it, and failed after them twice
-            self._killed(mutant, killer)
-        else:
-            mutant.confirmations += mutant.from_fresh
-            self._start_fresh(mutant)
-
-    def _without(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Test the mutant again without a test whose failure says nothing."""
-        mutant.left_out.add(killer)
-        if mutant.from_fresh:
-            self._start_fresh(mutant)
-            return
-        rest = [test for test in mutant.tests[mutant.tests.index(killer) + 1 :] if test not in mutant.left_out]
-        if rest:
-            self._start_live(mutant, rest)
-        else:
-            mutant.verdict = {"status": "Survived", "tests": mutant.completed, "seconds": 0.0}
-            self._after_survival(mutant)
-
-    def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
+    def killed(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Answer: its kill by the test `killer` is confirmed."""
         killers = {**self.baseline.killers, mutant.place: self.baseline.tests[killer]}
         self.baseline = replace(self.baseline, killers=killers)
-        mutant.ran.append(self._ran_without.get(killer))
         self._answer(mutant, mutant.verdict)
 
-    def _after_survival(self, mutant: ScheduledMutant) -> None:
-        """It survived its candidates; would other tests kill it?"""
+    def survived(self, mutant: ScheduledMutant) -> None:
+        """Look for other tests that may kill a mutant that has survived its candidates."""
         stage, tests = self._survivors.next(self.baseline, mutant)
         if stage is Stage.UNMEASURED:
             self._seek(mutant)
         elif stage is Stage.FRESH:
-            self._start_fresh(mutant)
+            self.start_fresh(mutant)
         elif stage is Stage.SUITE:
             self._start_suite(mutant, tests)
         elif stage is Stage.ISOLATED:
             mutant.stage = stage
             self._run_isolated(tests)
         elif stage is Stage.LIVE:
-            self._start_live(mutant, tests)
+            self.start_live(mutant, tests)
         else:
             self._answer(mutant, self._seen(mutant, mutant.verdict))
 
@@ -417,31 +320,15 @@ class MutantScheduler:
 
     def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
         mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
-        killer = self._killer(mutant)
+        killer = self.killer(mutant)
         reordered = self._first(mutant) is not None and mutant.verdict.get("tests", 0) > 1
-        if killer is not None and (self._controls.is_unsteady(killer) or reordered):
-            mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_one_fresh(self.baseline, mutant, killer)
-        elif killer is not None:
-            mutant.from_fresh = True
-            self._control(mutant, killer)
-        else:
+        if killer is None:
             self._answer(mutant, mutant.verdict)
-
-    def _after_fresh_steady(self, mutant: ScheduledMutant, answer: Message) -> None:
-        killer = self._killer(mutant)
-        assert killer is not None
-        if not _failed(answer) and self._controls.is_unsteady(killer):
-            self._without(mutant, killer)
-        elif not _failed(answer):
-            mutant.in_order = True
-            self._start_fresh(mutant)
         else:
-            mutant.from_fresh = True
-            mutant.rest_on_last()
-            self._control(mutant, killer)
+            self._confirmation.begin_fresh(mutant, killer, reordered=reordered)
 
-    def _start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
+    def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
+        """Run `tests` in a fork of the collected session, with the mutant."""
         mutant.stage = Stage.LIVE
         mutant.tried.update(tests)
         last = self._last_killer(mutant)
@@ -450,7 +337,8 @@ class MutantScheduler:
         mutant.tests = sorted(tests, key=self._controls.is_unsteady)  # those last
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
-    def _start_fresh(self, mutant: ScheduledMutant) -> None:
+    def start_fresh(self, mutant: ScheduledMutant) -> None:
+        """Run all tests in a process that imports everything with the mutant."""
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
@@ -461,17 +349,13 @@ class MutantScheduler:
     def _first(self, mutant: ScheduledMutant) -> int | None:
         """The test that is most likely to fail, before all others; not one that needs others before it."""
         last = self._last_killer(mutant)
-        if last is None or mutant.in_order or last in mutant.left_out or self._needs_others(last):
+        if last is None or mutant.in_order or last in mutant.left_out or self._confirmation.needs_others(last):
             return None
         return last
 
     def _last_killer(self, mutant: ScheduledMutant) -> int | None:
         """The last killer of the mutants of the same function."""
         return self._index(self.baseline.killers.get(mutant.place))
-
-    def _needs_others(self, test: int) -> bool:
-        """Whether a test fails alone, as far as is known."""
-        return self._controls.fails_alone(test) or test in self.baseline.order_dependent
 
     def _start_isolated(self, id: int, test: int) -> None:
         self._jobs.run_isolated(self.baseline, id, test)
@@ -491,9 +375,9 @@ class MutantScheduler:
             self._note()
             self._answer_asked()
             for mutant in waiting:
-                self._after_survival(mutant)
+                self.survived(mutant)
 
-    def _killer(self, mutant: ScheduledMutant) -> int | None:
+    def killer(self, mutant: ScheduledMutant) -> int | None:
         """The index of the test that killed it; None where nothing or no test did."""
         return self._index(mutant.verdict.get("killed_by"))
 
@@ -508,19 +392,5 @@ class MutantScheduler:
         fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
         rests = {"ran": ran, "tried": None if fresh or verdict["status"] == "Killed" else sorted(mutant.tried)}
         unsteady = [self.baseline.tests[test] for test in sorted(self._controls.unsteady)]
-        self._send(
-            {
-                "id": mutant.request,
-                "covered": covered,
-                "static": static,
-                "unsteady": unsteady,
-                **rests,
-                **verdict,
-            }
-        )
-
-
-def _failed(answer: Message) -> bool:
-    """Whether the tests of a job failed, or didn't come to their end."""
-    report = answer["report"]
-    return report is None or bool(report.get("failure", True))
+        known = {"covered": covered, "static": static, "unsteady": unsteady}
+        self._send({"id": mutant.request, **known, **rests, **verdict})

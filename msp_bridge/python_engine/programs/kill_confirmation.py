@@ -1,0 +1,192 @@
+"""The confirmation of a kill: a run of the killing test alone, with the mutant and without it.
+
+Theory of operation
+-------------------
+A test failed with a mutant, in a job that ran other tests before it, or in a fork. It kills the mutant if it fails with
+the mutant, and passes without it, when nothing else can be the reason:
+
+- `STEADY` and `FRESH_STEADY` run the killer alone with the mutant, in a fork or in a fresh process, where other tests
+  ran before it in an order that is not the suite's.
+- `CONTROL` runs it alone without the mutant, and `LOADED` once more under load, as often as `Controls` says that it is
+  due.
+- Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
+  runs. If it is not, the mutant is tested again without that test.
+- A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
+  decides. It is asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from .baseline import Baseline
+from .channel import Message
+from .controls import Controls
+from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+
+CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
+
+
+class Way(Protocol):
+    """The scheduler, which leads a mutant on when its kill is confirmed or is none."""
+
+    baseline: Baseline
+
+    def killer(self, mutant: ScheduledMutant) -> int | None:
+        """The index of the test that killed it; None where nothing or no test did."""
+
+    def killed(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Its kill is confirmed."""
+
+    def survived(self, mutant: ScheduledMutant) -> None:
+        """It has survived the tests that say something about it."""
+
+    def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
+        """Run `tests` in a fork."""
+
+    def start_fresh(self, mutant: ScheduledMutant) -> None:
+        """Run all tests in a fresh process."""
+
+
+class KillConfirmation:
+    """Confirms the kills of one scheduler. `note` is called when a test turns out to be unsteady."""
+
+    def __init__(self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], *, live: bool) -> None:
+        self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
+        self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
+
+    def begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Confirm a kill by a test of a job that has run in a fork."""
+        if killer == mutant.tests[0] and not self._controls.is_unsteady(killer):
+            self._control(mutant, killer)
+        else:
+            mutant.stage = Stage.STEADY
+            self._jobs.run_live(self._way.baseline, mutant, [killer])
+
+    def begin_fresh(self, mutant: ScheduledMutant, killer: int, *, reordered: bool) -> None:
+        """Confirm a kill of a fresh process; `reordered`: other tests ran before their turn."""
+        if reordered or self._controls.is_unsteady(killer):
+            mutant.stage = Stage.FRESH_STEADY
+            self._jobs.run_one_fresh(self._way.baseline, mutant, killer)
+        else:
+            mutant.from_fresh = True
+            self._control(mutant, killer)
+
+    def receive(self, mutant: ScheduledMutant, answer: Message) -> None:
+        """Handle the end of a job in one of the stages above."""
+        killer = self._way.killer(mutant)
+        assert killer is not None
+        if mutant.stage is Stage.STEADY:
+            self._after_steady(mutant, killer, answer)
+        elif mutant.stage is Stage.FRESH_STEADY:
+            self._after_fresh_steady(mutant, killer, answer)
+        else:
+            self._after_control(mutant, killer, answer)
+
+    def needs_others(self, test: int) -> bool:
+        """Whether a test fails alone, as far as is known."""
+        return self._controls.fails_alone(test) or test in self._way.baseline.order_dependent
+
+    def _after_steady(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
+        if _failed(answer):
+            mutant.rest_on_last()
+            self._control(mutant, killer)
+        elif self._controls.is_unsteady(killer):
+            self._without(mutant, killer)
+        else:
+            self._way.start_fresh(mutant)
+
+    def _after_fresh_steady(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
+        if not _failed(answer) and self._controls.is_unsteady(killer):
+            self._without(mutant, killer)
+        elif not _failed(answer):
+            mutant.in_order = True
+            self._way.start_fresh(mutant)
+        else:
+            mutant.from_fresh = True
+            mutant.rest_on_last()
+            self._control(mutant, killer)
+
+    def _control(self, mutant: ScheduledMutant, killer: int) -> None:
+        if self.needs_others(killer):
+            self._after_failed_control(mutant, killer)
+        elif self._controls.due(killer):
+            self._run_control(mutant, killer, loaded=False)
+        else:
+            self._killed(mutant, killer)
+
+    def _run_control(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
+        mutant.stage = Stage.LOADED if loaded else Stage.CONTROL
+        if self._live:
+            self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
+        else:
+            self._jobs.run_one_fresh(self._way.baseline, mutant, killer, mutated=False, loaded=loaded)
+
+    def _after_control(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
+        report, loaded = answer["report"], mutant.stage is Stage.LOADED
+        if report is None or report.get("failure", "") is not None:
+            self._fails_without(mutant, killer, loaded=loaded)
+            return
+        self._controls.passed(killer)
+        self._ran_without[killer] = mutant.ran[-1]
+        if not loaded and self._controls.due_under_load(killer, report["seconds"]):
+            self._run_control(mutant, killer, loaded=True)
+        elif self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
+            self._confirm(mutant, killer)
+        else:
+            self._killed(mutant, killer)
+
+    def _fails_without(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
+        baseline = self._way.baseline
+        self._controls.failed(killer, passed_alone=loaded or killer in baseline.alone)
+        if self._controls.unsteady > baseline.unsteady:
+            self._way.baseline = baseline.with_unsteady(self._controls.unsteady)
+            self._note()
+        if loaded:
+            self._confirm(mutant, killer)
+        else:
+            self._after_failed_control(mutant, killer)
+
+    def _confirm(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Run the killer once more, alone, with the mutant."""
+        mutant.confirmations += 1
+        if self._live and not mutant.from_fresh:
+            mutant.stage = Stage.STEADY
+            self._jobs.run_live(self._way.baseline, mutant, [killer])
+        else:
+            mutant.stage = Stage.FRESH_STEADY
+            self._jobs.run_one_fresh(self._way.baseline, mutant, killer)
+
+    def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
+        """The killer does not pass alone without the mutant either."""
+        if self._controls.is_unsteady(killer):
+            self._without(mutant, killer)
+        elif mutant.from_fresh and mutant.confirmations:  # it needs others before it, and failed after them twice
+            self._killed(mutant, killer)
+        else:
+            mutant.confirmations += mutant.from_fresh
+            self._way.start_fresh(mutant)
+
+    def _without(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Test the mutant again without a test whose failure says nothing."""
+        mutant.left_out.add(killer)
+        if mutant.from_fresh:
+            self._way.start_fresh(mutant)
+            return
+        rest = [test for test in mutant.tests[mutant.tests.index(killer) + 1 :] if test not in mutant.left_out]
+        if rest:
+            self._way.start_live(mutant, rest)
+        else:
+            mutant.verdict = {"status": "Survived", "tests": mutant.completed, "seconds": 0.0}
+            self._way.survived(mutant)
+
+    def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
+        mutant.ran.append(self._ran_without.get(killer))
+        self._way.killed(mutant, killer)
+
+
+def _failed(answer: Message) -> bool:
+    """Whether the tests of a job failed, or didn't come to their end."""
+    report = answer["report"]
+    return report is None or bool(report.get("failure", True))
