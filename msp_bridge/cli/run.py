@@ -130,6 +130,13 @@ def run(
         code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
         unwritten = outputs.write(session.report) if session.discovered else []
+    context.exit(_concluded(session, outputs, code, errors, unwritten))
+
+
+def _concluded(
+    session: TerminalRun, outputs: Outputs, code: Exit, errors: list[BridgeError], unwritten: list[BridgeError]
+) -> Exit:
+    """Say what is wrong, and return the exit code: `code`, or else that of the first thing that is wrong."""
     unusable = [file.error for file in session.told.of(UnusableFile)]
     show([*errors, *unusable, *unwritten])
     if failing := session.told.of(FailingTest):
@@ -144,7 +151,7 @@ def run(
         outputs = evolve(outputs, threshold=session.threshold)
     if not outputs.reached(Score.of(session.results.values())):
         code = code or Exit.BELOW_THRESHOLD
-    context.exit(code)
+    return code
 
 
 @click.command("discover", context_settings={"show_default": True})

@@ -36,22 +36,23 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, evolve, field
+from attrs import evolve
 
-from msp_bridge.concurrency import in_thread, merge_streams
-from msp_bridge.errors import BridgeError, SeveralErrors, ToolError
+from msp_bridge.concurrency import in_thread
+from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
-from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
+from msp_bridge.notices import Notice, UnusableFile
 from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
+from msp_bridge.workspace.project_errors import ProjectErrors, named
 from msp_bridge.workspace.projects import Part, ProjectMap
 from msp_bridge.workspace.scheduler import RequestScheduler, Turn
 from msp_bridge.workspace.selection import Selection
@@ -262,7 +263,7 @@ class Workspace:
         except Exception as error:
             if alone:
                 raise
-            reason, failure = str(_named(error, part)), error
+            reason, failure = str(named(error, part)), error
         for mutant in self._known(part.tool, selection) if due is None else due:
             yield _untested(mutant, reason)
         if failure is not None:
@@ -349,43 +350,6 @@ class Workspace:
                 await turn.wait()
 
 
-@define
-class ProjectErrors:
-    """Errors in the parts of one request, kept until the others have done theirs."""
-
-    parts: Sequence[Part]
-    _found: dict[Part, BridgeError] = field(factory=dict)
-
-    def merged(self, sources: Mapping[Part, AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
-        """Merge the parts' sources, each until it fails. The failure of the only one is raised at once."""
-        if len(self.parts) == 1:  # the usual case, and merging takes its time for each result
-            ((part, source),) = sources.items()
-            return _naming(part, source) if part.tool.folder else source
-        return merge_streams([self._collecting(part, source) for part, source in sources.items()])
-
-    def collected(self) -> list[ProjectFailure]:
-        """A notice for each part that failed. Raises SeveralErrors when all parts failed that were named.
-
-        VS Code always asks by name, for all that lies at the top; with an error it drops the results of all parts.
-        """
-        found = sorted(self._found.items(), key=lambda item: item[0].tool.label)
-        errors = [error.labelled(part.tool.label) for part, error in found]
-        wanted = [part for part in self.parts if part.named] or self.parts
-        if errors and all(part in self._found for part in wanted):
-            raise SeveralErrors(errors)
-        return [ProjectFailure(error) for error in errors]
-
-    async def _collecting(self, part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-        try:
-            async with contextlib.aclosing(source):
-                async for item in source:
-                    yield item
-        except Exception as error:  # a fault of one adapter is no reason for another's results to be lost
-            self._found[part] = _as_bridge_error(error)
-            if self._found[part] is not error:
-                log.exception("a fault of %s", part.tool.label)
-
-
 def _incremental(projects: ProjectMap) -> Incremental | None:
     """The reuse of verdicts of earlier runs; None where it is off."""
     configuration, root = projects.configuration, projects.root
@@ -397,28 +361,6 @@ def _incremental(projects: ProjectMap) -> Incremental | None:
     answers = KeptAnswers(configuration.store or cache_of(root) / STORE)
     named = None if projects.named is None else root / projects.named
     return Incremental(root, answers, named, configuration.environment)
-
-
-def _as_bridge_error(error: Exception) -> BridgeError:
-    if isinstance(error, BridgeError):
-        return error
-    return BridgeError(f"{error!r}, a fault of the adapter", "please report it, with the log")
-
-
-def _named(error: Exception, part: Part) -> BridgeError:
-    """With the name of the project, where it is one of several."""
-    known = _as_bridge_error(error)
-    return known.labelled(part.tool.label) if part.tool.folder else known
-
-
-async def _naming(part: Part, source: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
-    """Yield from `source`; its errors name the project."""
-    try:
-        async with contextlib.aclosing(source):
-            async for item in source:
-                yield item
-    except BridgeError as error:
-        raise _named(error, part) from error
 
 
 def _is_new(item: object, told: set[Notice]) -> bool:
