@@ -142,16 +142,25 @@ class PythonEngine:
             self._slot.begin_request()
             self._plan = plan = self._noting(plan)
             work = partial(self._test, plan, next(self._requests))
+            told: set[str] = set()
             async with aclosing(self._scheduler.run(mutants, work)) as results:
-                told: set[str] = set()
                 async for result in results:
-                    for test in self._slot.failing.keys() - told:
-                        told.add(test)
-                        yield FailingTest(test, self._slot.failing[test])
+                    for failing in self._failing(told):
+                        yield failing
                     if result is not None:
                         yield result
+            if len(mutants) > 1:  # all may be killed before a failing test is known; an editor's one does not wait
+                await self._slot.finish_measuring()
+                for failing in self._failing(told):
+                    yield failing
         finally:
             self._running -= 1
+
+    def _failing(self, told: set[str]) -> list[FailingTest]:
+        """The tests that are left out and not in `told`, which they are added to."""
+        new = self._slot.failing.keys() - told
+        told |= new
+        return [FailingTest(test, self._slot.failing[test]) for test in sorted(new)]
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool

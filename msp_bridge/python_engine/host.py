@@ -51,6 +51,7 @@ class Host:
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
+    is_measuring: bool = field(default=False, init=False)  # not all tests are measured
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
@@ -138,12 +139,14 @@ class Host:
         """Note the facts of the tests or, while they are measured, of the collection."""
         self._tests, self.failing = answer["tests"], answer["failing"]
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
-        if not answer["measuring"]:
+        self.is_measuring = answer["measuring"]
+        if not self.is_measuring:
             self._log(answer)
 
     async def settle(self) -> None:
         """Wait until all tests are measured, or can't be: then it is to be prepared once more."""
-        await self._process.ask({"do": "settle"})
+        with contextlib.suppress(Interrupted):  # nobody measures any more
+            await self._answer(*self._process.post({"do": "settle"}))
 
     async def unsteady_tests(self) -> dict[str, str]:
         """Run all tests twice more, without a mutant, once under load: which can't be relied on, and why."""
@@ -233,7 +236,7 @@ class Host:
         elif "measured" in notice:
             self._know(notice["measured"])
         elif "unprepared" in notice:
-            self.is_prepared = False
+            self.is_prepared = self.is_measuring = False
         elif "suite" in notice:
             tried, suite = counted(notice["tried"], "test"), notice["suite"]
             log.info("the %s that may run a mutant pass with it; all %d follow, in their order", tried, suite)

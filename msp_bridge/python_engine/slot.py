@@ -22,7 +22,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
 from pathlib import Path
 
 from msp_bridge.adapter import AskRanAlone, Project, Reach
@@ -105,6 +105,13 @@ class HostSlot:
             await host.settle()
             if host.is_prepared:
                 return host
+
+    async def finish_measuring(self) -> None:
+        """Wait until the present host, if any, has measured all tests."""
+        host = None if self._warm is None else self._warm.process.current
+        if host is not None and host.is_measuring:
+            with suppress(ProcessEnded):  # the next request starts another
+                await host.settle()
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.mutmut_trial import Trial
 
-from msp_bridge.adapter import Result, Status
+from msp_bridge.adapter import FailingTest, Result, Status
 from msp_bridge.isolation import namespaces
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
@@ -72,6 +72,24 @@ async def test_a_kill_waits_neither_for_all_tests_nor_is_it_lost(tmp_path: Path,
         assert early.covered_by is None  # not known yet
         rest = {result.status for result in results if "survives" in result.mutant.description}
         assert rest == {Status.SURVIVED}
+
+
+async def test_a_request_of_several_mutants_names_a_failing_test_that_is_found_after_the_last_kill(
+    tmp_path: Path, end: Path
+) -> None:
+    tree = files(end)
+    tree["tests/test_m.py"] += b"    raise RuntimeError\n"
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        mutants = [mutant for mutant in await trial.discover() if "survives" not in mutant.description]
+        assert len(mutants) > 1
+        items: list[Result | FailingTest] = []
+        async with aclosing(trial.adapter.test(mutants)) as stream:
+            async for item in stream:
+                items.append(item)
+                if sum(isinstance(item, Result) for item in items) == len(mutants):
+                    end.touch()
+        assert {item.status for item in items if isinstance(item, Result)} == {Status.KILLED}
+        assert [item.test for item in items if isinstance(item, FailingTest)] == ["tests/test_m.py::test_long"]
 
 
 async def test_a_cancel_ends_the_run_of_all_tests_and_the_next_request_begins_it_again(
