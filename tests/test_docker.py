@@ -164,7 +164,7 @@ def test_as_the_first_process_it_reaps_orphans_and_passes_signals_on(tmp_path: P
     package = tmp_path / "lib/msp_bridge"
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
-    (package / "cli.py").write_text(BRIDGE)
+    (package / "__main__.py").write_text(BRIDGE)
     (tmp_path / "lib/orjson").symlink_to(Path(str(metadata.distribution("orjson").locate_file("orjson"))))
     argv = ["unshare", "--pid", "--fork", "--kill-child", sys._base_executable, "-I", str(launcher)]  # type: ignore[attr-defined]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as running:

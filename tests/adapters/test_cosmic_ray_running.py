@@ -14,7 +14,7 @@ import pytest
 from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
 from support.servers import until
 
-from msp_bridge.adapter import BaselineError, ConfigurationError, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Result, Status, ToolError
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
@@ -171,23 +171,22 @@ async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(
     assert (caught.value.failing, caught.value.first_failure) == ((name,), message)
 
 
-async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_engine_leaves_out_a_test_that_fails_without_a_mutant(tmp_path: Path) -> None:
     root = copied("cr_flat", tmp_path)
     (root / "tests/test_red.py").write_text(
         "from calc.core import clamp\ndef test_red():\n    assert clamp(1, 0, 2) == 7, 'it is red'\n"
     )
     async with adapter_on(root) as adapter:
-        one = [mutant for mutant in await discovered(adapter) if mutant.mutator.startswith("AddNot")][:1]
-        with caplog.at_level(logging.WARNING):
-            (result,) = await results_of(adapter, one)
+        some = [mutant for mutant in await discovered(adapter) if mutant.mutator.startswith("AddNot")][:2]
+        async with contextlib.aclosing(adapter.test(some)) as stream:
+            items = [item async for item in stream]
+        result = next(item for item in items if isinstance(item, Result))
         assert result.status is KILLED
         assert str(result.killed_by).startswith("('tests/test_core.py::test_clamp")
-        assert "tests/test_red.py::test_red fails without any mutant" in caplog.text
+        assert [item.test for item in items if isinstance(item, FailingTest)] == ["tests/test_red.py::test_red"]
         (root / "tests/test_core.py").unlink()
         with pytest.raises(BaselineError, match=r"every test fails without any mutant.*test_red.*it is red") as caught:
-            await results_of(adapter, one)
+            await results_of(adapter, some)
     assert caught.value.failing == ("tests/test_red.py::test_red",)
     assert "test-command" in str(caught.value.remedy)
 

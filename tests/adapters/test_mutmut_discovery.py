@@ -287,7 +287,8 @@ async def test_a_file_that_is_named_and_has_no_mutants_is_logged_with_the_reason
 
 
 async def test_a_file_that_takes_long_holds_up_no_other_request(tmp_path):
-    files = {"pyproject.toml": TABLE, "pkg/bad.py": LONG_SUM, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
+    slow_file = b"".join(LONG_SUM.replace(b"def f", b"def f%d" % number) for number in range(8))
+    files = {"pyproject.toml": TABLE, "pkg/bad.py": slow_file, "pkg/good.py": b"def f(a):\n    return a + 1\n"}
     async with Trial.of(files, tmp_path) as trial:
         slow = [asyncio.create_task(trial.discover("pkg/bad.py")) for _ in range(2)]
         await asyncio.sleep(0)  # theirs come first

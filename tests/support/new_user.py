@@ -45,7 +45,8 @@ def walk(bridge: Bridge, project: Path, reports: Path) -> Path:
 
     html, junit, summary = reports / "report.html", reports / "mutants.xml", reports / "summary.md"
     run = bridge(project, "run", "--html", str(html))
-    assert (run.returncode, run.stderr) == (0, ""), run.stderr
+    assert run.returncode == 0, run.stderr
+    assert all(line.startswith("msp-bridge: ") and line.endswith(" …") for line in run.stderr.splitlines()), run.stderr
     assert re.search(r"^mutmut: \d+ mutants in 2 files$", run.stdout, re.MULTILINE)
     assert re.search(r"^mutation score +\d+\.\d %", run.stdout, re.MULTILINE)
     places = SURVIVOR.findall(run.stdout)
