@@ -77,11 +77,10 @@ class HostSlot:
         """
         looked = False
         while True:
-            if self._is_touched(mutant.path):
-                self._looked = 0.0
-            host = await self.prepared(plan)
-            apart = host.keeps_apart
+            apart = (await self.prepared(plan)).keeps_apart
             async with nullcontext() if apart else alone():
+                if self._is_touched(mutant.path):  # perhaps during a preparation, or while others were tested
+                    self._looked = 0.0
                 host, epoch = await self.prepared(plan), self._epoch
                 if host.keeps_apart is not apart:
                     continue
