@@ -128,7 +128,7 @@ class Launch:
         return changes
 
     def configure(self, run: StrykerJsRunConfig) -> None:
-        """Write what the next run is about; programs/configuration.mjs reads it when StrykerJS takes its options."""
+        """Write what the next run is about, for programs/configuration.mjs to read. Raises ToolError on a full disk."""
         content = {
             "concurrency": run.concurrency,
             "files": None if run.files is None else list(run.files),
@@ -140,9 +140,12 @@ class Launch:
             "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
         }
         fresh = self._run_file.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        fresh.write_text(json.dumps(content), encoding="ascii")
-        fresh.replace(self._run_file)
+        try:
+            fresh.unlink(missing_ok=True)
+            fresh.write_text(json.dumps(content), encoding="ascii")
+            fresh.replace(self._run_file)
+        except OSError as error:
+            raise unwritable(self.sandbox.home, error) from error
 
     @property
     def _run_file(self) -> Path:
