@@ -102,7 +102,7 @@ async def test_a_broken_file_spoils_nothing_but_itself(modules: Path, tmp_path: 
     ],
 )
 async def test_a_valid_file_that_stryker_cannot_instrument_spoils_no_other(
-    name: str, text: str, reason: str, modules: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    name: str, text: str, reason: str, modules: Path, tmp_path: Path
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
     configure(root, mutate=["lib/**"])
@@ -110,8 +110,9 @@ async def test_a_valid_file_that_stryker_cannot_instrument_spoils_no_other(
         before = await discovered(adapter)
         (root / "lib" / name).write_text(text)
         assert await discovered(adapter) == before
-        (warning,) = [message for message in caplog.messages if message.startswith(f"lib/{name} has no mutants")]
-        assert reason in warning
+        [told] = await unusable(adapter)
+        assert told.startswith(f"lib/{name}: StrykerJS can't instrument it: ")
+        assert reason in told
         assert [result.mutant for result in await results_of(adapter, before[:1])] == before[:1]
         (root / "lib" / name).unlink()
 
