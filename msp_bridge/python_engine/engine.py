@@ -150,7 +150,7 @@ class PythonEngine:
                     if result is not None:
                         yield result
             if len(mutants) > 1:  # all may be killed before a failing test is known; an editor's one does not wait
-                await self._slot.finish_measuring()
+                await self._slot.finish_measuring(plan)
                 for failing in self._failing(told):
                     yield failing
         finally:

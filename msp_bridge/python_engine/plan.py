@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
+
+BASELINE_TIMEOUT_S = 3600.0
 
 
 @frozen
@@ -24,7 +26,7 @@ class TestPlan:
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
     dependencies: bool = False  # note what each verdict depends on, which takes its time
-    baseline_timeout_s: float = 3600.0  # for all tests, without a mutant
+    baseline_timeout_s: float = field(factory=lambda: BASELINE_TIMEOUT_S)  # for all tests, without a mutant
     cpu_limited: bool = False  # nobody has chosen `limit`: an endless loop is ended sooner, by the CPU time it takes
     exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 

@@ -105,12 +105,14 @@ class HostSlot:
             if host.is_prepared:
                 return host
 
-    async def finish_measuring(self) -> None:
-        """Wait until the present host, if any, has measured all tests."""
+    async def finish_measuring(self, plan: TestPlan) -> None:
+        """Wait until the present host, if any, has measured all tests. Raises ToolError where that fails."""
         host = None if self._warm is None else self._warm.process.current
         if host is not None and host.is_measuring:
             with suppress(ProcessEnded):  # the next request starts another
                 await host.settle()
+                if not host.is_prepared:
+                    await self.prepared(plan)
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool

@@ -100,7 +100,7 @@ async def results(root: Path, store: Path, *, anew: bool = False) -> list[Result
         adapters=("mutmut",), python=Path(sys.executable), jobs=2, incremental=True, store=store
     )
     async with contextlib.aclosing(Workspace.open(root, configuration)) as workspace:
-        return [result async for result in workspace.test(Selection(), anew=anew)]
+        return [item async for item in workspace.test(Selection(), anew=anew) if isinstance(item, Result)]
 
 
 def functions(root: Path, found: list[Result], which: Callable[[Result], bool]) -> set[str]:

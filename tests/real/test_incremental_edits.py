@@ -19,7 +19,7 @@ import pytest
 from attrs import evolve
 
 from msp_bridge.errors import BridgeError
-from msp_bridge.model import Mutant, Status
+from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.toolkit import walk
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.selection import Selection
@@ -212,6 +212,8 @@ async def verdicts(workspace: Workspace, *, anew: bool) -> tuple[Verdicts, int, 
     found, reused, reusable = dict[Mutant, Status](), 0, 0
     try:
         async for result in workspace.test(Selection(), anew=anew):
+            if not isinstance(result, Result):  # a notice
+                continue
             found[result.mutant] = Status.KILLED if result.status is Status.TIMEOUT else result.status
             reused += result.reused
             reusable += result.reusable

@@ -135,7 +135,7 @@ MUTMUT = Kit(
         "close": "RuntimeError",
     },
     configuration="pyproject.toml",
-    limit_constant="msp_bridge.python_engine.host.BASELINE_TIMEOUT_S",
+    limit_constant="msp_bridge.python_engine.plan.BASELINE_TIMEOUT_S",
     timeouts=("msp_bridge.toolkit.json_lines.START_TIMEOUT_S",),
     **PYTHON,
 )

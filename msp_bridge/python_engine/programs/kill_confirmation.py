@@ -5,8 +5,8 @@ Theory of operation
 A test failed with a mutant, in a job that ran other tests before it, or in a fork. It kills the mutant if it fails with
 the mutant, and passes without it, when nothing else can be the reason:
 
-- `STEADY` and `FRESH_STEADY` run the killer alone with the mutant, in a fork or in a fresh process, where other tests
-  ran before it in an order that is not the suite's.
+- `STEADY` runs the killer alone with the mutant, in a fork, where other tests ran before it in an order that is not
+  the suite's. `FRESH_STEADY` runs an unsteady killer alone in a fresh process.
 - `CONTROL` runs it alone without the mutant, and `LOADED` once more under load, as often as `Controls` says that it is
   due.
 - Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
@@ -64,11 +64,11 @@ class KillConfirmation:
             mutant.stage = Stage.STEADY
             self._jobs.run_live(self._way.baseline, mutant, [killer])
 
-    def begin_fresh(self, mutant: ScheduledMutant, killer: int, *, reordered: bool) -> None:
-        """Confirm a kill of a fresh process; `reordered`: other tests ran before their turn."""
-        if reordered or self._controls.is_unsteady(killer):
+    def begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
+        """Confirm a kill of a fresh process: by a test that ran alone, or after those that precede it in the suite."""
+        if self._controls.is_unsteady(killer):
             mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_one_fresh(self._way.baseline, mutant, killer)
+            self._jobs.run_fresh(self._way.baseline, mutant, killer)
         else:
             mutant.from_fresh = True
             self._control(mutant, killer)
@@ -98,11 +98,8 @@ class KillConfirmation:
             self._way.start_fresh(mutant)
 
     def _after_fresh_steady(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
-        if not _failed(answer) and self._controls.is_unsteady(killer):
+        if not _failed(answer):
             self._without(mutant, killer)
-        elif not _failed(answer):
-            mutant.in_order = True
-            self._way.start_fresh(mutant)
         else:
             mutant.from_fresh = True
             mutant.rest_on_last()
@@ -121,7 +118,7 @@ class KillConfirmation:
         if self._live:
             self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
         else:
-            self._jobs.run_one_fresh(self._way.baseline, mutant, killer, mutated=False, loaded=loaded)
+            self._jobs.run_fresh(self._way.baseline, mutant, killer, mutated=False, loaded=loaded)
 
     def _after_control(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
         report, loaded = answer["report"], mutant.stage is Stage.LOADED
@@ -156,7 +153,7 @@ class KillConfirmation:
             self._jobs.run_live(self._way.baseline, mutant, [killer])
         else:
             mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_one_fresh(self._way.baseline, mutant, killer)
+            self._jobs.run_fresh(self._way.baseline, mutant, killer)
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""

@@ -49,7 +49,7 @@ class ScheduledMutant:
     confirmations: int = 0
     ran: list[Message | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
-    in_order: bool = False  # no test may be brought forward
+    in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
     stopped: bool = False
 
     @property
@@ -117,32 +117,22 @@ class MutantJobs:
         job: Message = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
         self._submit(self._live, job, PROBE_S)
 
-    def run_all_fresh(self, baseline: Baseline, mutant: ScheduledMutant, first: int | None) -> None:
-        """Run the test `first`, and then all in their order, in a process that imports everything with the mutant."""
-        self._run_fresh(baseline, mutant, [] if first is None else [first], only_first=False)
-
-    def run_one_fresh(
-        self, baseline: Baseline, mutant: ScheduledMutant, test: int, *, mutated: bool = True, loaded: bool = False
-    ) -> None:
-        """Run as `run_all_fresh` does, one test."""
-        self._run_fresh(baseline, mutant, [test], only_first=True, mutated=mutated, loaded=loaded)
-
-    def _run_fresh(
+    def run_fresh(
         self,
         baseline: Baseline,
         mutant: ScheduledMutant,
-        first: list[int],
+        only: int | None,
         *,
-        only_first: bool,
         mutated: bool = True,
         loaded: bool = False,
     ) -> None:
-        job: Message = {"id": mutant.request, "work": "mutant", "only_first": only_first}
-        job["first"] = [baseline.tests[test] for test in first]
+        """Run the test `only`, or all in their order, in a process that imports everything with the mutant."""
+        job: Message = {"id": mutant.request, "work": "mutant"}
+        job["only"] = None if only is None else baseline.tests[only]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         job["files"] = dict(mutant.files) if mutated else {}
         seconds = baseline.total + baseline.collecting
-        self._submit(self._fresh, job, seconds, only=first if only_first else (), loaded=loaded)
+        self._submit(self._fresh, job, seconds, only=() if only is None else [only], loaded=loaded)
 
     def _submit(
         self,

@@ -15,9 +15,8 @@ gets there in stages, each of which is cheap and either final or hands on to the
   order) has no truth but the whole run: FRESH. Otherwise: Survived.
 - `UNMEASURED`: not all tests are measured yet (`measuring`). Likely tests are, and may kill the mutant; NoCoverage and
   Survived wait for the rest.
-- `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests: likely killers first,
-  then all in their order. A kill by a later one is confirmed alone (`FRESH_STEADY`), for others ran before their
-  turn; if it isn't, the tests run once more, in their order.
+- `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests in their order. Before
+  that, the likely killer runs alone in a process of its own: in the same one it could change what the others find.
 
 Invariants. Each request is answered once, whatever happens. A mutant has at most one job at a time. Jobs of isolated
 runs have negative ids. A stopped request is answered when its job is gone.
@@ -321,11 +320,13 @@ class MutantScheduler:
     def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
         mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
         killer = self.killer(mutant)
-        reordered = self._first(mutant) is not None and mutant.verdict.get("tests", 0) > 1
-        if killer is None:
+        if mutant.verdict["status"] in ("Survived", "NoCoverage") and not mutant.in_order:
+            mutant.in_order = True
+            self.start_fresh(mutant)
+        elif killer is None:
             self._answer(mutant, mutant.verdict)
         else:
-            self._confirmation.begin_fresh(mutant, killer, reordered=reordered)
+            self._confirmation.begin_fresh(mutant, killer)
 
     def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run `tests` in a fork of the collected session, with the mutant."""
@@ -338,16 +339,18 @@ class MutantScheduler:
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
-        """Run all tests in a process that imports everything with the mutant."""
+        """Run the likely killer alone in a process that imports everything with the mutant; without one, all tests."""
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
         mutant.stage = Stage.FRESH
         mutant.completed = 0
-        self._jobs.run_all_fresh(self.baseline, mutant, self._first(mutant))
+        first = self._first(mutant)
+        mutant.in_order = first is None
+        self._jobs.run_fresh(self.baseline, mutant, first)
 
     def _first(self, mutant: ScheduledMutant) -> int | None:
-        """The test that is most likely to fail, before all others; not one that needs others before it."""
+        """The test that is most likely to fail, if it may run alone; not one that needs others before it."""
         last = self._last_killer(mutant)
         if last is None or mutant.in_order or last in mutant.left_out or self._confirmation.needs_others(last):
             return None

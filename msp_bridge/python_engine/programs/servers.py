@@ -138,9 +138,8 @@ class Fresh(Collecting):
             return (yield from self._measure(message["tests"], counts=message.get("counts", False)))
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
-        first = [names[name] for name in message["first"] if name in names and name not in left_out]
-        rest = [index for name, index in names.items() if name not in left_out and index not in set(first)]
-        chosen = first if message["only_first"] else [*first, *rest]
+        only = message["only"]
+        chosen = [index for name, index in names.items() if name not in left_out and (only is None or name == only)]
         return self._with_dependencies((yield from run_until_failure(self, chosen)))
 
     def report(self, code: int) -> Message:
