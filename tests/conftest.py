@@ -2,11 +2,11 @@
 
 There are three rings, each within the next:
 
-- The core (`make check`, `pytest --core`): tests that need no tool, and that take under a minute together. A new file
+- The core (`make check`, `pytest --core`): tests that need no tool; the aim is a minute for all of them. A new file
   is in the core unless NOT_CORE names it.
-- The main ring (`make test`, `pytest --main`): each promise to users once, with each real tool, in eight minutes on two
+- The main ring (`make test`, `pytest --main`): each promise to users once, with each real tool; the aim is eight minutes on two
   cores.
-- All (`make test-all`, `pytest`): also the combinations, in twenty minutes. COMBINATIONS names them. A test is a
+- All (`make test-all`, `pytest`): also the combinations; the aim is twenty minutes. COMBINATIONS names them. A test is a
   combination if a test of the main ring holds the same promise: with another version of the tool, on a platform
   without isolation, through another transport, at each await or each message instead of some, with random edits,
   or for one more project.
