@@ -1,4 +1,4 @@
-# The bridge in a container: docs/docker.md. /opt/msp-bridge runs in other Linux images too (COPY --from).
+# The bridge in a container: docs/how-to/docker.md. /opt/msp-bridge runs in other Linux images too (COPY --from).
 ARG PYTHON_IMAGE=python:3.13-slim
 
 FROM ${PYTHON_IMAGE} AS build

@@ -30,7 +30,7 @@ def image(engine: Engine) -> str:
 
 @pytest.fixture(scope="session")
 def with_tools(engine: Engine, image: str) -> str:
-    """As docs/docker.md has it for a base image."""
+    """As docs/how-to/docker.md has it for a base image."""
     return engine.build(
         "localhost/msp-bridge-test/tools",
         ROOT / "docker",
@@ -39,7 +39,7 @@ def with_tools(engine: Engine, image: str) -> str:
 
 
 def as_owner(project: Path, mode: str = "rw") -> list[str]:
-    """The options that docs/docker.md names: the same path inside as outside, the same user."""
+    """The options that docs/how-to/docker.md names: the same path inside as outside, the same user."""
     owner = project.stat()
     place = ["--volume", f"{project}:{project}:{mode}", "--workdir", str(project)]
     return [*place, "--user", f"{owner.st_uid}:{owner.st_gid}"]
@@ -237,7 +237,7 @@ def test_a_remote_editor_needs_the_token(engine: Engine, image: str) -> None:
 
 
 async def test_its_directory_runs_in_an_image_with_another_python(engine: Engine, image: str, project: Path) -> None:
-    """As docs/docker.md has it for a development container: COPY --from."""
+    """As docs/how-to/docker.md has it for a development container: COPY --from."""
     tag = engine.build(
         "localhost/msp-bridge-test/development",
         ROOT / "docker",

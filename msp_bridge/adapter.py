@@ -1,9 +1,9 @@
 """The public plugin API: what a mutation testing tool must offer to be driven by the bridge.
 
-`docs/writing-an-adapter.md` is the guide; `msp_bridge.testing` has the conformance suite. Adapters are found by the
-entry-point group `msp_bridge.adapters`. Those that ship with the bridge use nothing but this module, `concurrency`,
-`errors`, `jsonrpc`, `model`, `notices`, `phases`, `processes`, `python_engine`, `reading`, `source`, `text`, `toolkit`
-and `writing`.
+`docs/how-to/writing-an-adapter.md` is the guide, `msp_bridge.testing` the conformance suite. The entry-point
+group `msp_bridge.adapters` lists the adapters. The built-in ones use nothing but this module, `concurrency`, `errors`,
+`jsonrpc`, `model`, `notices`, `phases`, `processes`, `python_engine`, `reading`, `source`, `text`, `toolkit` and
+`writing`.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class IgnoresMutants(Protocol):
 
 @runtime_checkable
 class ReportsSurroundings(Protocol):
-    """Optional for an adapter: without it every mutant is tested in each run (`docs/incremental.md`)."""
+    """Optional for an adapter: without it every mutant is tested in each run (`docs/explanation/incremental.md`)."""
 
     async def surroundings(self) -> Surroundings | None:
         """Everything that its verdicts depend on besides the files of the project, now; None if it can't be known.

@@ -1,4 +1,4 @@
-"""Who may import whom (docs/architecture.md), and which words stand in one place only."""
+"""Who may import whom (docs/explanation/architecture.md), and which words stand in one place only."""
 
 from __future__ import annotations
 
@@ -459,7 +459,7 @@ def test_no_command_waits_for_an_optional_package() -> None:
 
 
 def test_the_architecture_names_every_package() -> None:
-    text = (HERE / "docs" / "architecture.md").read_text("utf-8")
+    text = (HERE / "docs/explanation/architecture.md").read_text("utf-8")
     packages = {file.parent.name for file in (HERE / "msp_bridge").glob("*/__init__.py")}
     assert [package for package in sorted(packages) if f"`{package}/" not in text] == []
 

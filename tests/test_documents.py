@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,12 +15,15 @@ from msp_bridge.cli import msp_bridge
 from msp_bridge.workspace.configuration import KEYS
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = (".", "docs", "benchmarks", "editors/vscode", "examples/shop", "examples/shop-net")
-DOCUMENTS = sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*.md"))
+DOCS = ROOT / "docs"
+FOLDERS = (".", "benchmarks", "editors/vscode", "examples/shop", "examples/shop-net")
+PAGES = sorted(DOCS.rglob("*.md"))
+DOCUMENTS = sorted(file for folder in FOLDERS for file in (ROOT / folder).glob("*.md")) + PAGES
 BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`(msp-bridge [a-z][^`]*)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)")
+NO_TESTS = {"test_command", "test_mutants"}  # a method of adapters, a tool of MCP
 PLACEHOLDERS = {"NAME": "vim", "N": "1", "…": ""}
 
 
@@ -57,8 +61,25 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def names_of_tests() -> set[str]:
+    """The names of all test modules and functions, also those that a test of several parts is made of."""
+    found = set[str]()
+    for folder, directories, files in os.walk(ROOT / "tests"):
+        directories[:] = [name for name in directories if name not in ("corpus", "node_modules", "npm", "projects")]
+        for name in (name for name in files if name.endswith(".py")):
+            found |= {name.removesuffix(".py"), *re.findall(r"\btest_\w+", Path(folder, name).read_text("utf-8"))}
+    return found
+
+
+def test_every_test_that_a_page_names_is_there() -> None:
+    named = [(page.name, name) for page in PAGES for name in re.findall(r"`(test_\w+)`", page.read_text("utf-8"))]
+    assert len(named) > 300
+    there = "\n".join(names_of_tests())  # lsp.md names the beginnings
+    assert [(page, name) for page, name in named if name not in NO_TESTS and f"\n{name}" not in there] == []
+
+
 def test_the_configuration_page_has_every_key() -> None:
-    table = re.findall(r"^\| `(\w+)", (ROOT / "docs/configuration.md").read_text("utf-8"), re.MULTILINE)
+    table = re.findall(r"^\| `(\w+)", (DOCS / "reference/configuration.md").read_text("utf-8"), re.MULTILINE)
     assert sorted(table) == sorted(KEYS)
 
 

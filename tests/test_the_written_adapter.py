@@ -1,4 +1,4 @@
-"""The adapter that docs/writing-an-adapter.md shows is taken from there, and is right."""
+"""The adapter that docs/how-to/writing-an-adapter.md shows is taken from there, and is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msp_bridge.adapter import Adapter, ConfigurationError, Finding, Project, Sc
 from msp_bridge.source import SourceText
 from msp_bridge.testing import check_adapter
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "writing-an-adapter.md"
+DOCUMENT = Path(__file__).parents[1] / "docs/how-to/writing-an-adapter.md"
 TOOL = Path(__file__).parent / "support" / "scripted" / "mutate_tool.py"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 SOURCE = "é = '😀' + str(price * 2)\nsmall = price < 3\nlarge = price + 1 < 9\n"

@@ -1,4 +1,4 @@
-"""docs/generic.md: its tables are valid, and its example is the project that the other tests run."""
+"""docs/reference/tools/generic.md: its tables are valid, and its example is the project that the other tests run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from msp_bridge.adapters.generic.settings import Tool
 from support.generic_trees import SHOP
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "generic.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs/reference/tools/generic.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```$", DOCUMENT, re.DOTALL | re.MULTILINE)
 TABLES = [(name, table) for block in BLOCKS for name, table in tomllib.loads(block)["generic"].items()]
 

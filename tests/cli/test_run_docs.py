@@ -1,4 +1,4 @@
-"""What docs/ci.md and docs/reports.md say to type does what they say."""
+"""What docs/how-to/ci.md and docs/reference/reports.md say to type does what they say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIABLES = {
 }
 
 
-@pytest.mark.parametrize("name", ["ci.md", "reports.md"])
+@pytest.mark.parametrize("name", ["how-to/ci.md", "reference/reports.md"])
 def test_every_option_exists(name: str) -> None:
     commands: list[click.Command] = [run_command, merge_command]
     ours = {option for command in commands for parameter in command.params for option in parameter.opts}
@@ -39,7 +39,7 @@ def test_every_option_exists(name: str) -> None:
 
 @pytest.mark.parametrize(("block", "service"), [(1, "GitHub"), (3, "GitLab")])
 def test_the_commands_of_the_examples_make_up_one_report(tmp_path: Path, block: int, service: str) -> None:
-    text = (DOCS / "ci.md").read_text("utf-8")
+    text = (DOCS / "how-to/ci.md").read_text("utf-8")
     run, merge = COMMAND.findall(BLOCK.findall(text)[block])
     for theirs, ours in VARIABLES.items():
         run = run.replace(theirs, ours)
@@ -65,7 +65,7 @@ def test_the_first_example_tests_what_a_branch_has_changed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    [run] = COMMAND.findall(BLOCK.findall((DOCS / "ci.md").read_text("utf-8"))[0] + "\n\n")
+    [run] = COMMAND.findall(BLOCK.findall((DOCS / "how-to/ci.md").read_text("utf-8"))[0] + "\n\n")
     for theirs, ours in VARIABLES.items():
         run = run.replace(theirs, ours)
     root = tmp_path / "project"

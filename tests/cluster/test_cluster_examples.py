@@ -61,7 +61,7 @@ def test_every_object_for_kubernetes_has_a_kind_and_selects_what_there_is() -> N
 
 
 def test_the_page_names_the_options_that_there_are() -> None:
-    page = (HERE / "docs" / "cluster.md").read_text("utf-8")
+    page = (HERE / "docs/how-to/cluster.md").read_text("utf-8")
     assert re.search(r"msp-bridge run --cluster tcp://", page)
     for command in ("run", "doctor"):
         shown = subprocess.run(

@@ -1,4 +1,4 @@
-"""docs/security.md names a test for each claim: they exist, and the limits that it names are those of the code."""
+"""docs/explanation/security.md names a test for each claim: they exist, and the limits that it names are those of the code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msp_bridge.mcp import server
 from msp_bridge.workspace import configuration
 
 HERE = Path(__file__).parent
-TEXT = (HERE.parents[1] / "docs" / "security.md").read_text("utf-8")
+TEXT = (HERE.parents[1] / "docs/explanation/security.md").read_text("utf-8")
 TESTS = "".join(
     file.read_text("utf-8")
     for folder in (HERE, HERE.parent, *(HERE.parent / name for name in ("jsonrpc", "workspace", "dialects", "reports")))

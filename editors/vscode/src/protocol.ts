@@ -1,4 +1,4 @@
-// What the server has beside LSP for clients that list mutants: docs/lsp.md, "Clients that list all mutants".
+// What the server has beside LSP for clients that list mutants: docs/reference/lsp.md, "Clients that list all mutants".
 
 import { NotificationType, RequestType, type Range } from "vscode-languageclient/node";
 

@@ -1,7 +1,7 @@
 """Explorer: all mutants with their results, for a client that lists them, as VS Code's Testing view does.
 
-LSP has a place for what is to be fixed: diagnostics. It has none for mutants that the tests kill, nor for those that
-are yet to be tested. So there are three methods of our own (docs/lsp.md): two requests, and a notification for clients
+LSP has a place for what is to be fixed: diagnostics. It has none for mutants that the tests kill, or that are not
+tested yet. So there are three methods of our own (docs/reference/lsp.md): two requests, and a notification for clients
 that ask for it in `initialize`.
 
 All ranges are those of the saved file, which is what tools read, also while the client's text is another.

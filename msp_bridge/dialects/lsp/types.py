@@ -1,7 +1,8 @@
 """The params of LSP that we read, as its specification names them: what else clients send is left out.
 
 The package lsprotocol has them all, and takes half a second to import, twice what `initialize` may take altogether
-(`docs/lsp.md`). So it checks these in the tests instead. Positions are 0-based, in units of the negotiated encoding.
+(`docs/reference/lsp.md`). So the tests check these types with it instead. Positions are 0-based, in units of the
+negotiated encoding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`mutate`, the tool of docs/writing-an-adapter.md, made real: it mutates `*.src` files, and tests them by running check.py.
+"""`mutate`, the tool of docs/how-to/writing-an-adapter.md, made real: it mutates `*.src` files, and tests them by running check.py.
 
 `mutate list --json FILE…` prints one JSON object a line; `mutate test ID…` prints `ID STATUS MILLISECONDS` lines. An ID
 names the file's content, too: one of a file that has changed since is passed over. Nothing is written into the project.
