@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Coroutine, Sequence
+import functools
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
+P = ParamSpec("P")
 
 
-async def wait_shielded(task: asyncio.Future[T], on_cancel: Callable[[], None] | None = None) -> None:
-    """Returns when `task` is done, however it ended. A cancel is held back until then, and then raised.
+async def shielded(work: Awaitable[T], on_cancel: Callable[[], None] | None = None) -> T:
+    """Return the result of `work`, or raise its error. A cancel waits until it is done, and is raised then.
 
-    `on_cancel` is called at a cancel, to make the task end sooner.
+    This is the one way to finish in spite of a cancel; the functions below are uses of it. `on_cancel` is called at
+    each cancel, to make the work end sooner.
     """
-    cancelled: asyncio.CancelledError | None = None
+    task, cancelled = asyncio.ensure_future(work), None
     while not task.done():
         try:
             await asyncio.wait([task])
@@ -25,17 +28,21 @@ async def wait_shielded(task: asyncio.Future[T], on_cancel: Callable[[], None] |
             cancelled = error
             if on_cancel is not None:
                 on_cancel()
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()  # looked at, so that asyncio doesn't warn that nobody did
-        raise cancelled
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # looked at, so that asyncio doesn't warn that nobody did
+    raise cancelled
 
 
-async def run_shielded(work: Coroutine[Any, Any, T], name: str) -> T:
-    """Return the result of `work`, in a task called `name`. A cancel waits until it is done, and is raised then."""
-    task = asyncio.create_task(work, name=name)
-    await wait_shielded(task)
-    return task.result()
+def shields(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Make each call of `function`, such as an `aclose`, finish in spite of a cancel (`shielded`)."""
+
+    @functools.wraps(function)
+    async def finish(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await shielded(function(*args, **kwargs))
+
+    return finish
 
 
 async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: Callable[[], None] | None = None) -> T:
@@ -43,9 +50,7 @@ async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: C
 
     `on_cancel` is called at a cancel, to make the function end sooner.
     """
-    task = asyncio.create_task(asyncio.to_thread(function, *arguments), name="work in a thread")
-    await wait_shielded(task, on_cancel)
-    return task.result()
+    return await shielded(asyncio.to_thread(function, *arguments), on_cancel)
 
 
 async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
@@ -53,7 +58,7 @@ async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        await wait_shielded(asyncio.gather(*tasks, return_exceptions=True))
+        await shielded(asyncio.gather(*tasks, return_exceptions=True))
 
 
 async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:
@@ -85,7 +90,7 @@ async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGene
         try:
             await cancel_all(list(waiting))
         finally:  # also when that was cancelled meanwhile
-            await wait_shielded(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
+            await shielded(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
 
 
 async def _next(source: AsyncGenerator[T, None]) -> T:
@@ -135,8 +140,7 @@ async def batches(
                 yield batch
         gathering.result()
     finally:
-        gathering.cancel()
-        await wait_shielded(gathering)
+        await cancel_all([gathering])
 
 
 class SharedLock:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, NoReturn
 
-from msp_bridge.concurrency import wait_shielded
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection
@@ -77,7 +77,7 @@ async def _serve_only(stream: ByteStream, serve: Serve, workspaces: OpenWorkspac
     async with until_signal() as stopping, contextlib.aclosing(workspaces):
         client = asyncio.create_task(serve(stream, peer), name="client")
         await asyncio.wait([client, stopping], return_when=asyncio.FIRST_COMPLETED)
-        await _cancelled(client)
+        await cancel_all([client])
         return 0 if client.cancelled() else client.result()
 
 
@@ -134,11 +134,3 @@ def _handlers_restored() -> Iterator[Sequence[signal.Signals]]:
 
 def _exit(*_: object) -> NoReturn:
     raise SystemExit(0)
-
-
-async def _cancelled(task: asyncio.Task[Any]) -> None:
-    """Returns when `task` has cleaned up; raises what it failed with."""
-    task.cancel()
-    await wait_shielded(task)
-    if not task.cancelled() and (failure := task.exception()) is not None:
-        raise failure

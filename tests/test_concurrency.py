@@ -7,27 +7,23 @@ import threading
 
 import pytest
 
-from msp_bridge.concurrency import SharedLock, cancel_all, in_thread, wait_shielded
+from msp_bridge.concurrency import SharedLock, cancel_all, in_thread, shielded, shields
 
 
 async def fail() -> None:
     raise LookupError
 
 
-async def test_it_returns_however_the_task_ended() -> None:
-    done, failed = asyncio.create_task(asyncio.sleep(0)), asyncio.create_task(fail())
-    cancelled = asyncio.create_task(asyncio.sleep(3600))
-    cancelled.cancel()
-    for task in (done, failed, cancelled):
-        await wait_shielded(task)
-        assert task.done()
-    assert isinstance(failed.exception(), LookupError)
+async def test_without_a_cancel_it_ends_as_the_work_does() -> None:
+    assert await shielded(asyncio.sleep(0, "done")) == "done"
+    with pytest.raises(LookupError):
+        await shielded(fail())
 
 
 async def test_a_cancel_is_held_back_until_the_task_is_done() -> None:
     may_end = asyncio.Event()
     task = asyncio.create_task(may_end.wait())
-    waiting = asyncio.create_task(wait_shielded(task))
+    waiting = asyncio.create_task(shielded(task))
     for _ in range(3):
         await asyncio.sleep(0)
         waiting.cancel()
@@ -37,6 +33,23 @@ async def test_a_cancel_is_held_back_until_the_task_is_done() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert task.result() is True
+
+
+async def test_a_call_that_shields_finishes_in_spite_of_a_cancel() -> None:
+    may_end, ended = asyncio.Event(), list[str]()
+
+    @shields
+    async def close(name: str) -> None:
+        await may_end.wait()
+        ended.append(name)
+
+    closing = asyncio.create_task(close("it"))
+    await asyncio.sleep(0)
+    closing.cancel()
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert ended == ["it"]
 
 
 async def test_cancelling_all_waits_for_their_clean_up() -> None:

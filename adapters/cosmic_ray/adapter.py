@@ -25,7 +25,7 @@ from msp_bridge.adapter import (
     Surroundings,
     ToolError,
 )
-from msp_bridge.concurrency import in_thread, run_shielded
+from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
@@ -205,11 +205,9 @@ class CosmicRay:
             async for finding in findings:
                 yield finding
 
+    @shields
     async def aclose(self) -> None:
         """End every process. A cancel is raised when that is done."""
-        await run_shielded(self._close(), "end of cosmic-ray")
-
-    async def _close(self) -> None:
         async with AsyncExitStack() as stack:
             for name in ("_discovery", "_runner", "_engine"):
                 if name in vars(self):  # else nobody has asked for it

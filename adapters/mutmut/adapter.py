@@ -22,7 +22,7 @@ from msp_bridge.adapter import (
     Scope,
     Surroundings,
 )
-from msp_bridge.concurrency import run_shielded
+from msp_bridge.concurrency import shields
 
 from .configuration import (
     NAMES,
@@ -145,11 +145,9 @@ class Mutmut:
             async for finding in findings:
                 yield finding
 
+    @shields
     async def aclose(self) -> None:
         """End every process. A cancel is raised when that is done."""
-        await run_shielded(self._close(), "end of mutmut")
-
-    async def _close(self) -> None:
         try:
             if "_engine" in vars(self):  # else nobody has asked for it
                 await self._engine.aclose()

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from attrs import field, frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import cancel_all, in_thread, wait_shielded
+from msp_bridge.concurrency import cancel_all, in_thread, shielded
 from msp_bridge.processes import ProcessTree
 
 log = logging.getLogger(__name__)
@@ -153,7 +153,7 @@ class Link:
         """End the program, with all that it has started."""
         self.writer.close()
         await self.tree.end()
-        await wait_shielded(self._draining)
+        await shielded(self._draining)
 
 
 class Host(ABC):

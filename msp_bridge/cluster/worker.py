@@ -44,7 +44,7 @@ from msp_bridge.cluster.wire import (
     SnapshotEntry,
     WireError,
 )
-from msp_bridge.concurrency import in_thread, run_shielded
+from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit.slot import Slot
 from msp_bridge.workspace.cache import cache_home, make_private
@@ -204,7 +204,7 @@ class WorkerState:
         closing = [place for place in self._places if place.client == client]
         self._places = [place for place in self._places if place not in closing]
         for place in closing:
-            await run_shielded(place.close(), "end of a place")
+            await shielded(place.close())
 
     async def _watch(self) -> None:
         while True:
@@ -230,7 +230,7 @@ class WorkerState:
         closing = [place for place in self._places if not place.users and now - place.used > idle]
         self._places = [place for place in self._places if place not in closing]
         for place in closing:
-            await run_shielded(place.close(), "end of a place")
+            await shielded(place.close())
 
 
 _states: WeakKeyDictionary[Any, WorkerState] = WeakKeyDictionary()

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from attrs import define, evolve, field, frozen
 
-from msp_bridge.concurrency import wait_shielded
+from msp_bridge.concurrency import shielded
 from msp_bridge.dialects.dialect import Dialect
 from msp_bridge.dialects.msp import Wire
 from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, ClientTree, File, TestStatus
@@ -149,8 +149,7 @@ class JsonRpcTestRunner(Dialect):
             task.cancel()
 
         try:
-            await wait_shielded(task, cancel)
-            task.result()
+            await shielded(task, cancel)
         except asyncio.CancelledError:
             with contextlib.suppress(ConnectionError):  # it is closing
                 await asyncio.gather(*sending)

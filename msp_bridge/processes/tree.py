@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from msp_bridge.concurrency import wait_shielded
+from msp_bridge.concurrency import shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import sweep
 from msp_bridge.processes.supervised import PipeReader, PipeWriter, SupervisedProcess
@@ -83,12 +83,11 @@ class ProcessTree:
             cls._start(argv, cwd, env or {}, stdin, grace, pid_namespace, shell_status), name="start of a tool"
         )
         try:
-            await wait_shielded(starting)
+            return await shielded(starting)
         except asyncio.CancelledError:
             if starting.exception() is None:
                 await starting.result().end()
             raise
-        return starting.result()
 
     @classmethod
     async def _start(
@@ -240,8 +239,7 @@ class ProcessTree:
         """End every process of the tree; returns when all are gone. May be called again; a cancel waits for the end."""
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(), name="end of a tool")
-        await wait_shielded(self._ending)
-        self._ending.result()
+        await shielded(self._ending)
 
     async def _end(self) -> None:
         if self._stdin is not None:

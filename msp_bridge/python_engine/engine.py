@@ -29,7 +29,7 @@ from functools import partial
 from attrs import evolve
 
 from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
-from msp_bridge.concurrency import SharedLock, cancel_all, run_shielded
+from msp_bridge.concurrency import SharedLock, cancel_all, shields
 from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.notices import FailingTest
 from msp_bridge.python_engine.host import Host
@@ -221,11 +221,9 @@ class PythonEngine:
         exact = os.environ.get(EXACT, "0") not in ("", "0")
         return evolve(plan, dependencies=self._project.incremental, exact=exact)
 
+    @shields
     async def aclose(self) -> None:
         """End the hosts and give the sandboxes back. A cancel is raised when that is done."""
-        await run_shielded(self._close(), "end of the Python engine")
-
-    async def _close(self) -> None:
         try:
             await self._ahead.aclose()
             await self._slot.aclose()

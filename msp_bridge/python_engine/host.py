@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import define, field
 
 from msp_bridge.adapter import RanAlone, Reach
-from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
 from msp_bridge.phases import BASELINE, COLLECTING, report_phase
@@ -204,7 +204,7 @@ class Host:
         try:
             answer = await asyncio.shield(future)
         except asyncio.CancelledError:
-            await wait_shielded(asyncio.create_task(self._stop([number], [future])))
+            await shielded(self._stop([number], [future]))
             raise
         except ProcessEnded:
             if self._given_up:

@@ -42,7 +42,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NoReturn
 
-from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import ToolError
 from msp_bridge.processes import ProcessTree
 
@@ -194,8 +194,7 @@ class JsonLinesProcess:
         self._closed = True
         if self._closing is None:
             self._closing = asyncio.create_task(self._close(), name=f"end of {self._name}")
-        await wait_shielded(self._closing)
-        self._closing.result()
+        await shielded(self._closing)
 
     async def _close(self) -> None:
         await self._tree.end()

@@ -33,7 +33,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from threading import Event
 from typing import Any, Generic, Protocol, TypeVar
 
-from msp_bridge.concurrency import in_thread, run_shielded
+from msp_bridge.concurrency import in_thread, shielded, shields
 
 
 class SandboxLike(Protocol):
@@ -106,11 +106,9 @@ class WarmProcess(Generic[P]):
         if self._process is process:
             self._process = None
 
+    @shields
     async def close(self) -> None:
         """End the process; `get` may start another one. A cancel is raised when it has ended."""
-        await run_shielded(self._close(), "end of a warm process")
-
-    async def _close(self) -> None:
         process, self._process = self._process, None  # first, for `get` may be waiting for an answer of it
         if process is not None:
             await process.close()
@@ -120,7 +118,7 @@ class WarmProcess(Generic[P]):
     async def _end(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            await run_shielded(process.close(), "end of a warm process")
+            await shielded(process.close())
 
 
 class WarmSandbox(Generic[S, P]):
@@ -135,11 +133,9 @@ class WarmSandbox(Generic[S, P]):
         stop = Event()
         return await in_thread(self.sandbox.refresh, stop, on_cancel=stop.set)
 
+    @shields
     async def close(self) -> None:
         """End the process and give the sandbox back to the cache."""
-        await run_shielded(self._close(), "end of a sandbox")
-
-    async def _close(self) -> None:
         try:
             await self.process.close()
         finally:
@@ -176,12 +172,10 @@ class SandboxPool(Generic[S, P]):
             self._leased.discard(warm)
             await self._give_back([warm])
 
+    @shields
     async def aclose(self) -> None:
         """End all processes, and let other bridges have the sandboxes. A cancel is raised when that is done."""
         self._max_idle = 0
-        await run_shielded(self._aclose(), "end of a pool")
-
-    async def _aclose(self) -> None:
         try:
             await asyncio.gather(*(warm.process.close() for warm in self._leased))
         finally:
@@ -206,7 +200,7 @@ class SandboxPool(Generic[S, P]):
     async def _give_back(self, warm: Sequence[WarmSandbox[S, P]]) -> None:
         self._idle += warm
         if self._max_idle is not None and len(self._idle) > self._max_idle:
-            await run_shielded(self._close_surplus(self._max_idle), "end of surplus sandboxes")
+            await shielded(self._close_surplus(self._max_idle))
 
     async def _close_surplus(self, keep: int) -> None:
         while len(self._idle) > keep:

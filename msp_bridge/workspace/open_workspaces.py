@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import define
 
-from msp_bridge.concurrency import in_thread, wait_shielded
+from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.workspace.configuration import Configuration, check_named
 from msp_bridge.workspace.detection import detect_projects
@@ -147,6 +147,4 @@ class OpenWorkspaces:
 
 async def _close(entries: Sequence[_Entry]) -> None:
     if entries:  # a cancel must not lose those that are in no list any more
-        closing = asyncio.gather(*(entry.workspace.aclose() for entry in entries))
-        await wait_shielded(closing)
-        closing.result()
+        await shielded(asyncio.gather(*(entry.workspace.aclose() for entry in entries)))
