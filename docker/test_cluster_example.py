@@ -109,7 +109,7 @@ def test_a_worker_of_the_kubernetes_example_keeps_files_in_a_volume_of_roots(
     volume.mkdir()
     volume.chmod(0o777)
     code = (
-        "import os; from pathlib import Path; from msp_bridge.workspace.cache import cache_of, make_private;"
+        "import os; from pathlib import Path; from msp_bridge.environment.cache import cache_of, make_private;"
         "root = Path.home(); cache = cache_of(root); make_private(cache, root); (cache / 'x').touch(); print('kept')"
     )
     mount = ["--volume", f"{volume}:/var/cache/msp-bridge"]

@@ -13,10 +13,10 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from msp_bridge.cli.options import Choice
+from msp_bridge.environment.cache import cache_home
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.text import one_line
 from msp_bridge.toolkit.slot import size_of
-from msp_bridge.workspace.cache import cache_home
 
 
 @click.command("cache")

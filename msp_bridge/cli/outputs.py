@@ -19,13 +19,13 @@ from attrs import evolve, field, frozen
 
 from msp_bridge.cli import StdoutFailed
 from msp_bridge.cli.options import with_options
+from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.reports import ci, html
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report
 from msp_bridge.toolkit.install import own_install
-from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import load_configuration
 
 if TYPE_CHECKING:

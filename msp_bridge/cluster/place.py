@@ -18,10 +18,10 @@ from msp_bridge.adapter import Adapter, Mutant, Notice, Project, ReportsSurround
 from msp_bridge.cluster.snapshot import ContentStore, SnapshotTree
 from msp_bridge.cluster.wire import Order, SnapshotEntry, differences, summary
 from msp_bridge.concurrency import in_thread
+from msp_bridge.environment.interpreter import find_interpreter
+from msp_bridge.environment.plugins import installed, load
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit.slot import Slot
-from msp_bridge.workspace.adapters import installed, load
-from msp_bridge.workspace.interpreter import find_interpreter
 
 LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such as node_modules, are linked into trees
 

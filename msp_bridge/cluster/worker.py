@@ -45,9 +45,9 @@ from msp_bridge.cluster.wire import (
     WireError,
 )
 from msp_bridge.concurrency import in_thread, shielded
+from msp_bridge.environment.cache import cache_home, make_private
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit.slot import Slot
-from msp_bridge.workspace.cache import cache_home, make_private
 
 log = logging.getLogger(__name__)
 

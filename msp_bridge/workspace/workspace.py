@@ -44,12 +44,12 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import evolve
 
 from msp_bridge.concurrency import in_thread
+from msp_bridge.environment.cache import cache_of
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result, Scope, Status
 from msp_bridge.notices import Notice, UnusableFile
 from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
-from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.project_errors import ProjectErrors, named

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from msp_bridge.environment.cache import make_private
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.workspace.cache import make_private
 
 ANOTHER = 54321  # a user's id
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="files have no such owners there")

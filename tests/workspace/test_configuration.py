@@ -10,12 +10,12 @@ import pytest
 from support.scripted.scripted_adapter import Scripted
 
 from msp_bridge.adapter import Adapter
+from msp_bridge.environment.cache import cache_of
+from msp_bridge.environment.distributions import EntryPoint
+from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.adapters import installed
-from msp_bridge.workspace.cache import cache_of
 from msp_bridge.workspace.configuration import Configuration, check_adapters, fingerprint, load_configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.distributions import EntryPoint
 from msp_bridge.workspace.workspace import Workspace
 
 ADAPTERS = ["mutmut", "cosmic-ray"]

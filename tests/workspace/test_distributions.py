@@ -10,7 +10,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from msp_bridge.workspace.distributions import EntryPoint, distributions, entry_points
+from msp_bridge.environment.distributions import EntryPoint, distributions, entry_points
 
 REQUIREMENT = re.compile(r"[\w.-]+")
 GROUPS = sorted({one.group for found in importlib.metadata.distributions() for one in found.entry_points})

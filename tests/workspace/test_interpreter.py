@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from msp_bridge.environment.interpreter import candidates, find_interpreter, is_for_the_bridge_alone
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.interpreter import candidates, find_interpreter, is_for_the_bridge_alone
 
 Environment = Callable[[Path], Path]
 

@@ -15,12 +15,12 @@ from support.scripted.scripted_adapter import Scripted
 from support.scripted_trees import Tree, paths, statuses
 
 from msp_bridge.adapter import Project
+from msp_bridge.environment.distributions import EntryPoint
+from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import BridgeError, ConfigurationError
-from msp_bridge.workspace.adapters import installed
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import project_root
 from msp_bridge.workspace.diagnosis import diagnose
-from msp_bridge.workspace.distributions import EntryPoint
 from msp_bridge.workspace.projects import ProjectMap
 from msp_bridge.workspace.workspace import Workspace
 

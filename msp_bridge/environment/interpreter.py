@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msp_bridge import reading
+from msp_bridge.environment.distributions import distributions, normal
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.workspace.distributions import distributions, normal
 
 BRIDGE = "msp-bridge"
 INSTALLERS = ("pip", "setuptools", "wheel")  # any environment may have them

@@ -1,0 +1,1 @@
+"""What this machine has for a project: adapters that are installed, interpreters, and the cache."""
