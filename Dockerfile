@@ -6,8 +6,9 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_ROOT_USER_ACTION=ignore
 WORKDIR /source
-COPY constraints.txt LICENSE README.md pyproject.toml ./
+COPY constraints.txt forge_links.py LICENSE README.md pyproject.toml setup.py ./
 COPY adapters adapters
+COPY docs docs
 COPY msp_bridge msp_bridge
 RUN pip install --constraint constraints.txt --target /opt/msp-bridge/lib . \
     && rm -r /opt/msp-bridge/lib/bin

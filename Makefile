@@ -11,7 +11,7 @@ ON_TWO_CORES := --numprocesses 2 --dist loadfile --no-loadscope-reorder  # tests
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check steady test test-all corpus vscode docker-test pictures lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check steady test test-all corpus vscode docker-test pictures docs release lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
@@ -23,8 +23,10 @@ help:
 	@echo "make corpus  test the corpus in fresh processes, and keep their verdicts for make test"
 	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
-	@echo "make pictures  take the pictures of VS Code in docs/images anew (needs chromium)"
-	@echo "make lint   ruff and mypy"
+	@echo "make pictures  take the pictures in docs/images anew (needs chromium)"
+	@echo "make docs   build the site of the documents, site/index.html"
+	@echo "make release  everything of a release but the upload, into dist/"
+	@echo "make lint   ruff, mypy, and the links of the documents"
 	@echo "make bench  measure the bridge against the tools it drives (long; see benchmarks/README.md)"
 	@echo "make fuzz   throw bytes at the server for ten minutes (SECONDS=600)"
 	@echo "make soak   send the server more than an hour's worth of requests (REQUESTS=4000)"
@@ -65,8 +67,24 @@ docker-test: $(VENV)/.test
 
 pictures: $(VENV)/.test $(VSIX)
 	PYTHONPATH=tests $(BIN)/python -m support.pictures
+	PYTHONPATH=tests $(BIN)/python -m support.tutorials
 
-lint: $(VENV)/.lint
+docs: $(VENV)/.lint
+	PYTHONPATH=tests $(BIN)/python -m support.site
+
+release: $(VENV)/.lint $(VSIX) docs
+	PYTHONPATH=tests $(BIN)/python -m support.release
+	rm -rf dist
+	$(BIN)/uv build --quiet --out-dir dist
+	cp $(VSIX) dist
+	tar --create --gzip --file dist/site.tar.gz site
+	$(PYTHON) -m venv --clear build/release
+	build/release/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	build/release/bin/msp-bridge --version
+	build/release/bin/msp-bridge discover --help > /dev/null
+	ls -l dist
+
+lint: $(VENV)/.lint docs
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -93,7 +111,7 @@ lock:
 	$(BIN)/python -m pip freeze --exclude-editable >> constraints.txt
 
 clean:
-	rm -rf $(VENV) build *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.* \
+	rm -rf $(VENV) build dist site *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.* \
 		editors/vscode/node_modules editors/vscode/dist editors/vscode/LICENSE
 
 $(BIN)/python:
@@ -134,5 +152,5 @@ $(VSIX): LICENSE $(addprefix editors/vscode/,README.md package.json package-lock
 	cd editors/vscode && node_modules/.bin/vsce package --no-dependencies --allow-missing-repository --out $(CURDIR)/$@
 
 $(VENV)/.lint: $(VENV)/.test
-	$(INSTALL) --group lint
+	$(INSTALL) --group lint --editable '.[docs]'
 	@touch $@

@@ -80,9 +80,9 @@ class Laboratory:
         current = _digest(REPOSITORY / name for name in ("pyproject.toml", "msp_bridge", "adapters"))
         if not stamp.is_file() or stamp.read_text() != current:
             with tempfile.TemporaryDirectory() as copy:  # building would leave its traces in the work tree
-                for name in ("msp_bridge", "adapters"):
+                for name in ("msp_bridge", "adapters", "docs"):
                     shutil.copytree(REPOSITORY / name, Path(copy, name), ignore=shutil.ignore_patterns("__pycache__"))
-                for name in ("pyproject.toml", "README.md", "LICENSE"):
+                for name in ("pyproject.toml", "setup.py", "forge_links.py", "README.md", "LICENSE"):
                     shutil.copy(REPOSITORY / name, copy)
                 _pip(environment, ["--constraint", REPOSITORY / "constraints.txt", copy])
                 _pip(environment, ["--force-reinstall", "--no-deps", copy])  # the version number says nothing

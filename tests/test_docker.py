@@ -48,7 +48,7 @@ def test_the_build_sees_what_it_copies_and_nothing_else() -> None:
     allowed = re.findall(r"^!(.+)$", (ROOT / ".dockerignore").read_text(), re.MULTILINE)
     assert sorted(allowed) == sorted(copied())
     assert [source for source in copied() if not (ROOT / source).exists()] == []
-    needed = (PROJECT["readme"], *PROJECT["license-files"])
+    needed = ("README.md", "forge_links.py", "setup.py", *PROJECT["license-files"])
     assert [file for file in needed if not {file, *map(str, Path(file).parents)} & copied()] == []
 
 

@@ -1,4 +1,4 @@
-"""The MSP 0.0.1-alpha.1 dialect: spoken by the first mutation servers (docs/reference/dialects.md)."""
+"""The MSP 0.0.1-alpha.1 dialect: spoken by the first mutation servers (docs/reference/msp-alpha.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dialect of Microsoft.Testing.Platform's server mode: mutants in test explorers (docs/reference/dialects.md).
+"""The dialect of Microsoft.Testing.Platform's server mode: mutants in test explorers (docs/reference/mtp.md).
 
 [https://github.com/microsoft/testfx/blob/main/docs/mstest-runner-protocol/001-protocol-intro.md]
 Where the text and the servers of the platform differ, this does what their clients read.

@@ -1,4 +1,4 @@
-"""The dialect of the JSON-RPC test runner RFC: mutants as tests in test windows (docs/reference/dialects.md).
+"""The dialect of the JSON-RPC test runner RFC: mutants as tests in test windows (docs/reference/test-runner.md).
 
 Theory of operation
 ===================

@@ -12,7 +12,8 @@ from lsprotocol import types
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS
 
 HERE = Path(__file__).parent
-TEXT = (HERE.parents[1] / "docs/reference/dialects.md").read_text("utf-8")
+PAGES = HERE.parents[1] / "docs/reference"
+TEXT = "".join((PAGES / f"{name}.md").read_text("utf-8") for name in ("dialects", "msp-alpha", "mtp", "test-runner"))
 OF_WEBSOCKET = HERE.parent / "server" / "test_security_websocket.py"
 TESTS = "".join(file.read_text("utf-8") for file in (*HERE.glob("test_*.py"), OF_WEBSOCKET))
 MCP_TESTS = [*HERE.parent.glob("server/test_mcp*.py"), HERE.parent / "test_mcp_known_mutants.py"]
@@ -21,7 +22,7 @@ ELSEWHERE = {DEFAULT, "lsp"}  # documents of their own
 
 def supported(document: str) -> str:
     """The tables of a document that has other sections, too."""
-    text = (HERE.parents[1] / "docs/reference" / document).read_text("utf-8").partition("## What is supported\n")[2]
+    text = (PAGES / document).read_text("utf-8").partition("## What is supported\n")[2]
     return text.partition("\n## ")[0]
 
 
