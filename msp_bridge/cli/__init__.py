@@ -128,7 +128,7 @@ def main() -> NoReturn:
         sys.stdout = _text(_Stdout(sys.stdout.fileno(), "w", closefd=False), sys.stdout)
     if isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
-    code = _run()
+    code = run_command()
     try:
         sys.stdout.flush()
     except StdoutFailed as error:
@@ -145,9 +145,10 @@ def _has_descriptor(stream: io.TextIOWrapper) -> bool:
         return False
 
 
-def _run() -> int:
+def run_command(arguments: Sequence[str] | None = None) -> int:
+    """Run the command of `arguments`, by default the program's, and return its exit code."""
     try:
-        return msp_bridge.main(standalone_mode=False) or Exit.FINE
+        return msp_bridge.main(arguments, standalone_mode=False) or Exit.FINE
     except click.ClickException as error:
         error.show()
         return error.exit_code

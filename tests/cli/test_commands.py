@@ -10,7 +10,17 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from support.command_line import GATED, bridge, command, environment, is_waiting, make_project, script, wait_until
+from support.command_line import (
+    GATED,
+    bridge,
+    command,
+    environment,
+    in_process,
+    is_waiting,
+    make_project,
+    script,
+    wait_until,
+)
 from support.viewers import SCHEMA
 
 import msp_bridge
@@ -175,8 +185,7 @@ def test_without_a_tool_the_error_names_the_doctor(project: Path) -> None:
 
 
 def test_an_unknown_adapter_gets_a_suggestion(project: Path) -> None:
-    argv = command("run", "--adapter", "script")
-    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    done = in_process(project, project, "run", "--adapter", "script")
     assert done.returncode == 2
     assert done.stderr == "msp-bridge: --adapter: there is no adapter 'script': did you mean 'scripted'?\n"
 
@@ -286,14 +295,12 @@ def test_the_empty_value_of_an_option_is_an_error(project: Path, arguments: list
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself_within_80_columns(project: Path, name: str) -> None:
-    env = environment(project) | {"COLUMNS": "80"}
-    done = subprocess.run(command(name, "--help"), cwd=project, env=env, capture_output=True, text=True, timeout=60)
+    done = in_process(project, project, name, "--help", COLUMNS="80")
     assert done.returncode == 0
-    assert done.stdout.startswith(f"Usage: python -m msp_bridge {name} ")
+    assert re.match(rf"Usage: .+ {name} ", done.stdout)
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_the_version_is_the_packages(project: Path) -> None:
-    argv = command("--version")
-    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    done = in_process(project, project, "--version")
     assert done.stdout == f"msp-bridge, version {msp_bridge.__version__}\n"

@@ -1,11 +1,9 @@
-"""What `msp-bridge editors` prints and writes, and whether editors that are installed here can live with it."""
+"""What `msp-bridge editors` prints and writes."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -13,14 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import settings as effort
-from hypothesis import strategies as st
+from support.command_line import in_process
 
-from msp_bridge.cli.commented_json import merged, parse
 from msp_bridge.cli.editor_files import joined_patterns
 from msp_bridge.cli.editors import EDITORS, TEXTS
-from msp_bridge.errors import ConfigurationError
 
 TESTS = Path(__file__).parents[1]
 EXTENSION = TESTS.parent / "editors" / "vscode"
@@ -32,7 +26,6 @@ SCRIPT = {
     ],
 }
 PREFIX = "strykerMutator"
-NEW = {f"{PREFIX}.server.args": ["serve", "stdio"], f"{PREFIX}.watchPattern": "**/*.py"}
 
 
 @pytest.fixture
@@ -57,19 +50,10 @@ def console_script(path: Path) -> Path:
     return path
 
 
-def environment(project: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": str(TESTS),
-        "MSP_BRIDGE_CACHE": str(project.parent / "cache"),
-        "HOME": str(project.parent),
-    }
-
-
 def editors(project: Path, script: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """With the scripted adapter: those of the tools around this one would have their say, too."""
-    argv = [str(script), "editors", *arguments, "--adapter", "scripted"]
-    return subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    home = {"HOME": str(project.parent)}
+    return in_process(project, project, "editors", *arguments, "--adapter", "scripted", program=script, **home)
 
 
 def settings(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
@@ -385,73 +369,6 @@ def test_write_adds_to_the_languages_of_helix(project: Path, elsewhere: Path) ->
     assert editors(project, elsewhere, "helix-lsp", "--write").stdout == f"nothing to change: {file}\n"
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("", '{\n  "k": 1\n}\n'),
-        ("// x\n", '// x\n{\n  "k": 1\n}\n'),
-        ("{}", '{\n  "k": 1\n}'),
-        ('{"a": 0}', '{"a": 0,\n  "k": 1\n}'),
-        ('{\n\t"a": 0\n}\n', '{\n\t"a": 0,\n\t"k": 1\n}\n'),
-        ('{\r\n  "a": 0\r\n}\r\n', '{\r\n  "a": 0,\r\n  "k": 1\r\n}\r\n'),
-        ('{\n  "a": 0, // b\n}', '{\n  "a": 0, // b\n  "k": 1,\n}'),
-        ('{\n  "a": 0 // b\n  /* "k": 2 */\n}', '{\n  "a": 0, // b\n  /* "k": 2 */\n  "k": 1\n}'),
-        ('{"k": {"k": [2]}, "a": "// {"}', '{"k": 1, "a": "// {"}'),
-        ('{"a": {"k": 2}, "k" /* x */ : "y" // z\n}', '{"a": {"k": 2}, "k" /* x */ : 1 // z\n}'),
-    ],
-)
-def test_a_setting_is_put_where_it_belongs(before: str, after: str) -> None:
-    assert merged(before, {"k": 1}) == after
-    assert merged(after, {"k": 1}) == after
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-SPACES = st.sampled_from(["", " ", "\n  ", "\r\n\t", " // }, {\n", ' /* ] , "k": */ ', '\n// "\n'])
-
-
-@st.composite
-def commented(draw: st.DrawFn, value: Any) -> str:
-    """A JSON text of `value`, with comments and trailing commas in between."""
-    space = lambda: draw(SPACES)  # noqa: E731
-    match value:
-        case dict():
-            parts = [f"{json.dumps(key)}{space()}:{space()}{draw(commented(item))}" for key, item in value.items()]
-        case list():
-            parts = [draw(commented(item)) for item in value]
-        case _:
-            return json.dumps(value)
-    comma = "," if parts and draw(st.booleans()) else ""
-    inside = ",".join(f"{space()}{part}{space()}" for part in parts) + comma + space()
-    return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
-
-
-@effort(deadline=None)
-@given(st.data(), st.dictionaries(st.text() | st.sampled_from(sorted(NEW)), VALUES, max_size=4))
-def test_any_settings_keep_all_but_what_is_set(data: st.DataObject, known: dict[str, Any]) -> None:
-    text = f"{data.draw(SPACES)}{data.draw(commented(known))}{data.draw(SPACES)}"
-    assert parse(text) == known
-    after = merged(text, NEW)
-    assert parse(after) == {**known, **NEW}
-    assert merged(after, NEW) == after
-    if not NEW.keys() & known.keys():
-        kept = iter(after)
-        assert all(character in kept for character in text)  # in this order: nothing of it is gone
-
-
-@effort(deadline=None)
-@given(st.text(alphabet='{}[]:,"/*\\ \n1ak'))
-def test_any_text_is_read_or_refused(text: str) -> None:
-    try:
-        after = merged(text, NEW)
-    except ConfigurationError:
-        return
-    assert parse(after) == {**parse(text), **NEW}
-
-
 @pytest.mark.parametrize("editor", list(TEXTS))
 def test_what_is_printed_names_this_bridge(project: Path, elsewhere: Path, editor: str) -> None:
     done = editors(project, elsewhere, editor)
@@ -465,122 +382,3 @@ def test_what_is_printed_is_installed_with_the_package() -> None:
     package = TESTS.parent / "msp_bridge"
     installed = {path for pattern in tables["package-data"]["msp_bridge"] for path in package.glob(pattern)}
     assert {path for path in (package / "editors").iterdir() if path.is_file()} <= installed
-
-
-def installed(editor: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(shutil.which(editor) is None, reason=f"{editor} is not installed")
-
-
-def run_editor(project: Path, *argv: str) -> str:
-    done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
-
-
-@installed("nvim")
-def test_neovim_shows_what_survives(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, drive, found = tmp_path / "msp-bridge.lua", tmp_path / "drive.lua", tmp_path / "found"
-    plugin.write_text(editors(project, elsewhere, "neovim").stdout)
-    drive.write_text(f"""
-        local said
-        vim.notify = function(text) said = text end
-        vim.cmd("source {plugin}")
-        vim.cmd("edit a.py")
-        local lines = {{}}
-        for _, command in ipairs({{ "MutationTest", "2MutationTest", "MutationTestProject" }}) do
-          said = nil
-          vim.cmd(command)
-          vim.wait(60000, function() return said or #vim.fn.getqflist() > 0 end, 10)
-          table.insert(lines, said or "in the quickfix list: " .. #vim.fn.getqflist())
-        end
-        for _, known in ipairs(vim.diagnostic.get(vim.fn.bufnr('a.py'))) do
-          table.insert(lines, known.lnum .. ":" .. known.col .. "-" .. known.end_col .. " " .. known.message)
-        end
-        vim.fn.writefile(lines, "{found}")
-        vim.cmd("qa!")
-    """)
-    said = run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
-    assert found.read_text().splitlines() == [
-        "msp-bridge: 2 mutants of this file that no test would notice",
-        "msp-bridge: 2 mutants of this file that no test would notice",
-        "in the quickfix list: 2",
-        "0:15-16 no test would notice: digit, 2",  # bytes: 3 of €, 4 of 𝄞
-        "1:8-9 no test would notice: digit, 2",
-    ], said
-
-
-@installed("nvim")
-def test_neovim_shows_what_is_wrong(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, drive, found = tmp_path / "msp-bridge.lua", tmp_path / "drive.lua", tmp_path / "found"
-    plugin.write_text(editors(project, elsewhere, "neovim").stdout)
-    (project / "scripted.json").unlink()
-    drive.write_text(f"""
-        local said
-        vim.notify = function(text) said = text end
-        vim.cmd("source {plugin}")
-        vim.cmd("edit a.py")
-        vim.cmd("MutationTest")
-        vim.wait(60000, function() return said end, 10)
-        vim.fn.writefile({{ said }}, "{found}")
-        vim.cmd("qa!")
-    """)
-    run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
-    assert found.read_text().startswith("msp-bridge: scripted is not set up in")
-
-
-@installed("nvim")
-def test_vim_lists_what_survives(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    compiler, found = tmp_path / "vim/compiler/mutants.vim", tmp_path / "found"
-    compiler.parent.mkdir(parents=True)
-    compiler.write_text(editors(project, elsewhere, "vim").stdout)
-    drive = tmp_path / "drive.vim"
-    drive.write_text(f"""
-        set rtp^={tmp_path}/vim
-        compiler mutants
-        silent make a.py
-        call writefile(map(getqflist(), 'bufname(v:val.bufnr) . ":" . v:val.lnum . ":" . v:val.col'), "{found}")
-        qa!
-    """)
-    said = run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
-    assert found.read_text().splitlines() == ["a.py:1:12", "a.py:2:9"], said
-
-
-@installed("emacs")
-def test_emacs_lists_what_survives(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, drive = tmp_path / "msp-bridge.el", tmp_path / "drive.el"
-    plugin.write_text(editors(project, elsewhere, "emacs").stdout)
-    drive.write_text(f"""
-        (load "{plugin}")
-        (find-file "a.py")
-        (defun listed ()
-          (with-current-buffer "*mutants*"
-            (let ((until (+ (float-time) 60)))
-              (while (and (< (float-time) until) (not (string-match-p "done\\\\." (buffer-string))))
-                (accept-process-output nil 0.05)))
-            (princ (buffer-string))))
-        (msp-bridge-test)
-        (listed)
-        (with-current-buffer "a.py" (msp-bridge-test 2 2))
-        (listed)
-        (with-current-buffer "*mutants*"
-          (goto-char (point-min))
-          (compile-goto-error))
-        (princ (format "at line %d of %s\\n" (line-number-at-pos) (buffer-name)))
-        (msp-bridge-stop)
-    """)
-    said = run_editor(project, "emacs", "-Q", "--batch", "-l", str(drive))
-    first, second = "a.py:1:12: Survived: digit, 2", "a.py:2:9: Survived: digit, 2"
-    end = "Mutation testing is done."
-    assert [line for line in said.splitlines() if re.match("a.py|Mut|at", line)] == [
-        first, second, end, second, end, "at line 2 of a.py",
-    ], said  # fmt: skip
-
-
-@installed("emacs")
-def test_emacs_finds_a_project_outside_of_version_control(project: Path, elsewhere: Path, tmp_path: Path) -> None:
-    plugin, root = tmp_path / "msp-bridge.el", tmp_path / "bare"
-    plugin.write_text(editors(project, elsewhere, "emacs").stdout)
-    (root / "src").mkdir(parents=True)
-    (root / "pyproject.toml").touch()
-    look = f'(progn (load "{plugin}") (find-file "{root}/src/a.py") (princ (concat (msp-bridge--root) "\\n")))'
-    assert run_editor(project, "emacs", "-Q", "--batch", "--eval", look).splitlines()[0] == f"{root}/"

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from support.command_line import command, environment
+from support.command_line import in_process
 from support.viewers import SCHEMA
 
 MUTANT = {
@@ -27,8 +27,7 @@ def report(path: str, status: str, **changes: Any) -> str:
 
 
 def merge(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    argv = command("merge", *arguments)
-    return subprocess.run(argv, cwd=directory, env=environment(directory), capture_output=True, text=True, timeout=60)
+    return in_process(directory, directory, "merge", *arguments)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from support.command_line import (
     bridge,
     command,
     environment,
+    in_process,
     is_waiting,
     make_project,
     script,
@@ -91,15 +91,10 @@ def test_the_shards_are_the_whole(project: Path) -> None:
     parts = [ids(read(project / f"{number}.json")) for number in (1, 2, 3)]
     assert sorted(len(part) for part in parts) == [1, 1, 2]
     assert sorted(found for part in parts for found in part) == sorted(ids(read(project / "whole.json")))
-    done = bridge_merge(project, "1.json", "2.json", "3.json", "--json", "merged.json")
+    done = in_process(project, project, "merge", "1.json", "2.json", "3.json", "--json", "merged.json")
     assert done.returncode == 0, done.stderr
     whole, merged = read(project / "whole.json"), read(project / "merged.json")
     assert merged["files"] == whole["files"]
-
-
-def bridge_merge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    argv = command("merge", *arguments)
-    return subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
 
 
 def test_a_shard_without_a_mutant_has_a_report(project: Path) -> None:
@@ -283,20 +278,13 @@ async def test_the_live_page_has_all_mutants_at_once_and_results_as_they_come(pr
     assert names == ["mutant-tested"] * 4 + ["finished"]
 
 
-def test_without_the_web_server_live_says_what_to_install(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "hidden").mkdir()
-    (tmp_path / "hidden" / "aiohttp.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'aiohttp'\", name='aiohttp')\n"
-    )
-    variables = environment(project)
-    variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "hidden"), variables["PYTHONPATH"]])
-    argv = [sys.executable, "-m", "msp_bridge", "run", "--adapter", "scripted", "--live"]
-    done = subprocess.run(argv, cwd=project, env=variables, capture_output=True, text=True, timeout=60)
+def test_without_the_web_server_live_says_what_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    done = bridge(project, "run", "--live")
     assert done.returncode == 2
     assert done.stderr == (
         f"msp-bridge: --live needs a web server, and aiohttp is not installed: {own_install('msp-bridge[live]')}\n"
     )
     assert done.stdout == ""
-    argv[-1:] = ["--html", "report.html"]
-    done = subprocess.run(argv, cwd=project, env=variables, capture_output=True, text=True, timeout=60)
+    done = bridge(project, "run", "--html", "report.html")
     assert done.returncode == 0, done.stderr

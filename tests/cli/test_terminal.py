@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from support.command_line import (
     bridge,
     command,
     environment,
+    in_process,
     is_waiting,
     make_project,
     script,
@@ -30,12 +30,6 @@ def project(tmp_path: Path) -> Path:
     root = make_project(tmp_path / "project")
     script(root)
     return root
-
-
-def run_in(directory: Path, project: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    argv = command("run", *arguments)
-    env = environment(project) | variables
-    return subprocess.run(argv, cwd=directory, env=env, capture_output=True, text=True, timeout=60)
 
 
 def test_failing_tests_are_named_after_the_summary_and_have_their_exit_code(project: Path) -> None:
@@ -115,7 +109,7 @@ def test_an_unexpected_error_is_one_line_without_a_traceback(project: Path) -> N
 def test_from_a_subfolder_the_project_above_is_found(project: Path) -> None:
     (project / "deep" / "er").mkdir(parents=True)
     (project / "deep" / "c.py").write_text("x = y + 1\n")
-    done = run_in(project / "deep" / "er", project, "--adapter", "scripted")
+    done = in_process(project / "deep" / "er", project, "run", "--adapter", "scripted")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"scripted (project: {project}): 6 mutants in 3 files\n")
     assert "Survived  ../../a.py:1:9  digit" in done.stdout
@@ -124,7 +118,7 @@ def test_from_a_subfolder_the_project_above_is_found(project: Path) -> None:
 
 def test_the_search_ends_at_the_root_of_the_repository(project: Path) -> None:
     (project / "other" / "deep" / ".git").mkdir(parents=True)
-    done = run_in(project / "other" / "deep", project, "--adapter", "scripted")
+    done = in_process(project / "other" / "deep", project, "run", "--adapter", "scripted")
     assert done.returncode == 2
     assert "is not set up in" in done.stderr
 
@@ -144,7 +138,7 @@ def test_a_place_and_lines_select_what_either_does(project: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a.py", "project/a.py"])
 def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, path: str) -> None:
-    done = run_in(project.parent, project, "--adapter", "scripted", "--root", "project", path)
+    done = in_process(project.parent, project, "run", "--adapter", "scripted", "--root", "project", path)
     assert done.stdout.startswith("scripted: 3 mutants in 1 file\n"), done.stderr
     assert "Survived  project/a.py:1:9" in done.stdout
 
@@ -163,9 +157,7 @@ def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, pa
     ],
 )
 def test_a_typing_error_gets_a_suggestion(project: Path, arguments: list[str], text: str) -> None:
-    done = subprocess.run(
-        command(*arguments), cwd=project, env=environment(project), capture_output=True, text=True, timeout=60
-    )
+    done = in_process(project, project, *arguments)
     assert done.returncode == 2
     assert text in done.stderr
 
@@ -194,7 +186,9 @@ def test_a_root_that_is_not_utf_8_has_every_report(tmp_path: Path) -> None:
 
 def test_standard_output_may_be_ascii(project: Path) -> None:
     (project / "a.py").write_text("s = 'é' + 1\n")
-    done = run_in(project, project, "--adapter", "scripted", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    env = environment(project) | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
+    argv = command("run", "--adapter", "scripted")
+    done = subprocess.run(argv, cwd=project, env=env, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "- s = '\\xe9' + 1" in done.stdout
 
@@ -233,7 +227,7 @@ def test_the_list_says_what_a_mutant_deletes(project: Path) -> None:
 
 
 def test_forced_colours_bring_no_progress_lines_into_a_log(project: Path) -> None:
-    done = run_in(project, project, "--adapter", "scripted", FORCE_COLOR="1", TERM="xterm-256color")
+    done = in_process(project, project, "run", "--adapter", "scripted", FORCE_COLOR="1", TERM="xterm-256color")
     assert "\x1b[31m" in done.stdout
     assert "testing" not in done.stdout
     assert "\x1b[2K" not in done.stdout
@@ -299,8 +293,7 @@ def test_the_cache_is_shown_and_cleared(project: Path) -> None:
     (home / "shop-1" / "big").write_bytes(b"x" * 1500)
 
     def cache(*arguments: str) -> str:
-        argv = [sys.executable, "-m", "msp_bridge", "cache", *arguments]
-        done = subprocess.run(argv, env=environment(project), capture_output=True, text=True, timeout=60)
+        done = in_process(project, project, "cache", *arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

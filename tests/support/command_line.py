@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from msp_bridge.cli import run_command
 
 TESTS = Path(__file__).parents[1]
 WAIT_S = 60.0
@@ -50,8 +57,38 @@ def environment(project: Path) -> dict[str, str]:
 
 def bridge(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command with the scripted adapter, in the project."""
-    argv = command(*arguments, "--adapter", "scripted")
-    return subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True, timeout=60)
+    return in_process(project, project, *arguments, "--adapter", "scripted")
+
+
+def in_process(
+    directory: Path, project: Path, *arguments: str, program: Path | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """The command as the code of this process, which costs no start of an interpreter; signals and streams are as before."""
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers, level = logging.root.handlers[:], logging.root.level
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with pytest.MonkeyPatch.context() as process:
+        for name, value in (environment(project) | variables).items():
+            process.setenv(name, value)
+        process.chdir(directory)
+        process.setattr(sys, "stdout", out)
+        process.setattr(sys, "stderr", err)
+        process.setattr(sys, "argv", [str(program or sys.argv[0]), *arguments])
+        try:
+            code = run_command(arguments)
+        finally:
+            for handler in set(logging.root.handlers).difference(handlers):
+                handler.close()
+            logging.root.handlers[:], logging.root.level = handlers, level
+            for number, handler in signals.items():
+                signal.signal(number, handler)
+    return subprocess.CompletedProcess(arguments, code, *(_written(stream) for stream in (out, err)))
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
 
 
 def wait_until(condition: Callable[[], bool], running: subprocess.Popen[Any]) -> None:

@@ -1,0 +1,291 @@
+"""The rings of tests: which run in `make check`, in `make test`, and only in `make test-all`. A plug-in of pytest.
+
+There are three rings, each within the next:
+
+- The core (`make check`, `pytest --core`): tests that need no tool; the aim is a minute for all of them. A new file
+  is in the core unless NOT_CORE names it.
+- The main ring (`make test`, `pytest --main`): each promise to users once, with each real tool; the aim is eight minutes on two
+  cores.
+- All (`make test-all`, `pytest`): also the combinations; the aim is twenty minutes. COMBINATIONS names them. A test is a
+  combination if a test of the main ring holds the same promise: with another version of the tool, on a platform
+  without isolation, through another transport, at each await or each message instead of some, with random edits,
+  or for one more project.
+
+`make soak` runs `tests/soak` and `tests/fuzz` for hours instead of seconds.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+IN_CORE = pytest.StashKey[bool]()
+CORE_CPU_S = 3.0  # that a test of the core may use, its processes included
+
+# What starts tools, or takes longer than half a second, as all tests with a `skipif`: directories, files, and parts of the
+# names of tests in a file.
+NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    (
+        "adapters/test_cancel_everywhere.py",
+        "adapters/test_cargo_mutants_running.py",
+        "adapters/test_cosmic_ray_discovery.py",
+        "adapters/test_cosmic_ray_running.py",
+        "adapters/test_cosmic_ray_safety.py",
+        "adapters/test_generic_isolation.py",
+        "adapters/test_generic_running.py",
+        "adapters/test_ignoring.py",
+        "adapters/test_mutmut_discovery.py",
+        "adapters/test_mutmut_verdicts.py",
+        "adapters/test_mutmut_warm.py",
+        "adapters/test_stryker_js_conformance.py",
+        "adapters/test_stryker_js_discovery.py",
+        "adapters/test_stryker_js_faults.py",
+        "adapters/test_stryker_js_install.py",
+        "adapters/test_stryker_js_isolation.py",
+        "adapters/test_stryker_js_kept_listings.py",
+        "adapters/test_stryker_js_open_run.py",
+        "adapters/test_stryker_js_running.py",
+        "adapters/test_stryker_net_copies.py",
+        "adapters/test_stryker_net_preparing.py",
+        "adapters/test_stryker_net_real.py",
+        "adapters/test_stryker_net_results.py",
+        "cli/test_completion.py",
+        "cli/test_real_editors.py",
+        "cli/test_lsp_editors.py",
+        "cli/test_run_docs.py",
+        "cli/test_run_since.py",
+        "cli/test_run_verify.py",
+        "cluster/test_conformance_on_a_cluster.py",
+        "cluster/test_failures.py",
+        "cluster/test_networks.py",
+        "cluster/test_other_workers.py",
+        "cluster/test_server_on_a_cluster.py",
+        "editors",
+        "faults",
+        "fuzz",
+        "processes",
+        "python_engine/test_corpus.py",
+        "python_engine/test_engine.py",
+        "isolation",
+        "python_engine/test_kept_mutants.py",
+        "python_engine/test_listing.py",
+        "python_engine/test_mutant_limits.py",
+        "python_engine/test_steadiness.py",
+        "python_engine/test_surroundings.py",
+        "real",
+        "server/test_ending.py",
+        "server/test_interleavings.py",
+        "server/test_mcp.py",
+        "soak",
+        "test_conformance_suite.py",
+        "test_docker.py",
+        "test_oracle.py",
+        "test_round_trip.py",
+        "test_the_written_adapter.py",
+    ),
+    (),
+) | {
+    "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge",),
+    "adapters/test_generic_conformance.py": ("prices and texts",),
+    "adapters/test_mutmut_setup.py": (
+        "test_an_installation_without_what_mutmut_needs",
+        "test_a_suite_that_fails_is_diagnosed",
+    ),
+    "adapters/test_stryker_js_setup.py": (
+        "test_the_named_configuration_file_is_the_one_that_counts",
+        "test_wrong_settings_are_refused",
+        "node_that_is_too_old",
+        "test_the_doctor",
+        "test_packages_may_be",
+        "test_links_between_packages",
+        "test_a_project_may_be_reached_through_a_link",
+        "test_what_is_written_beside_the_packages",
+        "test_the_threshold_is_that_of_the_configuration",
+        "test_a_run_below_the_threshold",
+        "test_an_option_that_nothing_knows",
+        "test_a_configuration_that_wants_no_such_warnings",
+    ),
+    "adapters/test_stryker_js_workspaces.py": ("has_the_statuses_of_strykerjs", "test_what_a_package_of_the_workspace"),
+    "adapters/test_stryker_net_conformance.py": ("net_repo",),
+    "adapters/test_stryker_net_places.py": ("test_a_mutant_is_exact_wherever_it_stands",),
+    "cli/test_run_reports.py": ("test_the_shards_are_the_whole",),
+    "dialects/test_every_dialect.py": ("test_each_request_gets_one_answer",),
+    "dialects/test_lsp_documents.py": ("test_functions_are_found_in_several_threads", "test_are_made_in_slices"),
+    "dialects/test_msp_alpha.py": ("test_a_client_written_from",),
+    "dialects/test_mtp.py": ("test_a_client_written_from", "test_the_client_that_drives_dotnet"),
+    "dialects/test_test_runner.py": ("test_a_client_written_from",),
+    "server/test_faults.py": ("test_discovering_a_hundred_thousand_mutants",),
+    "server/test_lsp.py": ("test_a_real_mutmut",),
+    "server/test_mcp_protocol.py": ("test_answers_stay_short", "test_a_client_that_sends_and_never_reads"),
+}
+# The same form: what only `make test-all` runs.
+COMBINATIONS: dict[str, tuple[str, ...]] = {
+    # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; the conformance suite has both.
+    "adapters/test_stryker_js_discovery.py": ("command line",),
+    "adapters/test_stryker_js_faults.py": ("command line",),
+    "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
+    "adapters/test_stryker_js_kept_listings.py": ("command line",),
+    "adapters/test_stryker_js_running.py": ("command line",),
+    # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
+    "adapters/test_generic_running.py": ("portable",),
+    "adapters/test_stryker_js_conformance.py": ("portable",),
+    "adapters/test_stryker_js_setup.py": ("portable", "command line", "modules1", "modules2"),
+    "adapters/test_stryker_js_workspaces.py": (
+        "portable",
+        "test_a_part_of_a_workspace_has_the_statuses_of_strykerjs_alone[isolated-plug'n'play]",
+        "test_what_a_package_of_the_workspace_writes_beside_itself_stays_in_its_copy[isolated-pnpm]",
+    ),
+    "python_engine/test_corpus.py": ("off", "overlays"),
+    "test_oracle.py": ("beside-",),
+    # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
+    "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_harmful_tests.py": ("at import-cosmic-ray]", "in a test-cosmic-ray]", "in a test-stryker-js]"),
+    "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
+    "cluster/test_conformance_on_a_cluster.py": ("cosmic-ray", "stryker", "cargo-", "generic"),
+    # Other verdicts than the corpus has, in the same way, from projects that are larger.
+    "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
+    "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
+    "real/test_json_pointer.py": ("test_a_warm_request_gives",),
+    # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
+    "server/test_interleavings.py": (),
+    # More kinds of edits than the core has in `incremental/test_code.py`, and others than these.
+    "real/test_incremental_dependencies.py": (
+        "[a function that only a mutant runs]",
+        "[a function, which runs another one now]",
+        "[a default value]",
+        "[a docstring]",
+        "[a decorator]",
+        "[what kind of function it is]",
+        "[a new test]",
+        "[the configuration]",
+        "[a test, which fails now]",
+        "alone1]",
+        "alone2]",
+    ),
+    # The same at other moments.
+    "adapters/test_cosmic_ray_safety.py": (
+        "no_status[1]",
+        "no_status[2]",
+        "no_status[3]",
+        "no_status[4]",
+        "no_status[5]",
+    ),
+    "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]", "nothing[2]", "nothing[3]"),
+    # With random edits and moments; each kind of edit and kill has a test of its own.
+    "real/test_incremental_edits.py": (),
+    "real/test_kills.py": (),
+    # Kills and frameworks with the real Stryker.NET: the conformance suite runs it, and scripted ones are killed.
+    "adapters/test_stryker_net_preparing.py": ("test_a_tool_or_a_bridge_that_is_killed",),
+    "adapters/test_stryker_net_real.py": (),
+    # More similar ways to go on with what is open.
+    "adapters/test_stryker_js_open_run.py": (
+        "test_other_files_are_tested_by_another_run",
+        "test_no_time_at_all_lets_nothing_stay",
+        "[stryker]",
+    ),
+}
+# What takes longest begins first, after the core: so no process is left alone with it at the end.
+LONG = ("python_engine/test_corpus.py",)
+
+
+@pytest.fixture(autouse=True)
+def core_is_quick(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A slow test of the core fails. CPU time counts: a loaded machine is no fault of the test."""
+    before = _cpu_s()
+    yield
+    if request.node.stash.get(IN_CORE, False):
+        used = _cpu_s() - before
+        assert used < CORE_CPU_S, f"takes {used:.0f} s of CPU: make it cheaper, or name it in NOT_CORE"
+
+
+def _cpu_s() -> float:
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--core", action="store_true", help="only the tests that need no tool")
+    parser.addoption("--main", action="store_true", help="each promise once: everything but the combinations")
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and the tests of each, in a random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *LONG) if not (TESTS / name).exists()]
+    if gone:
+        raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(sorted(gone))}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    if not collection_path.is_relative_to(TESTS):
+        return None
+    name = collection_path.relative_to(TESTS).as_posix()
+    left_out = NOT_CORE if config.option.core else COMBINATIONS if config.option.main else {}
+    return True if left_out.get(name) == () else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    whole = Path(config.rootpath) == TESTS.parent and config.args == ["tests"]
+    if whole and not config.option.core:
+        _check_names(COMBINATIONS if not config.option.main else {}, items)
+        _check_names(NOT_CORE, items)
+    for item in items:
+        core = not _named(item, NOT_CORE) and item.get_closest_marker("skipif") is None
+        item.stash[IN_CORE] = core
+        if core:
+            item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))
+    if config.option.core:
+        _select(config, items, [item for item in items if item.stash[IN_CORE]])
+    if config.option.main:
+        _select(config, items, [item for item in items if not _named(item, COMBINATIONS)])
+    if config.option.shuffle is not None:
+        _shuffle(items, random.Random(config.option.shuffle))
+    items.sort(key=lambda item: (not item.stash[IN_CORE], _file_of(item) not in LONG))
+
+
+def _select(config: pytest.Config, items: list[pytest.Item], selected: list[pytest.Item]) -> None:
+    kept = set(selected)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = selected
+
+
+def _shuffle(items: list[pytest.Item], chance: random.Random) -> None:
+    """Shuffle files, and the tests within each: tests of one file share what is expensive."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    order = list(files)
+    chance.shuffle(order)
+    for tests in files.values():
+        chance.shuffle(tests)
+    items[:] = [item for path in order for item in files[path]]
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+
+
+def _named(item: pytest.Item, table: dict[str, tuple[str, ...]]) -> bool:
+    """Whether `table` names the test, its file or a directory around it."""
+    file = _file_of(item)
+    for name in (file, *(parent.as_posix() for parent in Path(file).parents)):
+        if name in table and (not table[name] or any(part in item.name for part in table[name])):
+            return True
+    return False
+
+
+def _check_names(table: dict[str, tuple[str, ...]], items: list[pytest.Item]) -> None:
+    """Raises UsageError if `table` names a test that is not there."""
+    names: dict[str, list[str]] = {}
+    for item in items:
+        names.setdefault(_file_of(item), []).append(item.name)
+    for file, parts in table.items():
+        for part in parts:
+            if not any(part in name for name in names.get(file, [])):
+                raise pytest.UsageError(f"{__file__} names {file}::{part}, which is not there")
