@@ -27,8 +27,7 @@ TESTS = Path(__file__).parents[1]
 IN_CORE = pytest.StashKey[bool]()
 CORE_CPU_S = 3.0  # that a test of the core may use, its processes included
 
-# What starts tools, or takes longer than half a second, as all tests with a `skipif`: directories, files, and parts of the
-# names of tests in a file.
+# What starts tools, or takes longer than half a second of CPU: directories, files, and parts of the names of tests in a file.
 NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     (
         "adapters/test_cancel_everywhere.py",
@@ -36,6 +35,8 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_cosmic_ray_discovery.py",
         "adapters/test_cosmic_ray_running.py",
         "adapters/test_cosmic_ray_safety.py",
+        "adapters/test_conformance.py",
+        "adapters/test_generic_conformance.py",
         "adapters/test_generic_isolation.py",
         "adapters/test_generic_running.py",
         "adapters/test_ignoring.py",
@@ -77,6 +78,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "python_engine/test_mutant_limits.py",
         "python_engine/test_steadiness.py",
         "python_engine/test_surroundings.py",
+        "python_engine/test_unmeasured.py",
         "real",
         "server/test_ending.py",
         "server/test_interleavings.py",
@@ -90,10 +92,10 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
-    "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge",),
-    "adapters/test_generic_conformance.py": ("prices and texts",),
+    "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge", "cr_src"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
+        "test_a_plugin_that_the_tests_need",
         "test_a_suite_that_fails_is_diagnosed",
     ),
     "adapters/test_stryker_js_setup.py": (
@@ -114,14 +116,29 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "adapters/test_stryker_net_conformance.py": ("net_repo",),
     "adapters/test_stryker_net_places.py": ("test_a_mutant_is_exact_wherever_it_stands",),
     "cli/test_run_reports.py": ("test_the_shards_are_the_whole",),
+    "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     "dialects/test_every_dialect.py": ("test_each_request_gets_one_answer",),
     "dialects/test_lsp_documents.py": ("test_functions_are_found_in_several_threads", "test_are_made_in_slices"),
     "dialects/test_msp_alpha.py": ("test_a_client_written_from",),
     "dialects/test_mtp.py": ("test_a_client_written_from", "test_the_client_that_drives_dotnet"),
     "dialects/test_test_runner.py": ("test_a_client_written_from",),
+    "reports/test_html.py": ("test_a_browser_shows",),
+    "reports/test_live.py": ("test_a_browser_shows",),
+    "reports/test_phases.py": ("test_the_python_engine_says",),
+    # The protocol is the same behind each stream: the core has it in memory.
+    "server/test_configure_and_discover.py": ("stdio", "tcp"),
+    "server/test_mutation_test.py": ("stdio", "tcp"),
+    "server/test_one_endpoint.py": ("stdio", "tcp"),
+    "server/test_order.py": ("stdio", "tcp"),
+    "server/test_limits.py": ("test_a_client_that_sends_and_never_reads",),
     "server/test_faults.py": ("test_discovering_a_hundred_thousand_mutants",),
     "server/test_lsp.py": ("test_a_real_mutmut",),
     "server/test_mcp_protocol.py": ("test_answers_stay_short", "test_a_client_that_sends_and_never_reads"),
+    "toolkit/test_install.py": ("test_each_command_installs", "test_the_command_for_an_externally_managed"),
+    "toolkit/test_sandbox.py": ("test_ten_thousand_files",),
+    "workspace/test_diagnosis.py": ("test_it_is_called_what_it_is_called",),
+    "workspace/test_interpreter.py": ("test_an_environment_with_nothing_but_the_bridge",),
+    "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
@@ -236,7 +253,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         _check_names(COMBINATIONS if not config.option.main else {}, items)
         _check_names(NOT_CORE, items)
     for item in items:
-        core = not _named(item, NOT_CORE) and item.get_closest_marker("skipif") is None
+        core = not _named(item, NOT_CORE)
         item.stash[IN_CORE] = core
         if core:
             item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))

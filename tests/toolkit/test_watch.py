@@ -32,7 +32,7 @@ def small_trees_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    place = Path(os.path.realpath(tmp_path), "project")
+    place = Path(os.path.realpath(tmp_path), "1/2/3/4/5/6/project")  # a random `../..` below it stays in `tmp_path`
     for name in ("a.py", "data/b.json", "data/deep/c.json", "data/deep/d.json", "other/e.txt"):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(name)
