@@ -280,6 +280,7 @@ async def test_the_live_page_has_all_mutants_at_once_and_results_as_they_come(pr
 
 def test_without_the_web_server_live_says_what_to_install(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
+    monkeypatch.delitem(sys.modules, "msp_bridge.reports.live", raising=False)
     done = bridge(project, "run", "--live")
     assert done.returncode == 2
     assert done.stderr == (
