@@ -1,4 +1,4 @@
-"""A file's text: the way between its offsets and the protocol's positions, and changes of it that are shown as a diff.
+"""A file's text: its offsets and the protocol's positions, changes that are shown as a diff, and lines that moved.
 
 An `Edit` is proposed and shown, and never written. A mutant is one, and so is the comment by which a tool leaves a
 mutant out. Front ends show both; adapters make the second (`adapter.IgnoresMutants`).
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from msp_bridge import reading
 from msp_bridge.model import Location, Mutant, Position
 
 BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+MAX_COMPARED = 2000  # lines in the middle of two texts that are compared line by line; else all of them have changed
 CONTEXT = 3  # lines around a change, as git and diff show them
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
@@ -173,3 +174,84 @@ def _range(start: int, end: int, skipped: int) -> str:
 
 def _line(sign: str, line: str) -> str:
     return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+
+
+@frozen
+class Hunk:
+    """Lines (0-based, ends exclusive) of the text before that have become lines of the text after."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+@frozen
+class Changed:
+    """The differences between two texts, as hunks in their order."""
+
+    hunks: Sequence[Hunk]
+    _starts: Sequence[int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_starts", [hunk.start for hunk in self.hunks])
+
+    @classmethod
+    def between(cls, before: str, after: str) -> Changed:
+        """The hunks that lead from `before` to `after`: few lines, though not always the fewest."""
+        if before == after:
+            return cls(())
+        old, new = before.split("\n"), after.split("\n")
+        shorter = min(len(old), len(new))
+        head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+        rest = shorter - head
+        tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+        old, new = old[head : len(old) - tail], new[head : len(new) - tail]
+        if not old or not new or max(len(old), len(new)) > MAX_COMPARED:
+            return cls((Hunk(head, head + len(old), head, head + len(new)),))
+        opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        return cls(
+            tuple(Hunk(head + a, head + b, head + c, head + d) for kind, a, b, c, d in opcodes if kind != "equal")
+        )
+
+    def shift(self, first: int, last: int) -> int | None:
+        """By how many lines the lines `first` to `last` (1-based, inclusive) have moved; None when one has changed."""
+        at = bisect.bisect_right(self._starts, last - 1)
+        if at == 0:
+            return 0
+        before = self.hunks[at - 1]
+        return before.new_end - before.end if before.end < first else None
+
+    def moved(self, location: Location) -> Location | None:
+        """Return the place of the text in `location` now; None when one of its lines has changed."""
+        by = self.shift(location.start.line, last_line(location))
+        return None if by is None else shifted(location, by)
+
+    def moved_lines(self, lines: Iterable[int]) -> set[int]:
+        """Return the numbers that the unchanged ones of `lines` have now."""
+        return {line + by for line in lines if (by := self.shift(line, line)) is not None}
+
+    @property
+    def line_numbers(self) -> set[int]:
+        """The lines that were inserted or replaced. Where lines were only deleted: the one before and the one after."""
+        return {
+            line + 1
+            for hunk in self.hunks
+            for line in (
+                range(hunk.new_start, hunk.new_end)
+                if hunk.new_start < hunk.new_end
+                else range(max(0, hunk.new_start - 1), hunk.new_start + 1)
+            )
+        }
+
+
+def last_line(location: Location) -> int:
+    """The last line of which some text is in `location`."""
+    start, end = location.start, location.end
+    return end.line - (end.column == 1 and end.line > start.line)
+
+
+def shifted(location: Location, by: int) -> Location:
+    """The location `by` lines further down."""
+    start, end = location.start, location.end
+    return Location(Position(start.line + by, start.column), Position(end.line + by, end.column)) if by else location

@@ -20,10 +20,11 @@ from msp_bridge.mcp.answers import (
     error_text,
     fitting,
 )
-from msp_bridge.mcp.known_mutants import KnownMutants, most_telling
+from msp_bridge.mcp.known_mutants import KnownMutants
 from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.tools import TOOLS
 from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.reports.results import most_telling
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.versions import FileVersions
 

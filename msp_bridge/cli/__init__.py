@@ -32,6 +32,10 @@ log = logging.getLogger(__name__)
 COMMANDS = {  # name: module and object, and what it does
     "serve": ("serve:command", "Serve editors or coding agents, on stdio or a socket."),
     "run": ("run:run", "Test mutants and show what the tests miss."),
+    "results": ("results:results", "Show the last results again, without testing."),
+    "show": ("results:show_command", "Show one mutant: its diff, its tests, its history."),
+    "accept": ("accept:command", "Accept survivors that no test can or should kill."),
+    "diff": ("compare:command", "Show what has changed between two runs."),
     "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
     "discover": ("run:discover", "List mutants without testing them."),
     "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it."),

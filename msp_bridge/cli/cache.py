@@ -22,10 +22,11 @@ from msp_bridge.toolkit.slot import size_of
 @click.command("cache")
 @click.argument("action", type=Choice(["show", "clear"]), default="show")
 def command(action: str) -> None:
-    """Show what is cached for each project, or clear it: private copies, what was measured, and generated mutants.
+    """Show what is cached for each project, or clear it.
 
-    The cache is in your user cache directory, or in $MSP_BRIDGE_CACHE. Clearing it loses nothing but time; don't clear
-    it while the bridge runs.
+    These are private copies, what was measured, generated mutants, and the results of the last runs. The cache is in
+    your user cache directory, or in $MSP_BRIDGE_CACHE. Clearing it loses those results, and time; don't clear it while
+    the bridge runs.
     """
     home = cache_home()
     entries = [(entry, size_of(entry)) for entry in sorted(_entries(home))]

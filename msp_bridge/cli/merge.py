@@ -14,6 +14,7 @@ from msp_bridge.cli.outputs import Outputs, output_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.messages import NotJson, parse
 from msp_bridge.model import Status
+from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.merging import NamedReport, Unmergeable, merged
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import entries, invalid
@@ -33,19 +34,21 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     that several of them have counts once: noticed, if one of them noticed it. When the report of a shard is missing,
     nothing is written.
 
-    The threshold is that of the project in the current directory, where none is given.
+    The threshold and the accepted survivors are those of the project in the current directory, where none is given.
 
     \b
     Exit codes; stderr has the reason:
       0    done
-      1    the merged mutation score is below the threshold
+      1    the merged mutation score is below the threshold, or a survivor is
+           not accepted (--no-new-survivors)
       2    the command line or the configuration is wrong, or the reports can't
            be read, merged or written
       130  interrupted
     """
-    outputs = Outputs.of(values).with_defaults(project_root(Path.cwd(), Configuration()))
+    root = project_root(Path.cwd(), Configuration())
+    outputs = Outputs.of(values).with_defaults(root)
     try:
-        report = merged(_read(files))
+        report = AcceptedSurvivors.of(root).judged_report(merged(read_reports(files)))
     except Unmergeable as error:
         raise ConfigurationError(f"can't merge these reports: {error}") from None
     score = Score.of(entry.result for entry in entries(report))
@@ -61,7 +64,7 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     context.exit(code)
 
 
-def _read(files: Sequence[Path]) -> list[NamedReport]:
+def read_reports(files: Sequence[Path]) -> list[NamedReport]:
     """The reports in `files`. Raises CommandLineError for a missing one, ConfigurationError for what is no report."""
     values = []
     for file in files:

@@ -124,7 +124,7 @@ class Options:
             from msp_bridge.workspace.detection import project_root  # here, for an editor waits for `serve stdio`
 
             root = project_root(root, configuration, named)
-        quiet, verbose = values.get("quiet", False), values.get("verbose", 0)
+        quiet, verbose = values.get("quiet") or False, values.get("verbose") or 0
         level = {0: "error" if quiet else None, 1: "info"}.get(verbose, "debug")
         return cls(
             root=root,

@@ -66,6 +66,7 @@ OPTIONS: list[click.Parameter] = [
         metavar="PERCENT",
         help="Fail below this mutation score.  [default: the configuration's]",
     ),
+    click.Option(["--no-new-survivors"], is_flag=True, help="Fail if a mutant survives that is not accepted."),
     *(click.Option([f"--{name}"], type=FILE, metavar="FILE", help=form.help) for name, form in FORMS.items()),
     click.Option(
         ["--github"],
@@ -81,6 +82,7 @@ class Outputs:
 
     threshold: float | None
     github: bool
+    no_new_survivors: bool = False
     files: Mapping[str, Path] = field(factory=dict)  # by the name of the form; `-` is standard output
 
     @classmethod
@@ -92,7 +94,7 @@ class Outputs:
                 raise click.BadParameter(f"there is no directory {file.absolute().parent}", param_hint=f"--{name}")
         if list(files.values()).count(STDOUT) + (STDOUT in files.values() and values["github"]) > 1:
             raise click.UsageError("only one report can go to standard output")
-        return cls(values["threshold"], values["github"], files)
+        return cls(values["threshold"], values["github"], values["no_new_survivors"], files)
 
     def with_defaults(self, root: Path, named: str | None = None) -> Outputs:
         """With the threshold of the configuration of the project at `root`, unless one was given.
@@ -131,9 +133,13 @@ class Outputs:
         return errors
 
     def reached(self, score: Score) -> bool:
-        """Whether `score` is enough; if not, says so on stderr."""
+        """Whether `score` is enough, and no survivor is new; if not, says so on stderr."""
+        new = score.undetected if self.no_new_survivors else 0
+        if new:
+            survivors = "1 survivor is" if new == 1 else f"{new} survivors are"
+            click.echo(f"msp-bridge: {survivors} not accepted: write tests, or `msp-bridge accept`", err=True)
         if self.threshold is None or score.percent is None or score.percent >= self.threshold:
-            return True
+            return not new
         click.echo(
             f"msp-bridge: the mutation score {score.percent:.1f} % is below the threshold of {self.threshold:g} %",
             err=True,

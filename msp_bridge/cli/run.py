@@ -6,32 +6,29 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
-from attrs import define, evolve, field, frozen
+from attrs import evolve, fields_dict
 from rich.console import Console
 
-from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli import Exit, show, show_failing_tests
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, outside, with_options
-from msp_bridge.cli.outputs import Outputs, check_live, live_page, output_options
+from msp_bridge.cli.outputs import Outputs, check_live, output_options
+from msp_bridge.cli.short_runs import OPTIONS as SHORT_OPTIONS
+from msp_bridge.cli.short_runs import ShortRun
+from msp_bridge.cli.terminal_run import RunSelection, TerminalRun, found_mutants
 from msp_bridge.errors import BridgeError, SeveralErrors
-from msp_bridge.model import Mutant, Result, Status
-from msp_bridge.notices import FailingTest, ProjectFailure, Told, UnusableFile
-from msp_bridge.phases import without_notices
+from msp_bridge.isolation.left_out import ACCEPTED
+from msp_bridge.model import Mutant
+from msp_bridge.notices import FailingTest, Told, UnusableFile
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
-from msp_bridge.reports.standard import Report, outcome, report
-from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status, is_terminal, mutant_table
-from msp_bridge.text import counted, counted_mutants
-from msp_bridge.workspace.selection import Selection
+from msp_bridge.reports.terminal import mutant_table
+from msp_bridge.text import counted, counted_mutants, one_line
 from msp_bridge.workspace.targets import Selected, select
 from msp_bridge.workspace.workspace import Workspace
 
-PENDING = "not tested: the run ended before"
 UNBOUNDED = 10_000  # columns of a file or pipe, whose reader wants all of a path
 
 
@@ -59,6 +56,8 @@ def _shard(_: click.Context, __: click.Parameter, value: str | None) -> Shard | 
 @click.option("--live", is_flag=True, help="Show the report in a browser while it fills.")
 @click.option("--verify", type=click.IntRange(1), metavar="N", help="Test N random mutants again, in fresh processes.")
 @click.option("--verify-command", metavar="COMMAND", help="The tests' command for --verify.  [default: the tool's own]")
+@click.option("--all", "every", is_flag=True, help="Show every file in the summary, not the worst ten.")
+@with_options(SHORT_OPTIONS)
 @output_options
 @with_options([CLUSTER])
 @bridge_options
@@ -75,6 +74,7 @@ def run(
     live: bool,
     verify: int | None,
     verify_command: str | None,
+    every: bool,
     **values: Any,
 ) -> None:
     """Test mutants and show what the tests miss.
@@ -89,6 +89,11 @@ def run(
     tool, an installed package. The summary says how many verdicts are those of an earlier run. With --store FILE, which
     implies it, they are kept in FILE, which a CI can keep between jobs.
 
+    With --sample 50, fifty mutants are tested, spread over files and mutators: the score is an estimate, and the
+    summary has its confidence interval. With --budget 5m, the run stops after five minutes, and says what was not
+    tested; what was is kept, so the next such run goes on. With --status Survived, those are tested again that survived
+    last time.
+
     With --cluster, the workers of a Dask cluster test, where there are more than eight mutants for each job of this
     machine.
 
@@ -98,8 +103,9 @@ def run(
     \b
     Exit codes; stderr has the reason:
       0    done
-      1    the mutation score is below the threshold, or a verdict that
-           --verify checked differs
+      1    the mutation score is below the threshold, a survivor is not accepted
+           (--no-new-survivors, --fail-fast), or a verdict that --verify checked
+           differs
       2    the command line or the configuration is wrong, or a report can't be
            written
       3    there are no verdicts, or not of every test and file: tests fail
@@ -116,8 +122,10 @@ def run(
         check_live()
     if shard is None:  # the threshold is that of the whole
         outputs = outputs.with_defaults(options.root, options.named)
-    config = RunSelection(select(options.root, paths), since, shard, ", ".join(map(click.format_filename, paths)))
-    session = TerminalRun(options, config, live, force=force, verify=verify, verify_command=verify_command)
+    short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
+    named = ", ".join(map(click.format_filename, paths))
+    config = RunSelection(select(options.root, paths), since, shard, named, short)
+    session = TerminalRun(options, config, live, every, force, verify, verify_command)
     console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
@@ -129,7 +137,7 @@ def run(
     except BridgeError as error:
         code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
-        unwritten = outputs.write(session.report) if session.discovered else []
+        unwritten = [*outputs.write(session.report), *session.keep()] if session.discovered else []
     context.exit(_concluded(session, outputs, code, errors, unwritten))
 
 
@@ -139,6 +147,8 @@ def _concluded(
     """Say what is wrong, and return the exit code: `code`, or else that of the first thing that is wrong."""
     unusable = [file.error for file in session.told.of(UnusableFile)]
     show([*errors, *unusable, *unwritten])
+    for gone in session.accepted.gone():
+        click.echo(f"msp-bridge: {ACCEPTED} has code that is gone: {one_line(f'{gone.path}: {gone.before}')}", err=True)
     if failing := session.told.of(FailingTest):
         tests = counted(len(failing), "test")
         click.echo(f"msp-bridge: {tests} failed without any mutant and are excluded: fix the tests first", err=True)
@@ -149,8 +159,12 @@ def _concluded(
         code = code or Exit.USAGE
     if outputs.threshold is None:
         outputs = evolve(outputs, threshold=session.threshold)
-    if not outputs.reached(Score.of(session.results.values())):
+    if not outputs.reached(Score.of(session.judged)):
         code = code or Exit.BELOW_THRESHOLD
+    if session.stopped:
+        click.echo(f"msp-bridge: {session.stopped}", err=True)
+        if session.config.short.fail_fast and Score.of(session.judged).undetected:
+            code = code or Exit.BELOW_THRESHOLD
     return code
 
 
@@ -197,13 +211,7 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
 
 async def _discover(options: Options, selected: Selected, told: Told) -> list[Mutant]:
     async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-        return await _mutants(workspace, selected, told)
-
-
-async def _mutants(workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
-    found = without_notices(workspace.discover(selected.selection), told.tell)
-    async with contextlib.aclosing(found):
-        return [mutant async for batch in found for mutant in batch if selected.takes(mutant)]
+        return await found_mutants(workspace, selected, told)
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -215,117 +223,3 @@ def _terminated(*_: object) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
-
-
-@frozen
-class RunSelection:
-    """Which mutants to test."""
-
-    selected: Selected
-    since: str | None
-    shard: Shard | None
-    paths: str  # as the user wrote them
-
-    @property
-    def nothing(self) -> str:
-        """Say that there are none, and why."""
-        where = "" if self.shard is None else f" in part {self.shard.number}/{self.shard.of}"
-        if self.since is not None:
-            where += f" on lines that have changed since {self.since}"
-        if self.paths:
-            where += f" in {self.paths}"
-        return f"no mutants{where}" if where else "no mutants; `msp-bridge doctor` shows where they were looked for"
-
-
-@define
-class TerminalRun:
-    """One run, with the result of each mutant so far: an interrupted run has a report too."""
-
-    options: Options
-    config: RunSelection
-    live: bool
-    force: bool = False
-    verify: int | None = None
-    verify_command: str | None = None
-    discovered: bool = False
-    threshold: float | None = None  # of the tool's own configuration
-    results: dict[Mutant, Result] = field(factory=dict)
-    told: Told = field(factory=Told)
-    _fields: dict[str, Any] = field(factory=dict)  # of the report's `config`
-
-    @property
-    def report(self) -> Report:
-        """In the standard format."""
-        return report(self.options.root, tuple(self.results.values()), self._fields)
-
-    async def run(self, console: Console) -> None:
-        """Test, and show it on `console`. Raises BridgeError, when what could be tested has been."""
-        options, config = self.options, self.config
-        if options.configuration.cluster is not None:  # which few mutants would never ask
-            from msp_bridge.cluster.connection import check_scheduler
-
-            await check_scheduler(options.configuration.cluster)
-        async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
-            selected = config.selected
-            if config.since is not None:
-                selected = await selected.since(options.root, config.since)
-            used = workspace.tools_for(selected.selection) or workspace.tools
-            tools = ", ".join(tool.label for tool in used)
-            if options.root in Path.cwd().parents:
-                tools = f"{tools} (project: {options.root})"
-            lines = None if options.quiet or is_terminal(console) else PhaseLines()
-            with discovery_status(console, tools) as show_phase:
-                self.told.show_phase = show_phase if lines is None else lines.show
-                mutants = await self._mutants(workspace, selected)
-            if len(used) == 1 and isinstance(used[0].adapter, HasThreshold) and config.shard is None:
-                self.threshold = used[0].adapter.threshold()
-            if mutants or not self.told.of(UnusableFile):  # else nobody knows whether there are any
-                console.print(f"{tools}: {counted_mutants(mutants) if mutants else config.nothing}", soft_wrap=True)
-            self.results = {mutant: Result(mutant, Status.PENDING, status_reason=PENDING) for mutant in mutants}
-            self.discovered = True
-            if mutants:
-                await self._test(workspace, console, lines)
-            if mutants and self.verify is not None:
-                from msp_bridge.cli.verification import verify_results
-
-                results = self.results.values()
-                await verify_results(workspace, results, self.verify, self.verify_command, console)
-        if self.told.failures:
-            raise SeveralErrors(self.told.failures)
-
-    async def _mutants(self, workspace: Workspace, selected: Selected) -> list[Mutant]:
-        shard = self.config.shard
-        mutants = await _mutants(workspace, selected, self.told)
-        if shard is None:
-            return mutants
-        self._fields = shard.config(mutants)
-        part = shard.take(mutants)
-        return [mutant for mutant in mutants if mutant in part]
-
-    async def _test(self, workspace: Workspace, console: Console, lines: PhaseLines | None) -> None:
-        root, quiet = self.options.root, self.options.quiet
-        async with contextlib.AsyncExitStack() as stack:
-            page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
-            terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
-            self.told.show_phase = terminal.show_phase if lines is None else lines.show
-            stack.callback(terminal.summary)
-            stack.enter_context(self._collected())
-            testing = workspace.test(Selection.of(self.results), anew=self.force)
-            tested = await stack.enter_async_context(contextlib.aclosing(without_notices(testing, self.told.tell)))
-            async for batch in tested:
-                for result in batch:
-                    self.results[result.mutant] = result
-                    terminal.show(result)
-                    if page is not None:
-                        page.show(outcome(result))
-
-    @contextlib.contextmanager
-    def _collected(self) -> Iterator[None]:
-        """Keep an error for the end when other projects have failed already: the user gets all of them."""
-        try:
-            yield
-        except BridgeError as error:
-            if not self.told.failures:
-                raise
-            for each in error.errors if isinstance(error, SeveralErrors) else (error,):
-                self.told.notices[ProjectFailure(each)] = None

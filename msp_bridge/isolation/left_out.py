@@ -12,4 +12,5 @@ CACHES = frozenset(
 )
 IGNORED_DIRS = VERSION_CONTROL | ENVIRONMENTS | CACHES
 GENERATED = frozenset({"mutants"})  # copies that tools make for themselves; a project's sources may have this name, too
+ACCEPTED = "mutants-accepted.toml"  # the file of accepted survivors: no verdict depends on it
 CACHE_MARKERS = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})  # a directory with one of these is a venv or a cache

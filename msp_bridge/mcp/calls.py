@@ -21,13 +21,13 @@ from msp_bridge.mcp.answers import (
     fitting,
 )
 from msp_bridge.mcp.discovery import discovered, recall
-from msp_bridge.mcp.known_mutants import Found, KnownMutants, most_telling
+from msp_bridge.mcp.known_mutants import Found, KnownMutants
 from msp_bridge.mcp.left_running import LeftRunning, Work
 from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.testing import TestRun, named
 from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
 from msp_bridge.model import Mutant, Result
-from msp_bridge.reports.results import Score
+from msp_bridge.reports.results import Score, most_telling
 from msp_bridge.reports.standard import report
 from msp_bridge.source import edit_diff
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.mcp.answers import problem_text
-from msp_bridge.mcp.known_mutants import KnownMutants, place
+from msp_bridge.mcp.known_mutants import KnownMutants
 from msp_bridge.model import Mutant
 from msp_bridge.notices import Told
 from msp_bridge.phases import without_notices
+from msp_bridge.reports.results import place
 from msp_bridge.source import SourceText
 from msp_bridge.text import one_line
 from msp_bridge.workspace.selection import Selection

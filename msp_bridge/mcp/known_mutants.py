@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import define, field, frozen
 
-from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.model import Mutant, Result
+from msp_bridge.reports.results import place
 from msp_bridge.source import SourceText
 from msp_bridge.workspace.versions import FileVersions
 
@@ -107,28 +108,3 @@ class KnownMutants:
 
     def _current_ids(self) -> set[str]:
         return {result.mutant.id for result in self.current()[0]}
-
-
-def most_telling(results: Iterable[Result]) -> list[Result]:
-    """Survivors, one for each line first, since the others of a line say much the same.
-
-    Survived goes before NoCoverage, and code that more tests run goes first: there a test lacks an assertion, which is
-    sooner found than a test that is missing.
-    """
-    missed = [result for result in results if result.status.undetected]
-    missed.sort(
-        key=lambda result: (result.status is not Status.SURVIVED, -len(result.covered_by or ()), place(result.mutant))
-    )
-    lines: set[tuple[str, int]] = set()
-    first: list[Result] = []
-    others: list[Result] = []
-    for result in missed:
-        line = (result.mutant.path, result.mutant.location.start.line)
-        (others if line in lines else first).append(result)
-        lines.add(line)
-    return first + others
-
-
-def place(mutant: Mutant) -> tuple[object, ...]:
-    """Sorts mutants by file and position, in the same order each time."""
-    return mutant.path, mutant.location.start, mutant.location.end, mutant.mutator, mutant.replacement

@@ -20,9 +20,11 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from attrs import evolve
+
 import msp_bridge
 from msp_bridge.model import Status
-from msp_bridge.reports.results import Score
+from msp_bridge.reports.results import ACCEPTED_REASON, Score, by_file, is_accepted
 from msp_bridge.reports.standard import Report, ReportedMutant, entries
 from msp_bridge.text import one_line, visible
 
@@ -53,16 +55,11 @@ def warnings(report: Report, prefix: str = "") -> Iterator[str]:
 
 def summary(report: Report) -> str:
     """Markdown: the score, the count of each status, and the files in which most is missed."""
-    by_file = [
-        (path, Score.of(entry.result for entry in found))
-        for path, found in groupby(entries(report), key=lambda entry: entry.result.mutant.path)
-    ]
-    total = Score()
-    for _, score in by_file:
-        total.counts.update(score.counts)
+    results = [entry.result for entry in entries(report)]
+    total = Score.of(results)
     counts = ", ".join(f"{total.counts[status]} {status.value}" for status in Status if total.counts[status])
-    lines = [f"### Mutation score: {_percent(total)}", "", counts or "There are no mutants.", ""]
-    return "\n".join([*lines, *_table([row for row in by_file if row[1].undetected])]) + "\n"
+    lines = [f"### Mutation score: {total.text}", "", counts or "There are no mutants.", ""]
+    return "\n".join([*lines, *_table([row for row in by_file(results).items() if row[1].undetected])]) + "\n"
 
 
 def sarif(report: Report, prefix: str = "") -> bytes:
@@ -73,6 +70,8 @@ def sarif(report: Report, prefix: str = "") -> bytes:
     ]
     driver = {"name": "msp-bridge", "version": msp_bridge.__version__, "rules": rules}
     results = [_sarif_result(entry, prefix) for entry in _missed(report)]
+    accepted = (entry for entry in entries(report) if is_accepted(entry.result))
+    results += [_suppressed(_sarif_result(_survivor(entry), prefix), entry) for entry in accepted]
     run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
     return _json({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -131,16 +130,13 @@ def _table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
     yield from ("| file | score | missed |", "|---|---|---|")
     worst = sorted(rows, key=lambda row: -row[1].undetected)
     for path, score in worst[:MAX_FILES]:
-        yield f"| {_cell(path)} | {_percent(score)} | {score.undetected} |"
+        yield f"| {cell(path)} | {score.text} | {score.undetected} |"
     if len(rows) > MAX_FILES:
         yield f"| … {len(rows) - MAX_FILES} more files | | |"
 
 
-def _percent(score: Score) -> str:
-    return "-" if score.percent is None else f"{score.percent:.1f} %"
-
-
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """`text` as a cell of a Markdown table."""
     return one_line(text).translate(MARKDOWN)
 
 
@@ -155,6 +151,16 @@ def _sarif_result(entry: ReportedMutant, prefix: str) -> Mapping[str, Any]:
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"mutantId/v1": mutant.id},
     }
+
+
+def _survivor(entry: ReportedMutant) -> ReportedMutant:
+    """An accepted survivor as the survivor that it is."""
+    return evolve(entry, result=evolve(entry.result, status=Status.SURVIVED))
+
+
+def _suppressed(result: Mapping[str, Any], entry: ReportedMutant) -> Mapping[str, Any]:
+    justification = (entry.result.status_reason or "").removeprefix(ACCEPTED_REASON)
+    return {**result, "suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
 
 
 def _lines(entry: ReportedMutant) -> Mapping[str, int]:

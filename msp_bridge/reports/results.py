@@ -10,6 +10,7 @@ from attrs import define, field, frozen
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.source import SourceText
 
+ACCEPTED_REASON = "accepted: "  # begins the reason of a survivor that is accepted, which is Ignored then
 MAX_LINES = 12  # of each side: the beginning of a long replacement is enough to recognise it
 
 
@@ -19,16 +20,21 @@ class Score:
 
     counts: Counter[Status] = field(factory=Counter)
     reused: int = 0  # of them, from an earlier run
+    accepted: int = 0  # of those that are Ignored: survivors (`reports.accepted`)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Score:
         """The score of `results`."""
-        return cls(Counter(result.status for result in results))
+        score = cls()
+        for result in results:
+            score.add(result)
+        return score
 
     def add(self, result: Result) -> None:
         """Count one more."""
         self.counts[result.status] += 1
         self.reused += result.reused
+        self.accepted += is_accepted(result)
 
     @property
     def detected(self) -> int:
@@ -45,6 +51,49 @@ class Score:
         """Detected of detected and undetected; None when there are neither. Errors and ignored mutants don't count."""
         tested = self.detected + self.undetected
         return 100 * self.detected / tested if tested else None
+
+    @property
+    def text(self) -> str:
+        """The score, such as `83.7 %`; `-` when there is none."""
+        return "-" if self.percent is None else f"{self.percent:.1f} %"
+
+
+def by_file(results: Iterable[Result]) -> dict[str, Score]:
+    """The score of each file, in the order in which they come."""
+    scores: dict[str, Score] = {}
+    for result in results:
+        scores.setdefault(result.mutant.path, Score()).add(result)
+    return scores
+
+
+def is_accepted(result: Result) -> bool:
+    """Whether it is a survivor that is accepted."""
+    return result.status is Status.IGNORED and (result.status_reason or "").startswith(ACCEPTED_REASON)
+
+
+def most_telling(results: Iterable[Result]) -> list[Result]:
+    """Survivors, one for each line first, since the others of a line say much the same.
+
+    Survived goes before NoCoverage, and code that more tests run goes first: there a test lacks an assertion, which is
+    sooner found than a test that is missing.
+    """
+    missed = [result for result in results if result.status.undetected]
+    missed.sort(
+        key=lambda result: (result.status is not Status.SURVIVED, -len(result.covered_by or ()), place(result.mutant))
+    )
+    lines: set[tuple[str, int]] = set()
+    first: list[Result] = []
+    others: list[Result] = []
+    for result in missed:
+        line = (result.mutant.path, result.mutant.location.start.line)
+        (others if line in lines else first).append(result)
+        lines.add(line)
+    return first + others
+
+
+def place(mutant: Mutant) -> tuple[object, ...]:
+    """Sorts mutants by file and position, in the same order each time."""
+    return mutant.path, mutant.location.start, mutant.location.end, mutant.mutator, mutant.replacement
 
 
 @frozen

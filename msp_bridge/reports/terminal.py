@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +30,9 @@ from rich.text import Text
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import PhaseReport
 from msp_bridge.phases import DISCOVERING
-from msp_bridge.reports.results import Diff, Score, replacement_of
+from msp_bridge.reports.results import Diff, Score, by_file, most_telling, replacement_of
 from msp_bridge.source import SourceText
-from msp_bridge.text import one_line, visible
+from msp_bridge.text import counted, one_line, visible
 
 COLOURS = {
     Status.KILLED: "green",
@@ -46,6 +47,10 @@ COLOURS = {
 PREPARING = PhaseReport("preparing")  # until a tool says what it is doing
 TESTING = "testing"
 UNTESTED = (Status.IGNORED, Status.COMPILE_ERROR)  # may be known before the tests have run at all
+UNDETECTED = (Status.SURVIVED, Status.NO_COVERAGE)
+COLUMNS = ("Mutants", "Killed", "Survived", "No coverage", "Score")
+SIGNS = {"-": "red", "+": "green"}
+MAX_FILES = 10  # in the table of a summary
 REASON_LINES = 4  # of the message of an error: enough to recognise it
 
 
@@ -94,8 +99,8 @@ class TerminalReport:
 
     def __init__(self, root: Path, console: Console, total: int, *, quiet: bool = False) -> None:
         self._root, self._console, self._quiet = root, console, quiet
-        self._score = Score()
-        self._sources = Sources(root)
+        self._score, self._results = Score(), list[Result]()
+        self._sources, self._started = Sources(root), time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -130,12 +135,13 @@ class TerminalReport:
     def show(self, result: Result) -> None:
         """Count a result, and print it if the tests didn't kill its mutant."""
         self._score.add(result)
+        self._results.append(result)
         if self._phase != TESTING:  # what is left is estimated from what mutants take, not from the preparation
             self._begin(PhaseReport(TESTING, 0, self._total))
         self._progress.update(self._bar, completed=self._score.counts.total(), counts=self._counts())
         hidden = (Status.KILLED, Status.TIMEOUT, Status.IGNORED, Status.COMPILE_ERROR)
         if not self._quiet and result.status not in hidden:
-            self._console.print(self._missed(result), soft_wrap=True)
+            self._console.print(missed(self._root, result, self._sources.of(result.mutant.path)), soft_wrap=True)
 
     def _begin(self, phase: PhaseReport) -> None:
         """A bar of its own: how long the phase takes is estimated from what its own steps take."""
@@ -144,33 +150,60 @@ class TerminalReport:
         self._phase = phase.name
         self._bar = self._progress.add_task(phase.name, total=phase.total, completed=phase.done or 0, counts="")
 
-    def summary(self) -> None:
-        """Summarize the results so far."""
-        self._console.print(summary(self._score))
+    def summary(self, *, every: bool = False) -> None:
+        """Summarize the results so far; by file, the worst ten, or `every` one."""
+        show_summary(self._console, self._root, self._results, every=every)
+        taken = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._started))
+        self._console.print(Text(f"time            {taken}", style="dim"))
+        if telling := most_telling(self._results):
+            self._console.print(f"next: msp-bridge show {_place(self._root, telling[0].mutant)}", soft_wrap=True)
 
     def _counts(self) -> str:
         shown = ((status, self._score.counts[status]) for status in Status)
         return "  ".join(f"[{COLOURS[status]}]{status.value} {count}[/]" for status, count in shown if count)
 
-    def _missed(self, result: Result) -> Text:
-        mutant, status = result.mutant, result.status
-        text = Text()
-        text.append(f"{status.value}", style=f"bold {COLOURS[status]}")
-        text.append(f"  {_place(self._root, mutant)}  ")
-        text.append(f"{one_line(mutant.mutator)}\n", style="dim")
-        for sign, line in self._diff(mutant):
-            text.append(f"    {sign} {visible(line)}\n", style={"-": "red", "+": "green"}.get(sign, "dim"))
-        if status is Status.RUNTIME_ERROR and result.status_reason:
-            for line in result.status_reason.strip().splitlines()[-REASON_LINES:]:
-                text.append(f"    {visible(line)}\n", style="dim")
-        return text
 
-    def _diff(self, mutant: Mutant) -> Sequence[tuple[str, str]]:
-        source = self._sources.of(mutant.path)
-        try:
-            return [] if source is None else list(Diff.of(source, mutant).lines())
-        except ValueError:  # edited during the run
-            return []
+def missed(root: Path, result: Result, source: SourceText | None, note: str = "", found: Mutant | None = None) -> Text:
+    """A mutant as a small diff of `source`, where it is `found`, with its status, place, and why it has no verdict."""
+    mutant, status = result.mutant, result.status
+    text = Text()
+    text.append(f"{status.value}", style=f"bold {COLOURS[status]}")
+    text.append(f"  {_place(root, mutant)}  ")
+    text.append(f"{one_line(mutant.mutator)}{note}\n", style="dim")
+    for sign, line in _diff(source, found or mutant):
+        text.append(f"    {sign} {visible(line)}\n", style=SIGNS.get(sign, "dim"))
+    if status in (Status.RUNTIME_ERROR, Status.IGNORED) and result.status_reason:
+        for line in result.status_reason.strip().splitlines()[-REASON_LINES:]:
+            text.append(f"    {visible(line)}\n", style="dim")
+    return text
+
+
+def _diff(source: SourceText | None, mutant: Mutant) -> Sequence[tuple[str, str]]:
+    try:
+        return [] if source is None else list(Diff.of(source, mutant).lines())
+    except ValueError:  # edited during the run
+        return []
+
+
+def show_summary(console: Console, root: Path, results: Sequence[Result], *, every: bool = False) -> None:
+    """The scores of files, the worst first, where there are several; then the count of each status.
+
+    Those ten are shown in which most is missed; `every` file, if that is asked for.
+    """
+    files = sorted(by_file(results).items(), key=lambda each: (-each[1].undetected, each[0]))
+    if len(files) > 1:
+        shown = files if every else [each for each in files if each[1].undetected][:MAX_FILES]
+        table = Table("File", *COLUMNS, box=None, padding=(0, 2, 0, 0))
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for path, score in shown:
+            counts = (score.detected, *(score.counts[status] for status in UNDETECTED))
+            table.add_row(_relative(root, path), str(score.counts.total()), *map(str, counts), score.text)
+        if shown:
+            console.print(table)
+            if more := len(files) - len(shown):
+                console.print(f"… {counted(more, 'more file')}: --all shows every file")
+    console.print(summary(Score.of(results)))
 
 
 def mutant_table(root: Path, mutants: Iterable[Mutant]) -> Table:
@@ -201,16 +234,22 @@ class Sources:
 
 def _place(root: Path, mutant: Mutant) -> str:
     start = mutant.location.start
-    return f"{one_line(os.path.relpath(root / mutant.path))}:{start.line}:{start.column}"
+    return f"{_relative(root, mutant.path)}:{start.line}:{start.column}"
+
+
+def _relative(root: Path, path: str) -> str:
+    return one_line(os.path.relpath(root / path))
 
 
 def summary(score: Score) -> Table:
     """The count of each status, and the mutation score."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for status in Status:
-        if count := score.counts[status]:
+        if count := score.counts[status] - (score.accepted if status is Status.IGNORED else 0):
             table.add_row(Text(status.value, style=COLOURS[status]), str(count))
+    if score.accepted:
+        table.add_row(Text("accepted", style="dim"), f"{score.accepted} (survivors)")
     if score.reused:
         table.add_row(Text("reused", style="dim"), f"{score.reused} (unchanged)")
-    table.add_row("mutation score", "-" if score.percent is None else f"{score.percent:.1f} %", style="bold")
+    table.add_row("mutation score", score.text, style="bold")
     return table

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.isolation.left_out import ACCEPTED, CACHE_MARKERS, IGNORED_DIRS
 
 EXCLUDED_PREFIX = ".#"  # Emacs marks an edited file with a dangling link of this name
 
@@ -194,6 +194,7 @@ def excluded(prefix: str, name: str, left_out: Collection[str], included: Collec
     return (
         (name in IGNORED_DIRS and name not in included)
         or name.startswith(EXCLUDED_PREFIX)
+        or name == ACCEPTED
         or (not prefix and name in left_out)
     )
 

@@ -40,11 +40,20 @@ def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
     assert "Survived  a.py:1:9  digit\n    - x = y + 1\n    + x = y + 2\n" in done.stdout
     assert "Survived  a.py:2:5  digit\n    - z = 1\n    + z = 2\n" in done.stdout
     assert "b.py" not in done.stdout.split("4 mutants in 2 files")[1]  # what is killed is only counted
-    assert [line.split() for line in done.stdout.splitlines()[-3:]] == [
-        ["Killed", "2"],
-        ["Survived", "2"],
-        ["mutation", "score", "50.0", "%"],
+    *counts, time, following = [line.split() for line in done.stdout.splitlines()[-5:]]
+    assert counts == [["Killed", "2"], ["Survived", "2"], ["mutation", "score", "50.0", "%"]]
+    assert (time[0], following) == ("time", ["next:", "msp-bridge", "show", "a.py:1:9"])
+
+
+def test_the_summary_has_the_files_in_which_most_is_missed(project: Path) -> None:
+    script(project)
+    rows = [line.split() for line in bridge(project, "run", "-q").stdout.splitlines()]
+    assert rows[1:3] == [
+        ["File", "Mutants", "Killed", "Survived", "No", "coverage", "Score"],
+        ["a.py", "3", "1", "2", "0", "33.3", "%"],
     ]
+    assert rows[3] == ["…", "1", "more", "file:", "--all", "shows", "every", "file"]
+    assert "b.py" in bridge(project, "run", "-q", "--all").stdout
 
 
 @pytest.mark.parametrize(

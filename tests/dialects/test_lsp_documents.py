@@ -16,7 +16,7 @@ from support.memory_stream import MemoryStream
 from msp_bridge.dialects.dialect import path_of
 from msp_bridge.dialects.lsp import publisher as publisher_module
 from msp_bridge.dialects.lsp import types as lsp
-from msp_bridge.dialects.lsp.documents import Changed, Document, Units
+from msp_bridge.dialects.lsp.documents import Document, Units
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import FileFindings
 from msp_bridge.dialects.lsp.folders import Folder, Folders
@@ -26,7 +26,7 @@ from msp_bridge.jsonrpc.connection import Connection
 from msp_bridge.jsonrpc.streams import MessageStream
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.session import Session
-from msp_bridge.source import SourceText
+from msp_bridge.source import Changed, SourceText
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
-from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFiles, Probes
+from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFile, Probes
 from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
 
 FILE = "/line_coverage_under_test.py"
@@ -70,7 +70,7 @@ def noted(request: pytest.FixtureRequest, module: types.ModuleType) -> Iterator[
     """Either way of noting lines, on the functions of the module."""
     functions = LiveFunctions(frozenset([FILE]))
     if request.param == "probes":
-        yield Probes(functions, {FILE: MODULE}, ProbedFiles())
+        yield Probes(functions, [ProbedFile.of(FILE, MODULE)])
         return
     if monitoring is None:
         pytest.skip("sys.monitoring is there from Python 3.12 on")
@@ -110,7 +110,7 @@ def test_each_test_has_its_own_lines(module, noted):
 
 def test_probes_leave_names_docstrings_and_signatures_alone(module):
     before = (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames)
-    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE}, ProbedFiles())
+    Probes(LiveFunctions(frozenset([FILE])), [ProbedFile.of(FILE, MODULE)])
     assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.dialects.lsp import types as lsp
-from msp_bridge.dialects.lsp.documents import Changed
 from msp_bridge.dialects.lsp.editor import WARNING, Editor
 from msp_bridge.dialects.lsp.findings import diff_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.errors import BridgeError
 from msp_bridge.model import Mutant
+from msp_bridge.source import Changed
 from msp_bridge.workspace.selection import Selection, Target
 
 TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (

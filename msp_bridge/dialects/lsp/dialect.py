@@ -19,7 +19,7 @@ from msp_bridge.dialects.converter import StrictConverter
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.commands import COMMANDS, IGNORE, SHOW, EditorCommands
-from msp_bridge.dialects.lsp.documents import Changed, Document
+from msp_bridge.dialects.lsp.documents import Document
 from msp_bridge.dialects.lsp.editor import ERROR, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.folders import Folder, Folders
@@ -31,7 +31,7 @@ from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.model import Location, Position
 from msp_bridge.session import Session
-from msp_bridge.source import SourceText
+from msp_bridge.source import Changed, SourceText
 from msp_bridge.workspace.selection import Selection, Target
 
 log = logging.getLogger(__name__)

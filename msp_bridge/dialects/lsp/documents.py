@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from typing import Self
 
 from attrs import define, field, frozen
 
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.model import Location, Position
-from msp_bridge.source import SourceText
+from msp_bridge.source import Changed, SourceText
 
 ENCODINGS = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
 CODECS = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
-MAX_COMPARED = 2000  # lines in the middle of two texts that are compared line by line; else all of them have changed
 
 
 @frozen
@@ -66,75 +63,6 @@ class Units:
                 before = line.encode("utf-16-le", "surrogatepass")[: column * 2].decode("utf-16-le", "ignore")
                 column = len(before.encode(CODECS[self.encoding], "surrogatepass")) // ENCODINGS[self.encoding]
         return {"line": position.line - 1, "character": column}
-
-
-@frozen
-class Hunk:
-    """Lines (0-based, ends exclusive) of the text before that have become lines of the text after."""
-
-    start: int
-    end: int
-    new_start: int
-    new_end: int
-
-
-@frozen
-class Changed:
-    """The differences between two texts, as hunks in their order."""
-
-    hunks: Sequence[Hunk]
-    _starts: Sequence[int] = field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_starts", [hunk.start for hunk in self.hunks])
-
-    @classmethod
-    def between(cls, before: str, after: str) -> Changed:
-        """The hunks that lead from `before` to `after`: few lines, though not always the fewest."""
-        if before == after:
-            return cls(())
-        old, new = before.split("\n"), after.split("\n")
-        shorter = min(len(old), len(new))
-        head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-        rest = shorter - head
-        tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
-        old, new = old[head : len(old) - tail], new[head : len(new) - tail]
-        if not old or not new or max(len(old), len(new)) > MAX_COMPARED:
-            return cls((Hunk(head, head + len(old), head, head + len(new)),))
-        opcodes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        return cls(
-            tuple(Hunk(head + a, head + b, head + c, head + d) for kind, a, b, c, d in opcodes if kind != "equal")
-        )
-
-    def shift(self, first: int, last: int) -> int | None:
-        """By how many lines the lines `first` to `last` (1-based, inclusive) have moved; None when one has changed."""
-        at = bisect.bisect_right(self._starts, last - 1)
-        if at == 0:
-            return 0
-        before = self.hunks[at - 1]
-        return before.new_end - before.end if before.end < first else None
-
-    def moved(self, location: Location) -> Location | None:
-        """Return the place of the text in `location` now; None when one of its lines has changed."""
-        by = self.shift(location.start.line, last_line(location))
-        return None if by is None else shifted(location, by)
-
-    def moved_lines(self, lines: Iterable[int]) -> set[int]:
-        """Return the numbers that the unchanged ones of `lines` have now."""
-        return {line + by for line in lines if (by := self.shift(line, line)) is not None}
-
-    @property
-    def line_numbers(self) -> set[int]:
-        """The lines that were inserted or replaced. Where lines were only deleted: the one before and the one after."""
-        return {
-            line + 1
-            for hunk in self.hunks
-            for line in (
-                range(hunk.new_start, hunk.new_end)
-                if hunk.new_start < hunk.new_end
-                else range(max(0, hunk.new_start - 1), hunk.new_start + 1)
-            )
-        }
 
 
 def _ranges(lines: Iterable[int]) -> list[Location]:
@@ -202,15 +130,3 @@ class Document:
         self._touched = changed.moved_lines(self._touched) | changed.line_numbers
         self._in_test = changed.moved_lines(self._in_test)
         return changed
-
-
-def last_line(location: Location) -> int:
-    """The last line of which some text is in `location`."""
-    start, end = location.start, location.end
-    return end.line - (end.column == 1 and end.line > start.line)
-
-
-def shifted(location: Location, by: int) -> Location:
-    """The location `by` lines further down."""
-    start, end = location.start, location.end
-    return Location(Position(start.line + by, start.column), Position(end.line + by, end.column)) if by else location

@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
-from msp_bridge.dialects.lsp.documents import Changed, Units, last_line, shifted
+from msp_bridge.dialects.lsp.documents import Units
 from msp_bridge.model import Location, Mutant, Result, Status
-from msp_bridge.source import SourceText, mutant_diff
+from msp_bridge.source import Changed, SourceText, last_line, mutant_diff, shifted
 from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.selection import Selection
 

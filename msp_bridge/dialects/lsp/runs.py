@@ -29,7 +29,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msp_bridge.dialects.lsp.documents import Changed
 from msp_bridge.dialects.lsp.editor import LENSES, WARNING, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.findings import Place, place_of, summary_of
@@ -38,7 +37,7 @@ from msp_bridge.dialects.lsp.publisher import Publisher
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
 from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told
-from msp_bridge.source import SourceText
+from msp_bridge.source import Changed, SourceText
 from msp_bridge.workspace.selection import Selection, Target
 
 MAX_NAMED = 5  # tests in one message

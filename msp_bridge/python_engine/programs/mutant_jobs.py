@@ -104,9 +104,7 @@ class MutantJobs:
         """Run `tests`, in this order, in a fork of the collected session, until one fails."""
         job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
-            job["files"] = dict(mutant.files)
-        if mutated and mutant.path in baseline.facts:
-            job["segment"] = mutant.change.segment.as_list()
+            job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
         self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:

@@ -1,0 +1,64 @@
+"""`msp-bridge diff`: what has changed between two kept runs, or two reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from msp_bridge.cli.known import PROJECT_OPTIONS, KnownResults
+from msp_bridge.cli.merge import read_reports
+from msp_bridge.cli.options import with_options
+from msp_bridge.reports.comparison import Comparison
+from msp_bridge.reports.standard import Report, ReportedMutant
+from msp_bridge.reports.terminal import missed
+from msp_bridge.source import SourceText
+
+
+@click.command("diff", context_settings={"show_default": True})
+@click.argument("old", default="2", metavar="[OLD]")
+@click.argument("new", default="1", metavar="[NEW]")
+@click.option("--markdown", is_flag=True, help="Print Markdown, as for a comment on a pull request.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_options(PROJECT_OPTIONS)
+def command(old: str, new: str, markdown: bool, as_json: bool, **values: Any) -> None:
+    """Show what has changed between two runs: mutants that newly survive, that are newly killed, and the score.
+
+    OLD and NEW are kept runs (1 is the last one, 2 the one before) or JSON reports, as of `run --json`. Without them,
+    the last run is compared with the one before. A mutant is found again by its code, also in another line.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    there is no such run, or a file is no report
+    """
+    known = KnownResults.of(values)
+    reports = [_report(known, name) for name in (old, new)]
+    comparison = Comparison.of(*reports)
+    if as_json:
+        click.echo(json.dumps(comparison.json(), indent=2))
+    elif markdown:
+        click.echo(comparison.markdown(), nl=False)
+    else:
+        _print(known.root, comparison, reports[1])
+
+
+def _report(known: KnownResults, name: str) -> Report:
+    report = known.kept.number(int(name)) if name.isdecimal() else read_reports([Path(name)])[0].report
+    return known.accepted.judged_report(report)
+
+
+def _print(root: Path, comparison: Comparison, report: Report) -> None:
+    console = Console(highlight=False, markup=False)
+
+    def show(entry: ReportedMutant) -> None:
+        mutant = entry.result.mutant
+        source = SourceText(report["files"][mutant.path]["source"])
+        console.print(missed(root, entry.result, source, f"  {mutant.id}"), soft_wrap=True)
+
+    for entry in (*comparison.killed, *comparison.survived):
+        show(entry)
+    console.print(comparison.title, soft_wrap=True)

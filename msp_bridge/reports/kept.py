@@ -1,0 +1,156 @@
+"""Kept reports: the last runs of a project, in a private directory, and what they say of each mutant together.
+
+A run is of all mutants or of some. The last result of a mutant is that of the newest run which tested it, as long as no
+newer run has another text of its file, and no newer run was of the whole project (`WHOLE`). A result is stale when a
+line that its mutant changes is another one by now; where lines have only moved, so does the mutant.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import evolve, frozen
+
+from msp_bridge import reading
+from msp_bridge.errors import CommandLineError
+from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.reports.content import ContentIndex, MutantContent
+from msp_bridge.reports.standard import Report, ReportedMutant, entries
+from msp_bridge.source import Changed, SourceText
+from msp_bridge.writing import replace_content
+
+log = logging.getLogger(__name__)
+
+KEPT = 20  # runs
+FOLDER = "runs"  # in the cache of the project
+WHOLE, STARTED, SECONDS, TESTED, COMMIT = "whole project", "started", "seconds", "tested", "commit"  # in its `config`
+STALE = "stale: the source has changed since"
+PENDING = Status.PENDING.value
+
+
+@frozen
+class KeptReports:
+    """The reports in `directory`, newest first. Reading is safe beside a run that keeps its own."""
+
+    directory: Path
+
+    def keep(self, report: Report) -> None:
+        """Keep `report`, and forget the oldest beyond `KEPT`. Raises OSError."""
+        replace_content(self.directory / f"{time.time_ns():020}.json", json.dumps(report))
+        for old in self._files()[KEPT:]:
+            old.unlink(missing_ok=True)
+
+    def all(self) -> list[Report]:
+        """Every report that can be read."""
+        return [report for file in self._files() if (report := _read(file)) is not None]
+
+    def number(self, number: int) -> Report:
+        """The report of the last run (1), the one before (2), and so on. Raises CommandLineError."""
+        kept = self.all()
+        if not 1 <= number <= len(kept):
+            runs = f"{len(kept)} are" if len(kept) != 1 else "1 is"
+            raise CommandLineError(f"there is no run {number}: {runs} kept", "1 is the last one, 2 the one before")
+        return kept[number - 1]
+
+    def last(self) -> Report | None:
+        """The last result of each mutant, as one report; None when no run is kept."""
+        return joined(self.all())
+
+    def _files(self) -> list[Path]:
+        try:
+            return sorted(self.directory.glob("*.json"), reverse=True)
+        except OSError:
+            return []
+
+
+def joined(reports: Sequence[Report]) -> Report | None:
+    """One report of `reports`, newest first (see the module)."""
+    if not reports:
+        return None
+    files: dict[str, dict[str, Any]] = {}
+    tests: dict[str, Any] = {}
+    for report in reports:
+        for path, file in report["files"].items():
+            ours = files.setdefault(path, {**file, "mutants": {}})
+            if ours["source"] == file["source"]:
+                for fields in file["mutants"]:
+                    if ours["mutants"].get(fields["id"], fields)["status"] == PENDING or (
+                        fields["id"] not in ours["mutants"]
+                    ):
+                        ours["mutants"][fields["id"]] = fields
+        tests = {**report.get("testFiles", {}), **tests}
+        if report.get("config", {}).get(WHOLE) is True and not _has_pending(report):
+            break
+    for file in files.values():
+        file["mutants"] = sorted(file["mutants"].values(), key=lambda fields: _start(fields))
+    return {**reports[0], "files": dict(sorted(files.items())), "testFiles": tests}
+
+
+@frozen
+class LastResult:
+    """The last result of a mutant."""
+
+    entry: ReportedMutant  # as it was found
+    source: SourceText  # that it was found in
+    content: MutantContent | None
+    mutant: Mutant  # at its present place; as it was found when that is stale
+    stale: bool
+
+    @property
+    def result(self) -> Result:
+        """The result, of the mutant at its present place."""
+        return evolve(self.entry.result, mutant=self.mutant)
+
+
+def last_results(report: Report, read: Callable[[str], SourceText | None]) -> list[LastResult]:
+    """The results of `report` beside the sources as they are now, which `read` gives by path."""
+    found: list[LastResult] = []
+    for path, file in report["files"].items():
+        source, now = SourceText(file["source"]), read(path)
+        index = ContentIndex(source)
+        changed = None if now is None else Changed.between(source.text, now.text)
+        for entry in entries({"files": {path: file}}):
+            mutant = entry.result.mutant
+            moved = None if changed is None else changed.moved(mutant.location)
+            present = mutant if moved is None else evolve(mutant, location=moved)
+            found.append(LastResult(entry, source, index.of(mutant), present, moved is None))
+    return found
+
+
+def reported(report: Report, wanted: Iterable[LastResult]) -> Report:
+    """The part of `report` about the `wanted` results; a stale one says so in its reason."""
+    stale = {last.entry.result.mutant.id: last.stale for last in wanted}
+    files = {
+        path: {**file, "mutants": [_marked(each, stale[each["id"]]) for each in file["mutants"] if each["id"] in stale]}
+        for path, file in report["files"].items()
+    }
+    return {**report, "files": {path: file for path, file in files.items() if file["mutants"]}}
+
+
+def _marked(fields: Mapping[str, Any], stale: bool) -> Mapping[str, Any]:
+    reason = fields.get("statusReason")
+    return {**fields, "statusReason": f"{STALE}\n{reason}" if reason else STALE} if stale else fields
+
+
+def _read(file: Path) -> Report | None:
+    try:
+        report = reading.json_value(file)
+        if isinstance(report["files"], dict):
+            return dict(report)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log.warning("the kept report %s can't be read: %s", file, error)
+    return None
+
+
+def _has_pending(report: Report) -> bool:
+    return any(fields["status"] == PENDING for file in report["files"].values() for fields in file["mutants"])
+
+
+def _start(fields: Mapping[str, Any]) -> tuple[int, int]:
+    start = fields["location"]["start"]
+    return start["line"], start["column"]

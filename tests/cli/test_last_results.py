@@ -1,0 +1,226 @@
+"""`results`, `show`, `diff` and `accept`: what is done with kept runs. No tool is there that could be started."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from support.kept import KeptProject
+from support.viewers import SCHEMA
+
+from msp_bridge.cli.known import kept_reports
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.model import Status
+from msp_bridge.reports.kept import KEPT
+
+KILLED, SURVIVED, NO_COVERAGE = Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptProject:
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    made = KeptProject(tmp_path / "project")
+    made.write("a.py", "def f(x):\n    return x + 1\n\n\ndef g(x):\n    return x * 2\n")
+    made.write("b.py", "limit = 3\n")
+    monkeypatch.chdir(made.root)
+    return made
+
+
+def test_without_a_run_the_error_says_how_to_get_one(project: KeptProject) -> None:
+    error = project.call("results").exception
+    assert isinstance(error, ConfigurationError)
+    assert error.remedy == "`msp-bridge run` tests it"
+
+
+def test_survivors_of_the_last_run_are_shown_with_their_ids(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: KILLED})
+    done = project.call("results")
+    assert f"Survived  a.py:2:14  plus  {plus.id}\n" in done.output
+    assert "    +     return x - 1" in done.output
+    assert times.id not in done.output
+    assert times.id in project.call("results", "--all").output
+    assert times.id in project.call("results", "--status", "killed").output
+
+
+def test_a_status_that_does_not_exist_gets_a_suggestion(project: KeptProject) -> None:
+    assert "did you mean 'Survived'?" in project.call("results", "--status", "survive").output
+
+
+def test_a_run_of_some_mutants_leaves_the_results_of_the_others(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    limit = project.mutant("b.py", "3", "4", "number")
+    project.keep({plus: SURVIVED, times: SURVIVED, limit: SURVIVED})
+    project.keep({plus: KILLED}, whole=False)
+    done = project.call("results")
+    assert plus.id not in done.output
+    assert times.id in done.output
+    assert limit.id in done.output
+
+
+def test_a_run_of_the_whole_project_is_the_last_word(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: SURVIVED})
+    project.keep({plus: SURVIVED})  # the other one is ignored in the tool's configuration since
+    assert times.id not in project.call("results").output
+
+
+def test_a_mutant_moves_with_its_lines_and_is_stale_when_they_change(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: SURVIVED})
+    project.write("a.py", "# new\n" + (project.root / "a.py").read_text().replace("x * 2", "x * 3"))
+    done = project.call("results")
+    found_as, plus = plus.id, project.mutant("a.py", "+", "-")
+    assert f"Survived  a.py:3:14  plus  {plus.id}\n" in done.output
+    assert f"Survived  a.py:6:14  plus  {times.id}  stale\n" in done.output
+    assert "1 result stale" in done.output
+    report = json.loads(project.call("results", "a.py:3", "--json", "-").stdout)
+    assert [each["id"] for each in report["files"]["a.py"]["mutants"]] == [found_as]
+
+
+def test_what_is_selected_goes_to_every_form(project: KeptProject) -> None:
+    plus, limit = project.mutant("a.py", "+", "-"), project.mutant("b.py", "3", "4", "number")
+    project.keep({plus: SURVIVED, limit: SURVIVED})
+    done = project.call("results", "--mutator", "NUM", "--json", "r.json", "--sarif", "r.sarif", "--html", "r.html")
+    assert done.exit_code == 0, done.output
+    report = json.loads(Path("r.json").read_text())
+    jsonschema.validate(report, SCHEMA)
+    assert list(report["files"]) == ["b.py"]
+    assert len(json.loads(Path("r.sarif").read_text())["runs"][0]["results"]) == 1
+
+
+def test_only_the_last_runs_are_kept(project: KeptProject) -> None:
+    plus = project.mutant("a.py", "+", "-")
+    for _ in range(KEPT + 2):
+        project.keep({plus: SURVIVED})
+    assert len(kept_reports(project.root).all()) == KEPT
+
+
+def test_a_damaged_report_is_left_out(project: KeptProject) -> None:
+    plus = project.mutant("a.py", "+", "-")
+    project.keep({plus: SURVIVED})
+    (kept_reports(project.root).directory / "99999999999999999999.json").write_text('{"files": ')
+    assert plus.id in project.call("results").output
+
+
+@pytest.mark.parametrize("name", ["a.py:2:14", "a.py:2", "ID"])
+def test_a_mutant_is_shown_with_its_tests_and_its_history(project: KeptProject, name: str) -> None:
+    plus = project.mutant("a.py", "+", "-")
+    project.keep({plus: SURVIVED}, covered_by=("t.py::test_f",))
+    project.write("a.py", "\n" + (project.root / "a.py").read_text())
+    moved = project.mutant("a.py", "+", "-")
+    project.keep({moved: KILLED}, killed_by=("t.py::test_f",), duration=12.0)
+    done = project.call("show", name.replace("ID", moved.id).replace(":2", ":3"))
+    assert "-    return x + 1\n+    return x - 1\n" in done.output
+    assert "killed by  t.py::test_f\ntime  12 ms\nhistory  Killed, Survived\n" in done.output
+
+
+def test_a_mutant_that_is_not_known_is_an_error(project: KeptProject) -> None:
+    project.keep({project.mutant("a.py", "+", "-"): SURVIVED})
+    for name in ("123", "b.py:1:9"):
+        assert f"no mutant {name}" in str(project.call("show", name).exception)
+
+
+def test_diff_names_what_newly_survives_and_what_is_newly_killed(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: KILLED})
+    project.write("a.py", "import os\n" + (project.root / "a.py").read_text())
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: KILLED, times: SURVIVED, project.mutant("b.py", "3", "4"): SURVIVED})
+    done = project.call("diff", "2", "1", "--json")
+    found = json.loads(done.output)
+    assert [each["id"] for each in found["newlyKilled"]] == [plus.id]
+    assert [each["path"] for each in found["newlySurvived"]] == ["a.py", "b.py"]
+    assert "50.0 % -> 33.3 %: 2 newly survived, 1 newly killed" in project.call("diff").output
+    assert "| Newly survived | mutator | change |" in project.call("diff", "--markdown").output
+
+
+def test_diff_takes_report_files(project: KeptProject) -> None:
+    plus = project.mutant("a.py", "+", "-")
+    project.keep({plus: SURVIVED})
+    project.call("results", "--json", "old.json")
+    project.keep({plus: KILLED})
+    assert "0 newly survived, 1 newly killed" in project.call("diff", "old.json").output
+    assert "there is no run 3: 2 are kept" in str(project.call("diff", "3").exception)
+
+
+def test_an_accepted_survivor_counts_neither_way_and_stays_accepted_when_lines_move(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: KILLED})
+    assert project.call("results", "--no-new-survivors").exit_code == 1
+    done = project.call("accept", plus.id, "--reason", "x is 0")
+    assert done.exit_code == 0, done.output
+    entry = {"path": "a.py", "mutator": "plus", "before": "return x + 1", "after": "return x - 1", "reason": "x is 0"}
+    assert tomllib.loads((project.root / "mutants-accepted.toml").read_text()) == {"accepted": [entry]}
+    project.write("a.py", "import os\n" + (project.root / "a.py").read_text())
+    done = project.call("results", "--no-new-survivors", "--json", "r.json", "--sarif", "r.sarif", "--junit", "r.xml")
+    assert done.exit_code == 0, done.output
+    assert "accepted        1 (survivors)" in done.output
+    assert "mutation score  100.0 %" in done.output
+    mutant = json.loads(Path("r.json").read_text())["files"]["a.py"]["mutants"][0]
+    assert (mutant["status"], mutant["statusReason"]) == ("Ignored", "accepted: x is 0")
+    [result] = json.loads(Path("r.sarif").read_text())["runs"][0]["results"]
+    assert result["suppressions"] == [{"kind": "external", "status": "accepted", "justification": "x is 0"}]
+    assert "accepted: x is 0" in Path("r.xml").read_text()
+
+
+def test_one_of_two_equal_lines_is_accepted_alone(project: KeptProject) -> None:
+    project.write("c.py", "if a:\n    x = y + 1\nelse:\n    x = y + 1\n")
+    first = project.mutant("c.py", "+", "-")
+    text = (project.root / "c.py").read_text()
+    project.write("c.py", text.replace("+", "@", 1))
+    second = project.mutant("c.py", "+", "-")
+    project.write("c.py", text)
+    project.keep({first: SURVIVED, second: SURVIVED})
+    project.call("accept", second.id, "--reason", "no")
+    done = project.call("results")
+    assert first.id in done.output
+    assert second.id not in done.output
+
+
+def test_entries_are_sorted_and_comments_stay(project: KeptProject) -> None:
+    plus, limit = project.mutant("a.py", "+", "-"), project.mutant("b.py", "3", "4", "number")
+    project.keep({plus: SURVIVED, limit: SURVIVED})
+    project.call("accept", limit.id, "--reason", 'a "quoted" \\ one\x7f')
+    file = project.root / "mutants-accepted.toml"
+    file.write_text(file.read_text().rstrip("\n") + "  # agreed with Jo")
+    project.call("accept", "--all", "--reason", "second")
+    text = file.read_text()
+    assert "# agreed with Jo" in text
+    entries = tomllib.loads(text)["accepted"]
+    assert [(entry["path"], entry["reason"]) for entry in entries] == [
+        ("a.py", "second"),
+        ("b.py", 'a "quoted" \\ one\x7f'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<<<<<<< HEAD\n", "can't use"),
+        ("[[accepted]]\npath = 'a.py'\nbefore = 'x'\nafter = 'y'\n", "entry 1 has no `reason`"),
+        ("[[accepted]]\nreason = 'a'\n", "entry 1 has no `path`"),
+        ("accepted = 1\n", "`accepted` must be tables"),
+    ],
+)
+def test_a_file_of_accepted_ones_that_is_damaged_is_an_error(project: KeptProject, text: str, problem: str) -> None:
+    project.keep({project.mutant("a.py", "+", "-"): SURVIVED})
+    project.write("mutants-accepted.toml", text)
+    error = project.call("results").exception
+    assert isinstance(error, ConfigurationError)
+    assert problem in str(error)
+
+
+def test_accept_refuses_what_it_can_not_mean(project: KeptProject) -> None:
+    plus = project.mutant("a.py", "+", "-")
+    project.keep({plus: SURVIVED, project.mutant("a.py", "*", "/"): KILLED})
+    for arguments in ([], ["--all", plus.id]):
+        assert "name survivors" in str(project.call("accept", *arguments, "--reason", "x").exception)
+    assert "no survivor is selected" in str(project.call("accept", "a.py:6", "--reason", "x").exception)
+    assert "the reason is empty" in str(project.call("accept", plus.id, "--reason", " ").exception)
+    project.write("a.py", "def f(x):\n    return x + 2\n")
+    assert "has changed since" in str(project.call("accept", plus.id, "--reason", "x").exception)
+    assert not (project.root / "mutants-accepted.toml").exists()

@@ -1,6 +1,0 @@
-STARTS = []
-
-
-def started(number):
-    STARTS.append(number)
-    return sum(STARTS) - number

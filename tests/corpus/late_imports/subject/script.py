@@ -1,5 +1,0 @@
-def answer(number):
-    return number * 2
-
-
-result = answer(21)
