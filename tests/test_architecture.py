@@ -26,6 +26,7 @@ FILES = sorted(
 PROGRAMS = {  # what runs in a project's own interpreter, and what it imports beside the standard library
     "msp_bridge/isolation": set(),
     "msp_bridge/python_engine/programs": {"pytest", "_pytest"},
+    "msp_bridge/toolkit/programs": set(),
     "adapters/cosmic_ray/programs": {"cosmic_ray", "msp_bridge_in_project", "parso"},
     "adapters/mutmut/programs": {"libcst", "msp_bridge_in_project", "mutmut"},
 }

@@ -159,7 +159,7 @@ class CosmicRay:
         """Implement `HasTestCommand`."""
         from msp_bridge.python_engine import pytest_command
 
-        command, _ = await self._command()
+        command = await self._command()
         arguments = command.pytest_arguments
         return command.words if arguments is None else pytest_command(command.python, *arguments)
 
@@ -188,14 +188,15 @@ class CosmicRay:
             yield Finding(True, "distributor", _on_distributor(configuration))
         if greeting is None or not modules:
             return
-        command, _ = await self._command()
+        command = await self._command()
         arguments = command.pytest_arguments
         if arguments is None:
-            shown = " ".join(command.words)
-            text = f"`{shown}` runs as it is, once for each mutant: it isn't pytest of the project's interpreter"
+            text = (
+                f"`{command.shown}` runs as it is, once for each mutant: it isn't pytest of the project's interpreter"
+            )
             yield Finding(True, "tests", text)
             return
-        async with aclosing(self._engine.diagnose(_plan(command, arguments, modules))) as findings:
+        async with aclosing(self._engine.diagnose(_plan(command, arguments))) as findings:
             async for finding in findings:
                 yield finding
 
@@ -216,22 +217,21 @@ class CosmicRay:
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         plan = await self._engine_plan()
         if plan is None:
-            command, modules = await self._command()
-            return self._runner.test(mutants, command, modules)
+            return self._runner.test(mutants, await self._command())
         return self._engine.test(mutants, plan)
 
     async def _engine_plan(self) -> TestPlan | None:
         """How the engine runs the tests; None where the test command runs as it is."""
-        command, modules = await self._command()
+        command = await self._command()
         arguments = command.pytest_arguments
-        return None if arguments is None else _plan(command, arguments, modules)
+        return None if arguments is None else _plan(command, arguments)
 
-    async def _command(self) -> tuple[TestCommand, Sequence[str]]:
+    async def _command(self) -> TestCommand:
         from .command import TestCommand
 
         configuration, root = self._configuration(), self._project.root
         greeting = await self._discovery.greeting()
-        return TestCommand.of(configuration, root, self._discovery.python, greeting), configuration.modules(root)
+        return TestCommand.of(configuration, root, self._discovery.python, greeting)
 
     def _is_current(self, source: PythonSource) -> bool:
         """Whether the file still is as it was discovered."""
@@ -255,17 +255,17 @@ class CosmicRay:
         return configuration
 
 
-def _plan(command: TestCommand, arguments: Sequence[str], modules: Sequence[str]) -> TestPlan:
+def _plan(command: TestCommand, arguments: Sequence[str]) -> TestPlan:
     from msp_bridge.python_engine import TestPlan
 
     return TestPlan(
         python=command.python,
         arguments=tuple(arguments),
-        sources=tuple(modules),
-        limit=(command.timeout, 1.0),
-        remedy=f"select other tests by `test-command` in {command.file}",
+        sources=command.sources,
+        limit=(command.limit_s, 1.0),
+        remedy=f"select other tests by {command.place_of_setting}",
         exit_kills=True,
-        baseline_timeout_s=command.timeout * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
+        baseline_timeout_s=command.limit_s * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
     )
 
 

@@ -7,14 +7,14 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import frozen
 
-from .configuration import CosmicRayConfiguration
-from .discovery import PROGRAMS
+from msp_bridge.toolkit import RunPlace
 
-PLUGIN = "msp_bridge_observer"
+from .configuration import CosmicRayConfiguration
+
 SOURCE_DIRECTORIES = ("src", "lib", "python", "source")  # what a module path may begin with that isn't a package
 RUNNERS = frozenset({"hatch", "pdm", "pipenv", "poetry", "uv"})  # `uv run …`: in the project's environment
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
@@ -27,12 +27,16 @@ class TestCommand:
     __test__ = False  # pytest would take it for a test
 
     words: tuple[str, ...]
-    timeout: float  # s
+    limit_s: float
     root: Path
     python: Path
     imports: tuple[str, ...]  # relative to the root, "." for itself
     engine: bool  # whether the Python engine works with `python`
     file: Path  # the configuration that has the command
+    sources: tuple[str, ...]  # the modules that may be mutated
+    runs_mutants: ClassVar[bool] = True
+    subject: ClassVar[str] = "the tests"
+    name_of_sources: ClassVar[str] = "module of `module-path`"
 
     @classmethod
     def of(
@@ -43,13 +47,29 @@ class TestCommand:
         paths += [os.path.relpath(path, root) for path in greeting["paths"] if Path(path).is_relative_to(root)]
         return cls(
             words=configuration.test_command,
-            timeout=configuration.timeout,
+            limit_s=configuration.timeout,
             root=root,
             python=python,
             imports=tuple(dict.fromkeys(paths)),
             engine=greeting["engine"],
             file=configuration.file,
+            sources=tuple(configuration.modules(root)),
         )
+
+    @property
+    def key(self) -> TestCommand:
+        """Implement `CommandOfTests.key`."""
+        return self
+
+    @property
+    def shown(self) -> str:
+        """The words as they are typed."""
+        return " ".join(self.words)
+
+    @property
+    def place_of_setting(self) -> str:
+        """Implement `CommandOfTests.place_of_setting`."""
+        return f"`test-command` in {self.file}"
 
     @property
     def pytest_arguments(self) -> tuple[str, ...] | None:
@@ -74,37 +94,29 @@ class TestCommand:
             return None
         return tuple(self._placed(word, None) for word in rest)
 
-    def argv(self, sandbox: Path) -> list[str]:
-        """The words, with paths into the project turned into paths into the sandbox where it has them.
+    def argv(self, place: RunPlace) -> list[str]:
+        """The words, with paths into the project turned into paths into the copy where it has them.
 
-        The sandbox has no virtual environments: a program in one is called by its absolute path.
+        The copy has no virtual environments: a program in one is called by its absolute path.
         """
-        program, *rest = (self._placed(word, sandbox) for word in self.words)
-        if "/" in program and not Path(program).is_absolute() and not (sandbox / program).exists():
+        program, *rest = (self._placed(word, place) for word in self.words)
+        if "/" in program and not Path(program).is_absolute() and not (place.root / program).exists():
             program = str(self.root / program)
         return [program, *rest]
 
-    def environment(self, sandbox: Path, report: Path, *, observed: bool, bytecode: bool) -> dict[str, str | None]:
-        """Changes to our environment; `observed`: with the pytest plugin, `bytecode`: may be written."""
-        theirs = [self._placed(entry, sandbox) for entry in _entries("PYTHONPATH")]
-        ours = [str((sandbox / path).resolve()) for path in self.imports if (sandbox / path).is_dir()]
+    def environment(self, place: RunPlace, *, bytecode: bool) -> dict[str, str | None]:
+        """Implement `CommandOfTests.environment`."""
+        theirs = [self._placed(entry, place) for entry in _entries("PYTHONPATH")]
+        ours = [os.path.realpath(place.seen / path) for path in self.imports if (place.root / path).is_dir()]
         changes: dict[str, str | None] = {
             "PATH": self._path,
             "PYTHONDONTWRITEBYTECODE": None if bytecode else "1",
             "PYTHONPYCACHEPREFIX": None,
             "PYTHONHOME": None,
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys([*ours, *theirs])),
         }
         if (self.python.parent.parent / "pyvenv.cfg").is_file():
             changes["VIRTUAL_ENV"] = str(self.python.parent.parent)
-        if observed:
-            theirs.append(str(PROGRAMS / "plugin"))
-            changes["PYTEST_ADDOPTS"] = f"{os.environ.get('PYTEST_ADDOPTS', '')} -p {PLUGIN}".strip()
-            changes |= {
-                "MSP_BRIDGE_REPORT": str(report),
-                "MSP_BRIDGE_SOURCE": str(self.root),
-                "MSP_BRIDGE_OBSERVED": None,
-            }
-        changes["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*ours, *theirs]))
         return changes
 
     @property
@@ -119,15 +131,15 @@ class TestCommand:
         is_python = PYTHON.fullmatch(Path(found).name) is not None
         return os.path.realpath(found) == os.path.realpath(self.python) if is_python else Path(found).is_file()
 
-    def _placed(self, word: str, sandbox: Path | None) -> str:
-        """A word that is an absolute path into the project: in the sandbox, or relative to the root."""
+    def _placed(self, word: str, place: RunPlace | None) -> str:
+        """A word that is an absolute path into the project: in the copy, or relative to the root."""
         option, equals, path = word.rpartition("=")
         if path != str(self.root) and not path.startswith(f"{self.root}{os.sep}"):
             return word
         relative = path[len(str(self.root)) + 1 :] or "."
-        if sandbox is None:
+        if place is None:
             return f"{option}{equals}{relative}"
-        return f"{option}{equals}{sandbox / relative}" if (sandbox / relative).exists() else word
+        return f"{option}{equals}{place.seen / relative}" if (place.root / relative).exists() else word
 
 
 def _import_root(root: Path, module_path: str) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from attrs import evolve
@@ -16,10 +16,13 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.text import counted
 
 if TYPE_CHECKING:
-    from .places import RunPlace
+    from msp_bridge.toolkit import RunPlace
+
     from .settings import Tool
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
+
+ENVIRONMENTS = frozenset({"node_modules", ".venv", "venv"})  # that a copy has if `environments` says so
 
 EXAMPLE = """\
 [generic.infection]
@@ -41,15 +44,22 @@ class Generic:
     sources: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, project: Project) -> None:
-        from msp_bridge.toolkit import Isolation  # here, and below: other projects' editors don't wait for it
+        from msp_bridge.toolkit import (  # here, and below: other projects' editors don't wait for it
+            CommandProof,
+            Isolation,
+            RunPlaces,
+            Sandbox,
+        )
 
         from .discovery import GenericDiscovery
-        from .places import Places
         from .settings import tools_of
 
         self._project = project
         self._tools = tools_of(project.settings)
-        self._places = Places(project, environments=any(tool.environments for tool in self._tools))
+        claim = partial(Sandbox.claim, project.cache, project.root)
+        if any(tool.environments for tool in self._tools):
+            claim = partial(claim, "whole", included=ENVIRONMENTS)
+        self._places = RunPlaces(project.root, claim)
         self._isolations = {
             tool.name: Isolation.of(tool.name, project.root, network=tool.baseline is None)
             for tool in self._tools
@@ -59,8 +69,7 @@ class Generic:
             tool.name: GenericDiscovery(project, self._places, tool, self._isolations.get(tool.name))
             for tool in self._tools
         }
-        self._passed: dict[str, str] = {}  # tool to the digest of the project for which its baseline passed
-        self._deciding = asyncio.Lock()
+        self._proof = CommandProof()
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -102,7 +111,7 @@ class Generic:
         if not due:
             return
         async with self._places.lease(self._isolations.get(tool.name)) as place:
-            await self._check_baseline(tool, place)
+            await self._prove(tool, place)
             present = await in_thread(as_discovered, place, list(due))
             if not present:
                 return
@@ -124,16 +133,12 @@ class Generic:
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
-    async def _check_baseline(self, tool: Tool, place: RunPlace) -> None:
-        from .run import GenericRun
+    async def _prove(self, tool: Tool, place: RunPlace) -> None:
+        from .run import BaselineCommand, GenericRun
 
-        if tool.baseline is None or place.warm is None:
-            return
-        digest = place.warm.sandbox.digest
-        async with self._deciding:
-            if self._passed.get(tool.name) != digest:
-                await GenericRun(self._project, tool, tool.baseline, ()).check_baseline(place)
-                self._passed[tool.name] = digest
+        if tool.baseline is not None:
+            files = await in_thread(tool.listed, self._project.root)
+            await self._proof.prove(place, BaselineCommand(GenericRun(self._project, tool, tool.baseline, files)))
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.

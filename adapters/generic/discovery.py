@@ -14,9 +14,8 @@ from attrs import evolve, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import Isolation
+from msp_bridge.toolkit import Isolation, RunPlace, RunPlaces
 
-from .places import Places, RunPlace
 from .run import GenericRun
 from .settings import Tool
 
@@ -34,7 +33,7 @@ class GenericHandle:
 class GenericDiscovery:
     """One tool's mutants. It is run once for all the files that aren't known, and by one request at a time."""
 
-    def __init__(self, project: Project, places: Places, tool: Tool, isolation: Isolation | None) -> None:
+    def __init__(self, project: Project, places: RunPlaces, tool: Tool, isolation: Isolation | None) -> None:
         self._project, self._places, self._tool, self._isolation = project, places, tool, isolation
         self._known: Known = {}
         self._turn = asyncio.Lock()

@@ -11,21 +11,19 @@ import shlex
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from attrs import define, field, frozen
 
-from msp_bridge.adapter import BaselineError, Mutant, Project, Result, ToolError
+from msp_bridge.adapter import Mutant, Project, Result, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
-from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.processes import ProcessTree
-from msp_bridge.toolkit import own_tmpdir
+from msp_bridge.toolkit import RunPlace, ToolOutput, shown
 
-from .places import RunPlace
 from .report import Paths, read_report
 from .settings import CommandTemplate, Tool, filled
 
 LOOK_EVERY_S = 0.25  # at a report that may be growing
-SHOWN_CHARS = 600  # characters of output in an error message: the first and the last ones
 Stamp = tuple[int, int, int]  # modified (ns since the epoch), size in bytes, inode
 
 
@@ -64,7 +62,7 @@ class GenericRun:
     async def _reports(self, place: RunPlace) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         listed = await in_thread(self.tool.listed, self.project.root)
         appearing = _Appearing(self._pattern(place), Paths(place.root, self.project.root, listed))
-        argv, said = self._argv(place), ToolOutput()
+        argv, said = self.argv(place), ToolOutput()
         async with self._running(argv, place) as tree:
             async with contextlib.aclosing(_looks(tree, said)) as looks:
                 async for _ in looks:
@@ -82,31 +80,8 @@ class GenericRun:
                 raise self._failure(argv, code, "its report has no mutant of the files in question", tree, said)
             yield report, True
 
-    async def check_baseline(self, place: RunPlace) -> None:
-        """Run the tests without a mutant, which decides what is isolated. Raises `BaselineError` when they fail."""
-        printed = ""
-
-        async def passes() -> bool:
-            nonlocal printed
-            where, said = place if place.isolated else place.outside, ToolOutput()
-            async with self._running(self._argv(where), where) as tree:
-                async with contextlib.aclosing(_looks(tree, said)) as looks:
-                    async for _ in looks:
-                        pass
-                code = await tree.exited()
-                printed = _shown(tree.errors.strip() or str(said)) or f"it ended with exit code {code}"
-            await place.renew()
-            return code == 0
-
-        report_phase(BASELINE)
-        assert place.isolation is not None
-        if not await place.isolation.decide(passes):
-            raise BaselineError(
-                f"{self.tool.name}: the tests fail without any mutant: {printed}",
-                f"fix them first, they are run by `{shlex.join(self.command.words(self._values(place)))}`",
-            )
-
-    def _argv(self, place: RunPlace) -> list[str]:
+    def argv(self, place: RunPlace) -> list[str]:
+        """The words of the command in `place`."""
         lists = {"files": self.files, "ranges": self.ranges, "ids": self.ids}
         words = self.command.words({**self._values(place), "jobs": str(self.project.jobs), **lists})
         program = Path(words[0])
@@ -116,15 +91,9 @@ class GenericRun:
 
     @contextlib.asynccontextmanager
     async def _running(self, argv: Sequence[str], place: RunPlace) -> AsyncIterator[ProcessTree]:
-        isolation = place.isolated
         async with contextlib.AsyncExitStack() as stack:
-            if isolation is None:
-                env = await stack.enter_async_context(own_tmpdir())
-            else:
-                env = {}
-                argv = await in_thread(isolation.command, place.root, argv, [place.directory])
             try:
-                tree = await ProcessTree.start(argv, cwd=place.root, env=env)
+                tree = await stack.enter_async_context(place.running(argv))
             except OSError as error:
                 if error.errno != errno.E2BIG:
                     raise
@@ -132,18 +101,15 @@ class GenericRun:
                     f"{self.tool.name}: {len(self.files)} files are too many for one command",
                     "leave {files}, {ranges} and {ids} out of it, so that it is about all files, or select fewer files",
                 ) from error
-            stack.push_async_callback(tree.end)
             yield tree
-            if isolation is not None:
-                await in_thread(isolation.note, place.root.parent)
 
     def _pattern(self, place: RunPlace) -> str:
         escaped = {name: glob.escape(value) for name, value in self._values(place.outside).items()}
         return os.path.join(glob.escape(str(place.root)), filled(self.tool.report, escaped))
 
     def _failure(self, argv: Sequence[str], code: int, what: str, tree: ProcessTree, said: ToolOutput) -> ToolError:
-        printed = _shown(tree.errors.strip() or str(said)) or "it printed nothing"
-        command = _shown(shlex.join([self.command.program, *argv[1:]]))
+        printed = shown(tree.errors.strip() or str(said)) or "it printed nothing"
+        command = shown(shlex.join([self.command.program, *argv[1:]]))
         return ToolError(
             f"{self.tool.name}: {what}; `{command}` ended with exit code {code}: {printed}",
             "run the command by hand, and correct it in the settings",
@@ -160,22 +126,48 @@ class GenericRun:
         }
 
 
-@define
-class ToolOutput:
-    """The beginning and the end of what a tool printed."""
+@frozen
+class BaselineCommand:
+    """The run of a tool's `baseline`, for the proof that its tests test the copy."""
 
-    _head: bytes = b""
-    _tail: bytes = b""
+    run: GenericRun
+    runs_mutants: ClassVar[bool] = False
+    limit_s: ClassVar[float | None] = None
+    name_of_sources: ClassVar[str] = "file of `files`"
 
-    def add(self, data: bytes) -> None:
-        """Keep what may be shown of it."""
-        room = 4 * SHOWN_CHARS - len(self._head)
-        self._head += data[:room]
-        self._tail = (self._tail + data[room:])[-4 * SHOWN_CHARS :] if room < len(data) else self._tail
+    @property
+    def key(self) -> str:
+        """Implement `CommandOfTests.key`: the commands of a project never change."""
+        return self.run.tool.name
 
-    def __str__(self) -> str:
-        """Decoded, without white space around it."""
-        return (self._head + self._tail).decode("utf-8", "replace").strip()
+    @property
+    def subject(self) -> str:
+        """Implement `CommandOfTests.subject`."""
+        return f"{self.run.tool.name}: the tests"
+
+    @property
+    def shown(self) -> str:
+        """The words, with the project's own path."""
+        words = [word.replace("{root}", "{project}") for group in self.run.command.groups for word in group]
+        return shlex.join(filled(word, {"project": str(self.run.project.root)}) for word in words)
+
+    @property
+    def place_of_setting(self) -> str:
+        """Implement `CommandOfTests.place_of_setting`."""
+        return f"`baseline` and `files` of {self.run.tool.name}"
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """All files of the tool."""
+        return self.run.files
+
+    def argv(self, place: RunPlace) -> list[str]:
+        """Implement `CommandOfTests.argv`."""
+        return self.run.argv(place)
+
+    def environment(self, place: RunPlace, *, bytecode: bool) -> Mapping[str, str | None]:
+        """Implement `CommandOfTests.environment`."""
+        return {}
 
 
 @define
@@ -229,12 +221,6 @@ async def _looks(tree: ProcessTree, said: ToolOutput) -> AsyncGenerator[None, No
                 due = now() + LOOK_EVERY_S
     finally:
         await cancel_all([reading])
-
-
-def _shown(text: str) -> str:
-    """The beginning, where the cause often is, and the end."""
-    half = SHOWN_CHARS // 2
-    return text if len(text) <= SHOWN_CHARS else f"{text[:half]} … {text[-half:]}"
 
 
 def _stamps(pattern: str) -> dict[str, Stamp]:

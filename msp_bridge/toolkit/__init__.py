@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from msp_bridge.toolkit.command_proof import CommandOfTests, CommandProof
+from msp_bridge.toolkit.command_run import CommandRun, Stale, ToolOutput, shown
 from msp_bridge.toolkit.isolation import Around, Isolation, own_tmpdir, wanted_isolation
 from msp_bridge.toolkit.json_lines import JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import SandboxPool, WarmProcess, WarmSandbox
+from msp_bridge.toolkit.run_place import RunPlace, RunPlaces
 from msp_bridge.toolkit.sandbox import Sandbox
 from msp_bridge.toolkit.scheduling import JobScheduler
 from msp_bridge.toolkit.slot import erase, unwritable
@@ -12,17 +15,25 @@ from msp_bridge.toolkit.tree import identity, walk
 
 __all__ = [
     "Around",
+    "CommandOfTests",
+    "CommandProof",
+    "CommandRun",
     "Isolation",
     "JobScheduler",
     "JsonLinesProcess",
     "ProcessEnded",
+    "RunPlace",
+    "RunPlaces",
     "Sandbox",
     "SandboxPool",
+    "Stale",
+    "ToolOutput",
     "WarmProcess",
     "WarmSandbox",
     "erase",
     "identity",
     "own_tmpdir",
+    "shown",
     "unwritable",
     "walk",
     "wanted_isolation",

@@ -125,17 +125,26 @@ class Isolation:
         log.warning("%s fails isolated and passes otherwise, so it %s from now on: %s", self.tool, what, reason)
 
     async def decide(self, passes: Callable[[], Awaitable[bool]]) -> bool:
-        """Find the step in which the run without a mutant `passes`. False: none, and no step is given up."""
+        """Find the most parts with which the run without a mutant `passes`. False: it fails without any part, too.
+
+        It is tried with all parts, and then without any: a run that fails there needs no further try.
+        """
+        if await passes():
+            return True
         began = self._step
-        while not await passes():
-            if not self.is_on:
-                self._step = began
-                return False
-            self._step += 1
-        if self._step > began:
-            step, self._step = self._step, began
-            while self._step < step:
-                self.reduce("the run without a mutant shows it")
+        self._step = outside = len(self._all)
+        if began == outside or not await passes():
+            self._step = began
+            return False
+        found = outside
+        for step in range(began + 1, outside):
+            self._step = step
+            if await passes():
+                found = step
+                break
+        self._step = began
+        while self._step < found:
+            self.reduce("the run without a mutant shows it")
         return True
 
     async def run(self, start: Callable[[bool], AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:

@@ -166,6 +166,7 @@ def spelled(root: Path, command: str, *, engine: bool = True) -> tuple[str, ...]
 def with_environments(tmp_path: Path) -> Path:
     """A project with an environment of its own, and with another one of a different interpreter."""
     root = tmp_path / "project"
+    (root / "m").mkdir(parents=True)
     for directory in (root / ".venv/bin", root / "other/bin"):
         directory.mkdir(parents=True)
         (directory / "python3.12").write_text(f"#!/bin/sh\n# {directory}\n")

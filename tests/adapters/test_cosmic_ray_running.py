@@ -15,6 +15,7 @@ from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, d
 from support.servers import until
 
 from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Result, Status, ToolError
+from msp_bridge.toolkit import Isolation
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
@@ -139,20 +140,38 @@ async def test_an_editable_src_layout_is_tested_in_the_copy(tmp_path: Path) -> N
     assert "FAIL: test_double" in str(results[0].status_reason) or "Error" in str(results[0].status_reason)
 
 
-async def test_tests_that_import_from_the_users_tree_are_refused(tmp_path: Path) -> None:
-    root = plain(tmp_path / "project", "x = 1\n", "import sys; sys.path.insert(0, %r)\nimport m; assert m.x == 1\n")
-    (root / "tests.py").write_text((root / "tests.py").read_text() % str(root))
+def importing_from_the_users_tree(tmp_path: Path, test: str, command: str) -> Path:
+    root = tmp_path / "project"
+    return plain(root, "x = 1\n", f"import sys; sys.path.insert(0, {str(root)!r})\nimport m\n{test}\n", command=command)
+
+
+async def test_tests_that_import_from_the_users_tree_are_refused_where_nothing_is_isolated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    root = importing_from_the_users_tree(tmp_path, "assert m.x == 1", "python tests.py")
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError, match="although every module of `module-path` is broken"):
             await results_of(adapter, await discovered(adapter))
 
 
-async def test_the_module_that_comes_from_the_users_tree_is_named_where_pytest_runs(tmp_path: Path) -> None:
-    tests = f"import sys; sys.path.insert(0, {str(tmp_path / 'project')!r})\nimport m\ndef test(): assert m.x == 1\n"
-    root = plain(tmp_path / "project", "x = 1\n", tests, command=f"{AS_COMMAND} tests.py")
+async def test_the_module_that_comes_from_the_users_tree_is_named_where_pytest_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    root = importing_from_the_users_tree(tmp_path, "def test(): assert m.x == 1", f"{AS_COMMAND} tests.py")
     async with adapter_on(root) as adapter:
         with pytest.raises(ToolError, match=r"the tests import .*project/m\.py from your tree"):
             await results_of(adapter, await discovered(adapter))
+
+
+async def test_isolated_tests_that_import_by_the_users_path_test_the_copy(lasting: Path) -> None:
+    isolation = Isolation.of("a tool", lasting, network=False)
+    await isolation.probe()
+    if not isolation.is_on:
+        pytest.skip(f"this machine permits no isolation: {isolation.description}")
+    root = importing_from_the_users_tree(lasting, "assert m.x == 1", "python tests.py")
+    assert {result.status for result in await all_results(root)} == {KILLED}
 
 
 async def test_tests_that_fail_without_a_mutant_end_in_an_error_that_names_them(tmp_path: Path) -> None:
@@ -225,7 +244,7 @@ async def test_a_broken_configuration_is_an_error_for_a_named_file(tmp_path: Pat
 @pytest.mark.parametrize(
     ("command", "complaint"),
     [
-        ("no-such-program --fast", "`no-such-program --fast` can't be run"),
+        ("no-such-program --fast", "can't run no-such-program: there is no such program"),
         (f"{PYTEST} nowhere.py", r"pytest can't start \(exit code 4\).*nowhere.py.*`test-command`"),
         (f"{PYTEST} m.py", "pytest finds no tests: select other tests by `test-command`"),
         (f"{AS_COMMAND} nowhere.py", "(?s)fail without any mutant.*nowhere.py"),

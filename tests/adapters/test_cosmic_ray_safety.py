@@ -30,9 +30,9 @@ if m.x != 1:
 """
 
 
-def endless(tmp_path: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
+def endless(lasting: Path, body: str = "x = 1\n") -> tuple[Path, Path]:
     """A project whose mutants never end, and the file that shows that one has begun."""
-    root, marker = tmp_path / "project", tmp_path / "marker"
+    root, marker = lasting / "project", lasting / "marker"
     root.mkdir()
     (root / "m.py").write_text(body)
     (root / "tests.py").write_text(TESTS)
@@ -48,8 +48,8 @@ async def begun(marker: Path, testing: asyncio.Future[object]) -> None:
     assert marker.exists(), testing
 
 
-async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(tmp_path: Path) -> None:
-    root, marker = endless(tmp_path)
+async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(lasting: Path) -> None:
+    root, marker = endless(lasting)
     before = contents(root)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
@@ -68,8 +68,8 @@ async def test_closing_a_request_ends_its_tests_and_leaves_the_next_one_fit(tmp_
         assert {result.status for result in await results_of(adapter, mutants)} == {Status.KILLED}
 
 
-async def test_a_timeout_ends_the_tests_and_all_that_they_started(tmp_path: Path) -> None:
-    root, _ = endless(tmp_path)
+async def test_a_timeout_ends_the_tests_and_all_that_they_started(lasting: Path) -> None:
+    root, _ = endless(lasting)
     text = (root / "cosmic-ray.toml").read_text()
     (root / "cosmic-ray.toml").write_text(text.replace("timeout = 300", "timeout = 2"))
     async with adapter_on(root) as adapter:
@@ -78,10 +78,10 @@ async def test_a_timeout_ends_the_tests_and_all_that_they_started(tmp_path: Path
     assert result.status is Status.TIMEOUT
 
 
-async def test_no_mutant_starts_while_nobody_asks(tmp_path: Path) -> None:
-    root = tmp_path / "project"
+async def test_no_mutant_starts_while_nobody_asks(lasting: Path) -> None:
+    root = lasting / "project"
     root.mkdir()
-    log = tmp_path / "log"
+    log = lasting / "log"
     (root / "m.py").write_text("x = 1\ny = 2\nz = 3\n")
     (root / "tests.py").write_text(f"import m\nopen({str(log)!r}, 'a').write('ran\\n')\nassert m.x == 1\n")
     (root / "cosmic-ray.toml").write_text(
@@ -102,8 +102,8 @@ async def test_no_mutant_starts_while_nobody_asks(tmp_path: Path) -> None:
     assert len(rest) == len(mutants) - 1
 
 
-async def test_a_newer_request_does_not_wait_for_an_older_one(tmp_path: Path) -> None:
-    root = copied("cr_src", tmp_path)
+async def test_a_newer_request_does_not_wait_for_an_older_one(lasting: Path) -> None:
+    root = copied("cr_src", lasting)
     order = io.StringIO()
 
     async def take(name: str, results: AsyncGenerator[Result, None]) -> None:
@@ -125,8 +125,8 @@ async def test_a_newer_request_does_not_wait_for_an_older_one(tmp_path: Path) ->
     assert order.getvalue().endswith("oo")  # it had its results while the older one still had mutants to test
 
 
-async def test_requests_share_the_jobs_and_each_gets_its_own_results(tmp_path: Path) -> None:
-    root = copied("cr_src", tmp_path)
+async def test_requests_share_the_jobs_and_each_gets_its_own_results(lasting: Path) -> None:
+    root = copied("cr_src", lasting)
     async with adapter_on(root, jobs=2) as adapter:
         mutants = await discovered(adapter)
         both = await asyncio.gather(results_of(adapter, mutants[:6]), results_of(adapter, mutants[3:9]))
@@ -134,8 +134,8 @@ async def test_requests_share_the_jobs_and_each_gets_its_own_results(tmp_path: P
     assert {result.mutant for result in both[1]} == set(mutants[3:9])
 
 
-async def test_two_bridges_on_one_project_never_share_a_sandbox(tmp_path: Path) -> None:
-    root = copied("cr_src", tmp_path)
+async def test_two_bridges_on_one_project_never_share_a_sandbox(lasting: Path) -> None:
+    root = copied("cr_src", lasting)
     async with adapter_on(root) as one:
         mutants = await discovered(one)
         other = CosmicRay(one._project)
@@ -143,29 +143,28 @@ async def test_two_bridges_on_one_project_never_share_a_sandbox(tmp_path: Path) 
             both = await asyncio.gather(results_of(one, mutants[:5]), results_of(other, mutants[:5]))
         finally:
             await other.aclose()
-    assert {path.name for path in (tmp_path / "cache").glob("command-*") if path.is_dir()} == {"command-0", "command-1"}
+    assert {path.name for path in (lasting / "cache").glob("command-*") if path.is_dir()} == {"command-0", "command-1"}
     assert {result.status for results in both for result in results} == {Status.KILLED}
 
 
-async def test_a_killed_program_is_started_once_more(tmp_path: Path) -> None:
-    root, marker = endless(tmp_path)
+async def test_tests_that_something_kills_are_run_once_more(lasting: Path) -> None:
+    root, marker = endless(lasting)
     async with adapter_on(root) as adapter:
         mutants = (await discovered(adapter))[:1]
         running = asyncio.create_task(results_of(adapter, mutants))
         for _ in range(2):
             await begun(marker, running)
-            (program,) = [process for process in processes() if runs_command(process)]
+            killed = [process for process in processes() if is_target(process)]
             marker.unlink()
-            program.kill()
+            for process in killed:
+                process.kill()
         (result,) = await running
-    assert result.status is Status.RUNTIME_ERROR
-    ended = "the process that runs the test command ended (killed by SIGKILL)"
-    assert result.status_reason == f"ended 2 times: {ended}"
+    assert result.status_reason == "the tests were killed from outside, twice (for want of memory?)"
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_sigkill_of_programs_and_tests_changes_no_status(tmp_path: Path, seed: int) -> None:
-    root = copied("cr_src", tmp_path)
+async def test_sigkill_of_tests_changes_no_status(lasting: Path, seed: int) -> None:
+    root = copied("cr_src", lasting)
     before = contents(root)
     chance = random.Random(seed)
     async with adapter_on(root, jobs=2) as adapter:
@@ -195,11 +194,7 @@ async def kill_at_random(chance: random.Random) -> None:
 
 
 def is_target(process: psutil.Process) -> bool:
+    """Whether it is a process of the tests, and nothing that waits for them."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return runs_command(process) or process.cmdline()[-1:] == ["tests/test_core.py"]
+        return any(str(word).endswith(("tests.py", "test_core.py")) for word in process.cmdline()[1:2])
     return False
-
-
-def runs_command(process: psutil.Process) -> bool:
-    """The program beside a sandbox, and not its supervisor."""
-    return process.cmdline()[3:4] == ["command"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from support.generic_trees import Table, adapter_on, discovered, results_of
 
-from msp_bridge.adapter import BaselineError, Status
+from msp_bridge.adapter import BaselineError, Status, ToolError
 from msp_bridge.toolkit import Isolation
 
 TOOL = """
@@ -50,7 +50,8 @@ async def permitted(root: Path) -> None:
 def table(root: Path, script: str, **more: object) -> dict[str, Table]:
     """A tool that runs the script when it tests; `seen` there is the project's own path."""
     command = [sys.executable, "tool.py", "{report}", "{root}", str(root)]
-    return {"tool": {"files": ["a.txt"], "discover": command, "test": [*command, script], **more}}
+    tool: Table = {"files": ["a.txt"], "discover": command, "test": [*command, script]}
+    return {"tool": tool | more}
 
 
 async def outcome(root: Path, tables: dict[str, Table]) -> tuple[Status, str]:
@@ -137,7 +138,7 @@ async def test_the_baseline_decides_whether_a_tool_has_a_network_of_its_own(
     root: Path, service: int, online: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     connect = f"import socket; socket.create_connection(('127.0.0.1', {service})).close()"
-    baseline = [sys.executable, "-c", connect if online else "pass"]
+    baseline = [sys.executable, "-c", f"{connect if online else 'pass'}; assert open('a.txt').read() == 'one\\n'"]
     script = f"""
         import socket
         reached = not socket.socket().connect_ex(("127.0.0.1", {service}))
@@ -159,9 +160,33 @@ async def test_tests_that_fail_without_a_mutant_are_an_error(root: Path) -> None
 
 async def test_the_baseline_is_run_once_for_each_state_of_the_project(root: Path) -> None:
     runs = root.parent / "runs"
-    baseline = ["sh", "-c", f"echo run >> {runs}"]
+    baseline = ["sh", "-c", f"grep -q one a.txt && echo run >> {runs}"]
     async with adapter_on(root, table(root, "pass", baseline=baseline)) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
             await results_of(adapter, mutants)
     assert runs.read_text() == "run\n"
+
+
+async def test_a_baseline_that_passes_when_each_file_is_broken_tests_nothing(root: Path) -> None:
+    async with adapter_on(root, table(root, "pass", baseline=["true"])) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"although every file of `files` is broken there.*`baseline` and `files`"):
+            await results_of(adapter, mutants)
+
+
+async def test_a_baseline_that_imports_from_the_users_tree_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Isolated, the copy stands there."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    (root / "m.py").write_text("x = 1\n")
+    (root / "test_m.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(root)!r})\nimport m\ndef test(): assert m.x\n"
+    )
+    baseline = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_m.py"]
+    tables = table(root, "pass", baseline=baseline, files=["a.txt", "m.py"])
+    async with adapter_on(root, tables) as adapter:
+        mutants = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"the tests import .*/m\.py from your tree"):
+            await results_of(adapter, mutants)

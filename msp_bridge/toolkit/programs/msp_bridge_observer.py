@@ -1,6 +1,6 @@
 """A pytest plugin that reports which tests failed, how many ran, and which modules came from outside the private copy.
 
-Lines of JSON in `$MSP_BRIDGE_REPORT`. It lives in a directory of its own, for that directory is on the tests' path.
+Lines of JSON in `$MSP_BRIDGE_REPORT`. `CommandRun` copies it to a directory of its own, which is on the tests' path.
 """
 
 from __future__ import annotations

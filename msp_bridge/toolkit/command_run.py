@@ -1,0 +1,245 @@
+"""CommandRun: one run of a command in a place, how it ended, and what it printed; and files that differ meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from msp_bridge.concurrency import in_thread
+from msp_bridge.reading import digest_of
+from msp_bridge.toolkit.run_place import RunPlace
+from msp_bridge.toolkit.slot import unwritable
+
+OBSERVER = Path(__file__).with_name("programs") / "msp_bridge_observer.py"  # the pytest plugin
+SHOWN_CHARS = 1000  # characters of output in a message: the first and the last ones
+HALF_BYTES = 4 * SHOWN_CHARS  # of the beginning and of the end that are kept
+EPOCH_S, SPAN_S = 1 << 29, 1 << 29  # times of files with a mutant: from 1987 to 2004
+PYTEST_CODES = {
+    2: "pytest was interrupted",
+    3: "pytest failed internally",
+    4: "pytest couldn't start: a conftest.py can't be imported, or its options are wrong",
+    5: "pytest found no tests",
+}
+Files = Mapping[str, tuple[str | None, bytes]]  # path to the digest it must have (None: any), and the content instead
+
+
+class Stale(Exception):
+    """A file isn't what the mutant was made for."""
+
+
+@define
+class ToolOutput:
+    """The beginning and the end of what a tool printed."""
+
+    is_text: bool = True  # all of it is UTF-8
+    _head: bytes = b""
+    _tail: bytes = b""
+    _decoder: codecs.IncrementalDecoder = field(factory=codecs.getincrementaldecoder("utf-8"))
+
+    def add(self, data: bytes) -> None:
+        """Keep what may be shown of it."""
+        room = HALF_BYTES - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-HALF_BYTES:] if room < len(data) else self._tail
+        if self.is_text:
+            try:
+                self._decoder.decode(data)
+            except UnicodeDecodeError:
+                self.is_text = False
+
+    def __str__(self) -> str:
+        """Decoded, without white space around it."""
+        return (self._head + self._tail).decode("utf-8", "replace").strip()
+
+
+def shown(text: str) -> str:
+    """The beginning, where the cause often is, and the end."""
+    half = SHOWN_CHARS // 2
+    return text if len(text) <= SHOWN_CHARS else f"{text[:half]} … {text[-half:]}"
+
+
+@frozen
+class CommandRun:
+    """One run of a command that runs tests."""
+
+    code: int | None  # None: it was ended at its time limit
+    duration_ms: float
+    printed: str
+    is_text: bool = True  # stdout is UTF-8
+    events: tuple[Mapping[str, Any], ...] = ()  # of the pytest plugin, in its order
+
+    @classmethod
+    async def of(
+        cls,
+        place: RunPlace,
+        argv: Sequence[str],
+        env: Mapping[str, str | None],
+        *,
+        limit_s: float | None = None,
+        observed: bool = False,
+    ) -> CommandRun:
+        """Run `argv` for at most `limit_s`. `observed`: with the pytest plugin, which any pytest in it loads.
+
+        Raises `ToolError` when there is no such program.
+        """
+        report = place.directory / "report.jsonl"
+        if observed:
+            env = {**env, **await in_thread(_observing, place, env, report)}
+        was_clean, place.is_clean = place.is_clean, False
+        code, said, began = None, ToolOutput(), time.perf_counter()
+        async with place.running(argv, env) as tree:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    while data := await tree.read():
+                        said.add(data)
+                    code = await tree.exited()
+            duration_ms = (time.perf_counter() - began) * 1000
+        events = tuple(await in_thread(_events, report)) if observed else ()
+        place.is_clean = was_clean and code is not None and code != -signal.SIGKILL
+        return cls(code, duration_ms, tree.errors.strip() or str(said), said.is_text, events)
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended with exit code 0."""
+        return self.code == 0
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended at its time limit."""
+        return self.code is None
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether some other process killed the tests: perhaps for want of memory."""
+        return self.code == -signal.SIGKILL
+
+    @property
+    def observed(self) -> bool:
+        """Whether pytest ran, with our plugin."""
+        return any("started" in event for event in self.events)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The names of the tests that failed."""
+        return tuple(dict.fromkeys(event["failed"] for event in self.events if "failed" in event))
+
+    @property
+    def completed(self) -> int | None:
+        """How many tests ran, when pytest came to its end."""
+        return next((event["completed"] for event in self.events if "completed" in event), None)
+
+    @property
+    def outside(self) -> frozenset[str]:
+        """The files of modules that were imported from the user's tree."""
+        return frozenset(file for event in self.events for file in event.get("outside", ()))
+
+    @property
+    def failures(self) -> Mapping[str, str]:
+        """The tests that failed and the modules that can't be imported, and the message of each."""
+        failures = (event for event in self.events if "message" in event)
+        return {event.get("failed") or event["uncollected"]: event["message"] for event in failures}
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, as the tests say."""
+        for name, message in self.failures.items():
+            return f"{name}: {message}"
+        if self.observed and self.code in PYTEST_CODES:
+            return f"{PYTEST_CODES[self.code]} (exit code {self.code}): {shown(self.printed)}".rstrip(": ")
+        if self.was_killed:
+            return "the tests were killed from outside, twice (for want of memory?)"
+        return shown(self.printed) or f"it ended with exit code {self.code}"
+
+
+@contextlib.asynccontextmanager
+async def overwritten(place: RunPlace, files: Files) -> AsyncIterator[None]:
+    """The given contents instead of the files' own, which come back with their times.
+
+    A file with a mutant gets a time that follows from its content, from 1987 to 2004, so that no bytecode that was
+    compiled from other content of the same size can be taken for its own. A file that may have any digest gets the
+    present time, by which programs that build see that it has changed. Raises `Stale` when a file isn't the one that
+    was mutated, `ToolError` when one can't be written.
+    """
+    before: list[tuple[Path, bytes, os.stat_result]] = []
+    try:
+        await _checked(place, _overwrite, place.root, files, before)
+        yield
+    finally:
+        await _checked(place, _restore, before)
+
+
+async def _checked(place: RunPlace, function: Any, *arguments: object) -> None:
+    try:
+        await in_thread(function, *arguments)
+    except OSError as error:
+        raise unwritable(place.root.parent, error) from error
+
+
+def _overwrite(root: Path, files: Files, before: list[tuple[Path, bytes, os.stat_result]]) -> None:
+    for path, (digest, content) in files.items():
+        file = root / path
+        try:
+            original, status = file.read_bytes(), file.stat()
+        except OSError as error:
+            raise Stale(path) from error
+        if digest is not None and digest_of(original) != digest:
+            raise Stale(path)
+        before.append((file, original, status))
+        seconds = int(time.time())
+        if digest is not None:
+            seconds = EPOCH_S + int.from_bytes(blake2b(content, digest_size=4).digest(), "big") % SPAN_S
+        seconds += seconds == int(status.st_mtime)
+        _write(file, content, seconds * 10**9, seconds * 10**9)
+
+
+def _restore(before: list[tuple[Path, bytes, os.stat_result]]) -> None:
+    for file, original, status in before:
+        _write(file, original, status.st_atime_ns, status.st_mtime_ns)
+
+
+def _write(file: Path, content: bytes, accessed_ns: int, modified_ns: int) -> None:
+    """Write a file anew, even where the tests have removed it, and set its times."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+    os.utime(file, ns=(accessed_ns, modified_ns))
+
+
+def _observing(place: RunPlace, env: Mapping[str, str | None], report: Path) -> dict[str, str | None]:
+    """Put the plugin where the run finds it: the bridge may be installed in what the copy leaves out."""
+    report.unlink(missing_ok=True)
+    plugins = place.directory / "plugins"
+    plugins.mkdir(exist_ok=True)
+    shutil.copyfile(OBSERVER, plugins / OBSERVER.name)
+    paths = [env.get("PYTHONPATH", os.environ.get("PYTHONPATH")), str(plugins)]
+    source = None if place.isolated or place.copy is None else str(place.copy.sandbox.source)
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "PYTEST_ADDOPTS": f"{os.environ.get('PYTEST_ADDOPTS', '')} -p {OBSERVER.stem}".strip(),
+        "MSP_BRIDGE_REPORT": str(report),
+        "MSP_BRIDGE_SOURCE": source,  # isolated, the copy stands there
+        "MSP_BRIDGE_OBSERVED": None,
+    }
+
+
+def _events(report: Path) -> list[Any]:
+    """Events of the plugin; a killed pytest may have left half a line."""
+    found = []
+    try:
+        for line in report.read_text("utf-8", "surrogatepass").splitlines():
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(line))
+    except OSError:
+        return []  # no pytest, or it never came so far
+    return found
