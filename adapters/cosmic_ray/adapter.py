@@ -263,7 +263,7 @@ def _plan(command: TestCommand, arguments: Sequence[str]) -> TestPlan:
         arguments=tuple(arguments),
         sources=command.sources,
         limit=(command.limit_s, 1.0),
-        remedy=f"select other tests by {command.place_of_setting}",
+        remedy=f"select other tests by {command.setting}",
         exit_kills=True,
         baseline_timeout_s=command.limit_s * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
     )

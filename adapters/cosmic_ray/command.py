@@ -7,11 +7,11 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.toolkit import RunPlace
+from msp_bridge.toolkit import CommandOfTests, RunPlace
 
 from .configuration import CosmicRayConfiguration
 
@@ -34,9 +34,6 @@ class TestCommand:
     engine: bool  # whether the Python engine works with `python`
     file: Path  # the configuration that has the command
     sources: tuple[str, ...]  # the modules that may be mutated
-    runs_mutants: ClassVar[bool] = True
-    subject: ClassVar[str] = "the tests"
-    name_of_sources: ClassVar[str] = "module of `module-path`"
 
     @classmethod
     def of(
@@ -57,19 +54,29 @@ class TestCommand:
         )
 
     @property
-    def key(self) -> TestCommand:
-        """Implement `CommandOfTests.key`."""
-        return self
-
-    @property
     def shown(self) -> str:
         """The words as they are typed."""
         return " ".join(self.words)
 
     @property
-    def place_of_setting(self) -> str:
-        """Implement `CommandOfTests.place_of_setting`."""
+    def setting(self) -> str:
+        """Where it is set, for remedies."""
         return f"`test-command` in {self.file}"
+
+    @property
+    def of_tests(self) -> CommandOfTests:
+        """The command as it runs, once for each mutant."""
+        return CommandOfTests(
+            key=self,
+            shown=self.shown,
+            setting=self.setting,
+            sources=self.sources,
+            name_of_sources="module of `module-path`",
+            argv=self.argv,
+            environment=self.environment,
+            limit_s=self.limit_s,
+            runs_mutants=True,
+        )
 
     @property
     def pytest_arguments(self) -> tuple[str, ...] | None:
@@ -104,8 +111,8 @@ class TestCommand:
             program = str(self.root / program)
         return [program, *rest]
 
-    def environment(self, place: RunPlace, *, bytecode: bool) -> dict[str, str | None]:
-        """Implement `CommandOfTests.environment`."""
+    def environment(self, place: RunPlace, bytecode: bool) -> dict[str, str | None]:
+        """Changes to our environment; `bytecode`: it may be written."""
         theirs = [self._placed(entry, place) for entry in _entries("PYTHONPATH")]
         ours = [os.path.realpath(place.seen / path) for path in self.imports if (place.root / path).is_dir()]
         changes: dict[str, str | None] = {

@@ -12,7 +12,16 @@ from contextlib import aclosing
 from functools import partial
 
 from msp_bridge.adapter import Mutant, Project, Result, Status
-from msp_bridge.toolkit import CommandProof, CommandRun, Isolation, JobScheduler, RunPlaces, Sandbox, Stale
+from msp_bridge.toolkit import (
+    CommandOfTests,
+    CommandProof,
+    CommandRun,
+    Isolation,
+    JobScheduler,
+    RunPlaces,
+    Sandbox,
+    Stale,
+)
 from msp_bridge.toolkit.command_proof import NO_TEXT
 
 from .command import TestCommand
@@ -37,7 +46,7 @@ class CommandRunner:
 
     async def test(self, mutants: Sequence[Mutant], command: TestCommand) -> AsyncGenerator[Result, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
-        work = partial(self._test, object(), command)
+        work = partial(self._test, object(), command.of_tests)
         async with aclosing(self._scheduler.run(mutants, work)) as results:
             async for result in results:
                 if result is not None:
@@ -47,7 +56,7 @@ class CommandRunner:
         """Give the copies back."""
         await self._places.aclose()
 
-    async def _test(self, request: object, command: TestCommand, mutant: Mutant) -> Result | None:
+    async def _test(self, request: object, command: CommandOfTests, mutant: Mutant) -> Result | None:
         """The result; None when the file in the copy isn't the one that was mutated."""
         files = {mutant.path: (mutant.handle.source.digest, mutant.handle.content)}
         for _ in range(ATTEMPTS):

@@ -134,11 +134,11 @@ class Generic:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 
     async def _prove(self, tool: Tool, place: RunPlace) -> None:
-        from .run import BaselineCommand, GenericRun
+        from .run import baseline_of
 
         if tool.baseline is not None:
             files = await in_thread(tool.listed, self._project.root)
-            await self._proof.prove(place, BaselineCommand(GenericRun(self._project, tool, tool.baseline, files)))
+            await self._proof.prove(place, baseline_of(self._project, tool, tool.baseline, files))
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.

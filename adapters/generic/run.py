@@ -11,14 +11,13 @@ import shlex
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Mutant, Project, Result, ToolError
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.processes import ProcessTree
-from msp_bridge.toolkit import RunPlace, ToolOutput, shown
+from msp_bridge.toolkit import CommandOfTests, RunPlace, ToolOutput, shown
 
 from .report import Paths, read_report
 from .settings import CommandTemplate, Tool, filled
@@ -126,48 +125,18 @@ class GenericRun:
         }
 
 
-@frozen
-class BaselineCommand:
-    """The run of a tool's `baseline`, for the proof that its tests test the copy."""
-
-    run: GenericRun
-    runs_mutants: ClassVar[bool] = False
-    limit_s: ClassVar[float | None] = None
-    name_of_sources: ClassVar[str] = "file of `files`"
-
-    @property
-    def key(self) -> str:
-        """Implement `CommandOfTests.key`: the commands of a project never change."""
-        return self.run.tool.name
-
-    @property
-    def subject(self) -> str:
-        """Implement `CommandOfTests.subject`."""
-        return f"{self.run.tool.name}: the tests"
-
-    @property
-    def shown(self) -> str:
-        """The words, with the project's own path."""
-        words = [word.replace("{root}", "{project}") for group in self.run.command.groups for word in group]
-        return shlex.join(filled(word, {"project": str(self.run.project.root)}) for word in words)
-
-    @property
-    def place_of_setting(self) -> str:
-        """Implement `CommandOfTests.place_of_setting`."""
-        return f"`baseline` and `files` of {self.run.tool.name}"
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """All files of the tool."""
-        return self.run.files
-
-    def argv(self, place: RunPlace) -> list[str]:
-        """Implement `CommandOfTests.argv`."""
-        return self.run.argv(place)
-
-    def environment(self, place: RunPlace, *, bytecode: bool) -> Mapping[str, str | None]:
-        """Implement `CommandOfTests.environment`."""
-        return {}
+def baseline_of(project: Project, tool: Tool, baseline: CommandTemplate, files: Sequence[str]) -> CommandOfTests:
+    """The `baseline` of a tool, for the proof that its tests test the copy; `files` are all of the tool's."""
+    words = [word.replace("{root}", "{project}") for group in baseline.groups for word in group]
+    return CommandOfTests(
+        key=tool.name,  # the settings of a project never change
+        shown=shlex.join(filled(word, {"project": str(project.root)}) for word in words),
+        setting=f"`baseline` and `files` of {tool.name}",
+        sources=files,
+        name_of_sources="file of `files`",
+        argv=GenericRun(project, tool, baseline, files).argv,
+        subject=f"{tool.name}: the tests",
+    )
 
 
 @define

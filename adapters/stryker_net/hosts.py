@@ -31,6 +31,7 @@ ThreadTimes = Mapping[tuple[int, int], float]  # process id and thread id to sec
 CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
 CONNECT_TIMEOUT_S = 300.0  # whoever can't run ends much sooner
+CHUNK_BYTES = 1 << 16
 SHOWN_CHARS = 600  # characters of a program's last words in a message
 CERTAIN = 1.25  # of a time limit: the host's start takes some of it, and beside others a processor is slower
 BUSY = 0.6  # of the time, at least: a thread that computes and has to share a processor with few others
@@ -148,6 +149,15 @@ class Link:
                 raise
         finally:
             server.close()
+
+    async def read(self) -> bytes:
+        """Some bytes that the program has sent, or b"" at the end. Raises OSError."""
+        return await self.reader.read(CHUNK_BYTES)
+
+    async def write(self, data: bytes) -> None:
+        """Send `data`. Raises OSError."""
+        self.writer.write(data)
+        await self.writer.drain()
 
     async def end(self) -> None:
         """End the program, with all that it has started."""

@@ -8,7 +8,6 @@ reports each of them. xunit v3, MSTest, NUnit and TUnit have it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import uuid
@@ -16,12 +15,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msp_bridge.adapter import ToolError
+from msp_bridge.jsonrpc.client import MessageReader
+from msp_bridge.jsonrpc.framing import frame
+from msp_bridge.jsonrpc.messages import request, response
 
 from .hosts import Case, Host
 
 FAILED = frozenset({"failed", "error", "timed-out", "cancelled"})
 ENDED = FAILED | {"passed", "skipped"}
-HEADER_END = b"\r\n\r\n"
 SELECTING = ("uid", "display-name", "node-type", "location.type", "location.method")  # of a test's node
 
 
@@ -37,39 +38,31 @@ class HostProgram(Host):
 
     async def run(self, cases: Sequence[Case] | None) -> None:
         """Implement `Host.run`."""
+        self._reader = MessageReader(self._link, self.name)
+        client = {"processId": os.getpid(), "clientInfo": {"name": "msp-bridge", "version": "1"}}
+        chosen = {} if cases is None else {"tests": [json.loads(case.selector) for case in cases]}
         try:
-            client = {"processId": os.getpid(), "clientInfo": {"name": "msp-bridge", "version": "1"}}
-            await self._send(1, "initialize", client | {"capabilities": {"testing": {"debuggerProvider": False}}})
-            await self._until(1)
-            chosen = {} if cases is None else {"tests": [json.loads(case.selector) for case in cases]}
-            await self._send(2, "testing/runTests", {"runId": str(uuid.uuid4()), **chosen})
-            await self._until(2)
-        except (OSError, asyncio.IncompleteReadError):
+            await self._ask(1, "initialize", client | {"capabilities": {"testing": {"debuggerProvider": False}}})
+            await self._ask(2, "testing/runTests", {"runId": str(uuid.uuid4()), **chosen})
+        except OSError:
             await self._ended()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ToolError(
                 f"{self._source} sent what is no message ({error!r})", "update its test framework"
             ) from error
 
-    async def _send(self, number: int, method: str, params: Any) -> None:
-        await self._write({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-
-    async def _write(self, message: Mapping[str, Any]) -> None:
-        body = json.dumps(message).encode()
-        head = b"Content-Length: %d\r\nContent-Type: application/testingplatform\r\n\r\n" % len(body)
-        self._link.writer.write(head + body)
-        await self._link.writer.drain()
-
-    async def _until(self, number: int) -> None:
+    async def _ask(self, number: int, method: str, params: Any) -> None:
+        """Send a request, and take what comes until its response. Raises OSError when the connection ends before."""
+        await self._link.write(frame(request(number, method, params)))
         while not (self._stops and self.failures):
-            head = (await self._link.reader.readuntil(HEADER_END)).decode("latin-1").lower()
-            fields = dict(line.split(":", 1) for line in head.split("\r\n") if line)
-            message = json.loads(await self._link.reader.readexactly(int(fields["content-length"])))
+            message = await self._reader.receive()
+            if message is None:
+                raise ConnectionResetError
             if message.get("method") == "testing/testUpdates/tests":
                 for change in message["params"].get("changes") or ():
                     self._take(change["node"])
             elif "method" in message and "id" in message:  # a request of the program: to attach a debugger
-                await self._write({"jsonrpc": "2.0", "id": message["id"], "result": None})
+                await self._link.write(frame(response(message["id"], None)))
             elif message.get("id") == number:
                 if "error" in message:
                     self.fault = f"the test program refused: {message['error'].get('message')}"

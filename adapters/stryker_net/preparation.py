@@ -19,8 +19,7 @@ Invariants:
 - `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `lock` shared, whoever
   builds holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
   prepared.
-- What is kept on disk (`StrykerNetTestBed.keep`) is valid only while the project, what lies above it, the installation
-  and the assemblies are the same; whoever is killed half-way leaves nothing that looks valid.
+- What is kept on disk (`KeptAnswers`) has a key of the project, what lies above it, the installation and assemblies.
 - Mutants carry the digest of their file as their handle. Those of an earlier preparation are found again by equality,
   and count only if their file is the same.
 - The baseline runs all tests without a mutant, in the way in which mutants are tested. Its ids are those of
@@ -46,13 +45,14 @@ from msp_bridge.adapter import BaselineError, Project, ToolError
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
+from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 from msp_bridge.toolkit.pool import Process
 
 from . import tool
 from .hosts import Hosts, HostsUnavailable
 from .mtp import HostProgram
 from .plan import Base, StrykerNetPlan, needs_platform
-from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, measure, parse_kept
+from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, kept_parts, measure
 from .report import Report, ReportEntry
 from .sandbox import StrykerNetTestBed
 from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
@@ -61,6 +61,8 @@ from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import TestHost
 
 log = logging.getLogger(__name__)
+
+FORMAT = 4  # of what is kept
 
 
 class Preparation:
@@ -76,6 +78,7 @@ class Preparation:
         self._prepared: Prepared | None = None
         self._turn, self._measuring_turn = asyncio.Lock(), asyncio.Lock()
         self._measuring: set[asyncio.Task[None]] = set()
+        self._answers = KeptAnswers.of(project.cache)
         self.lock = SharedLock()
 
     async def current(self) -> Prepared:
@@ -89,28 +92,17 @@ class Preparation:
             await cancel_all(self._measuring)
             async with self.lock.alone():
                 self._prepared = None
-                kept = await _refreshed(bed, plan)
-                loaded = await self._load(plan, bed, kept) if kept else None
-                self._prepared = loaded or await self._prepare(plan, bed)
+                await _refreshed(bed)
+                self._prepared = await in_thread(self._load, plan, bed) or await self._prepare(plan, bed)
         if self._prepared.by_hosts:
             self._measure_ahead(self._prepared)
         return self._prepared
 
     @contextlib.asynccontextmanager
-    async def shared(self) -> AsyncIterator[Prepared]:
-        """The state, which stays as it is meanwhile. It is brought back when a preparation that has failed took it."""
+    async def held(self, *, alone: bool = False) -> AsyncIterator[Prepared]:
+        """Hold the state as it is, with nobody else if `alone`. Brought back when a failed preparation took it."""
         while True:
-            async with self.lock.shared():
-                if self._prepared is not None:
-                    yield self._prepared
-                    return
-            await self.current()
-
-    @contextlib.asynccontextmanager
-    async def alone(self) -> AsyncIterator[Prepared]:
-        """`shared`, with nobody else."""
-        while True:
-            async with self.lock.alone():
+            async with self.lock.alone() if alone else self.lock.shared():
                 if self._prepared is not None:
                     yield self._prepared
                     return
@@ -133,7 +125,7 @@ class Preparation:
     async def run_tool(self, prepared: Prepared, part: PreparedBase, paths: Sequence[str]) -> list[ReportEntry]:
         """Run the tool itself on the mutants of the files `paths`. The caller holds the lock alone."""
         bed = await self._claim()
-        await _refreshed(bed, prepared.plan)
+        await _refreshed(bed)
         await in_thread(bed.make_ready)
         patterns = [f"**/{bed.path.name}/{glob_of(path)}" for path in paths]
         content = await self._run(prepared.plan, bed, part.base, patterns)
@@ -217,15 +209,12 @@ class Preparation:
             return dict(outcome.failures)
         return {}
 
-    async def _load(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, kept: str) -> Prepared | None:
-        """None when it is of another version of the bridge."""
-        try:
-            page, rows = parse_kept(kept)
+    def _load(self, plan: StrykerNetPlan, bed: StrykerNetTestBed) -> Prepared | None:
+        """Load what an earlier bridge has prepared, if nothing has changed since. Blocks."""
+        for page, rows in self._answers.find([_key(plan, bed)], kept_parts).values():
             contents, baselines = zip(*rows, strict=True)
-            return await in_thread(self._of, plan, bed, contents, baselines, page)
-        except (ValueError, KeyError, TypeError) as error:
-            log.debug("what is kept in %s can't be used: %r", bed.home, error)
-            return None
+            return self._of(plan, bed, contents, baselines, page)
+        return None
 
     def _of(
         self,
@@ -254,7 +243,7 @@ class Preparation:
 
     def _keep(self, prepared: Prepared) -> None:
         if self._bed is not None:
-            self._bed.keep(prepared.plan.key, prepared.kept)
+            self._answers.save({_key(prepared.plan, self._bed): prepared.kept})
 
     def _measure_ahead(self, prepared: Prepared) -> None:
         """Begin with the baselines before they are needed: the first result comes that much sooner.
@@ -294,7 +283,11 @@ async def _restored(bed: StrykerNetTestBed, base: Base) -> None:
             await restore(built, bed.preparation_environment)
 
 
-async def _refreshed(bed: StrykerNetTestBed, plan: StrykerNetPlan) -> str | None:
+async def _refreshed(bed: StrykerNetTestBed) -> None:
     """Call `StrykerNetTestBed.refresh`. A cancel stops it between two files."""
     stop = Event()
-    return await in_thread(bed.refresh, plan.key, stop, on_cancel=stop.set)
+    await in_thread(bed.refresh, stop, on_cancel=stop.set)
+
+
+def _key(plan: StrykerNetPlan, bed: StrykerNetTestBed) -> bytes:
+    return key_of(FORMAT, plan.key, bed.state())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,10 +68,9 @@ class Prepared:
         self.found, self.listed = found, dict(sorted(listed.items()))
 
     @property
-    def kept(self) -> str:
-        """The JSON that `parse_kept` reads: the reports, and the baselines that are known."""
-        rows = [{"report": part.content, "baseline": _row(part.baseline)} for part in self.parts]
-        return json.dumps({"page": self.page, "parts": rows})
+    def kept(self) -> list[Any]:
+        """The JSON value that `kept_parts` reads: whether it is of a page, then the reports with known baselines."""
+        return [self.page, *([part.content, _row(part.baseline)] for part in self.parts)]
 
     def entry(self, mutant: Mutant) -> tuple[PreparedBase, ReportEntry] | None:
         """None when the mutant's file is another one than it was discovered in."""
@@ -81,10 +79,10 @@ class Prepared:
         return self.found.get(mutant)
 
 
-def parse_kept(text: str) -> tuple[bool, list[tuple[Mapping[str, Any], StrykerNetBaseline | None]]]:
+def kept_parts(value: Any) -> tuple[bool, list[tuple[Mapping[str, Any], StrykerNetBaseline | None]]]:
     """`Prepared.page`, and each part with its report and baseline. Raises ValueError, KeyError, TypeError."""
-    content = json.loads(text)
-    return content["page"], [(row["report"], _baseline(row["baseline"])) for row in content["parts"]]
+    page, *parts = value
+    return bool(page), [(content, _baseline(row)) for content, row in parts]
 
 
 async def measure(part: PreparedBase) -> StrykerNetBaseline:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -18,7 +17,6 @@ from attrs import define, field
 
 from msp_bridge import reading
 from msp_bridge.toolkit import Sandbox
-from msp_bridge.writing import replace_content
 
 from .hosts import CONTROL_VARIABLE
 from .plan import BUILT, MANIFESTS, OUTPUT, projects_in, what_is_built
@@ -121,40 +119,29 @@ class StrykerNetTestBed:
         """Whether nothing of the project was touched since the last `refresh`."""
         return self._above == self._what_is_above() and self.sandbox.is_current()
 
-    def refresh(self, key: str, stop: Event) -> str | None:
-        """Bring it up to date. Returns what was kept with the same `key` since the project has last changed.
-
-        Raises `ToolError` when there's no room, `Stopped` soon after `stop` is set.
-        """
-        kept, pending = self.home / "prepared.json", self.home / "prepared.old"
-        with contextlib.suppress(FileNotFoundError):
-            kept.replace(pending)  # so that whoever is killed in between leaves nothing that may be out of date
+    def refresh(self, stop: Event) -> None:
+        """Bring it up to date. Raises `ToolError` when there's no room, `Stopped` soon after `stop` is set."""
         self.sandbox.overlaid.clear()
         places = {"", *projects_in(self.sandbox.source)}
         self.sandbox.overlaid.update(f"{at}{name}/" for at in places for name in (*BUILT, OUTPUT))
         if self._has_artifacts():
             self.sandbox.overlaid.add(f"{ARTIFACTS}/")
-        changed = self.sandbox.refresh(stop)
+        self.sandbox.refresh(stop)
         self._above = self._what_is_above()
-        if not all(map(self.sandbox.is_overlaid, changed)):
-            pending.unlink(missing_ok=True)
-        try:
-            content = json.loads(pending.read_bytes())
-            if content["key"] == self._key(key) and all(
-                _stamp(file) == stamp for file, stamp in content["stamps"].items()
-            ):
-                pending.replace(kept)
-                return str(content["kept"])
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            pending.unlink(missing_ok=True)
-        return None
 
-    def keep(self, key: str, text: str) -> None:
-        """Keep `text`, which holds as long as the project and what is built are as they are now."""
-        files = [str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll")]
-        content = {"key": self._key(key), "stamps": {file: _stamp(file) for file in files}, "kept": text}
-        with contextlib.suppress(OSError):  # then it is found out again the next time
-            replace_content(self.home / "prepared.json", json.dumps(content))
+    def state(self) -> list[object]:
+        """Everything that a preparation depends on here: equal as long as the project and what is built are the same.
+
+        Whoever is killed while the copy is brought up to date or built leaves assemblies of another state.
+        """
+        records = self.sandbox.records.items()
+        project = [(path, record.kind.value, record.digest) for path, record in records if not self._is_built(path)]
+        files = sorted(str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll"))
+        stamps = [(file, status.st_size, status.st_mtime_ns) for file in files if (status := os.stat(file))]
+        return [str(self.sandbox.source), str(self.path), sorted(self._above.items()), project, stamps]
+
+    def _is_built(self, path: str) -> bool:
+        return self.sandbox.is_overlaid(path) or self.sandbox.is_overlaid(f"{path}/")
 
     def make_ready(self) -> None:
         """Put back every assembly that was replaced, and write what a run finds around the project."""
@@ -229,12 +216,6 @@ class StrykerNetTestBed:
         """A directory for the front of PATH, with programs that keep a browser from opening."""
         return self.home / "shims"
 
-    def _key(self, key: str) -> str:
-        digest = blake2b(digest_size=16)
-        for name, content in sorted(self._above.items()):
-            digest.update(f"{name}\0".encode() + content)
-        return f"3 {digest.hexdigest()} {self.sandbox.source} {self.path} {key}"
-
     def _has_artifacts(self) -> bool:
         try:
             return ARTIFACTS_OUTPUT in reading.text(self.sandbox.source / "Directory.Build.props", errors="replace")
@@ -269,8 +250,3 @@ def _tests_in(directory: Path) -> list[Path]:
                 found.append(assembly)
                 break
     return found
-
-
-def _stamp(file: str) -> list[int]:
-    status = os.stat(file)
-    return [status.st_size, status.st_mtime_ns]

@@ -59,7 +59,7 @@ class Testing:
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""
         due = await asyncio.to_thread(self._as_discovered, mutants)
-        async with self._preparation.shared() as prepared:
+        async with self._preparation.held() as prepared:
             untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
         for known in untested:
             yield known
@@ -91,11 +91,11 @@ class Testing:
                         yield verdict.result
 
     async def _first(self, mutant: Mutant) -> HostVerdict:
-        async with self._preparation.shared() as prepared:
+        async with self._preparation.held() as prepared:
             return await self._tested(prepared, mutant)
 
     async def _again(self, mutant: Mutant) -> HostVerdict:
-        async with self._preparation.alone() as prepared:
+        async with self._preparation.held(alone=True) as prepared:
             return evolve(await self._tested(prepared, mutant, measure=True), open=False)
 
     async def _tested(self, prepared: Prepared, mutant: Mutant, *, measure: bool = False) -> HostVerdict:
@@ -130,7 +130,7 @@ class Testing:
     async def _by_tool(self, mutants: Sequence[Mutant]) -> list[Result]:
         """The results of the tool's own run for the files of `mutants`. A newer request waits for it."""
         results = []
-        async with self._preparation.alone() as prepared:
+        async with self._preparation.held(alone=True) as prepared:
             due = {mutant: found for mutant in mutants if (found := prepared.entry(mutant)) is not None}
             for part in prepared.parts:
                 wanted = {mutant: None for mutant, (own, _) in due.items() if own is part}

@@ -150,8 +150,7 @@ class TestHost(Host):
             head.append(length & 0x7F | 0x80)
             length >>= 7
         head.append(length)
-        self._link.writer.write(head + body)
-        await self._link.writer.drain()
+        await self._link.write(bytes(head) + body)
 
     async def _receive(self) -> tuple[str, Any]:
         try:

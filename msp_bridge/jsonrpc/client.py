@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, Protocol
 
 from msp_bridge.errors import ToolError
 from msp_bridge.jsonrpc.framing import FramingError, TolerantFrameDecoder, frame
@@ -29,11 +29,19 @@ class ErrorResponse(Exception):
         self.code = code if isinstance(code, int) else 0
 
 
-class MessageReader:
-    """The messages on the stdout of the tool called `tool`, which may print other things there."""
+class ByteSource(Protocol):
+    """Where bytes of a tool come from: its stdout (`ProcessTree`), or a connection."""
 
-    def __init__(self, tree: ProcessTree, tool: str) -> None:
-        self._tree, self._tool = tree, tool
+    async def read(self) -> bytes:
+        """Some bytes, or b"" at the end."""
+        ...
+
+
+class MessageReader:
+    """The messages of the tool called `tool`, among which it may print other things."""
+
+    def __init__(self, source: ByteSource, tool: str) -> None:
+        self._source, self._tool = source, tool
         self._decoder = TolerantFrameDecoder()
 
     @property
@@ -51,7 +59,7 @@ class MessageReader:
                 raise ToolError(f"{self._tool} sent what can't be read ({error})", REMEDY) from None
             if message is not None:
                 return message
-            data = await self._tree.read()
+            data = await self._source.read()
             if not data:
                 self._decoder.finish()
                 return None

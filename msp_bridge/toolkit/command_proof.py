@@ -24,9 +24,10 @@ import asyncio
 import logging
 import shutil
 from collections import deque
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+
+from attrs import frozen
 
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BaselineError, ToolError
@@ -43,56 +44,23 @@ TIMEOUT_FACTOR = 3.0  # times the limit for tests that start without bytecode
 NO_TEXT = "the output of the tests is no UTF-8"
 
 
-class CommandOfTests(Protocol):
+@frozen
+class CommandOfTests:
     """A command that runs the tests of a copy."""
 
-    @property
-    def key(self) -> Hashable:
-        """Equal as long as the command is the same."""
-        ...
-
-    @property
-    def runs_mutants(self) -> bool:
-        """Whether each mutant is tested by a run of it. Then its output must be text, as cosmic-ray has it."""
-        ...
-
-    @property
-    def subject(self) -> str:
-        """What messages call the tests: "the tests"."""
-        ...
-
-    @property
-    def shown(self) -> str:
-        """The command as a user would type it."""
-        ...
-
-    @property
-    def place_of_setting(self) -> str:
-        """Where it is set, for remedies: "`test-command` in cosmic-ray.toml"."""
-        ...
-
-    @property
-    def sources(self) -> Sequence[str]:
-        """The files that may be mutated, relative to the root of the project."""
-        ...
-
-    @property
-    def name_of_sources(self) -> str:
-        """What they are called in messages: "module of `module-path`"."""
-        ...
-
-    @property
-    def limit_s(self) -> float | None:
-        """The time limit of one run."""
-        ...
-
-    def argv(self, place: RunPlace) -> list[str]:
-        """Program and arguments in `place`."""
-        ...
-
-    def environment(self, place: RunPlace, *, bytecode: bool) -> Mapping[str, str | None]:
-        """Changes to our environment; `bytecode`: it may be written."""
-        ...
+    key: Hashable  # equal as long as the command is the same
+    shown: str  # as a user would type it
+    setting: str  # where it is set, for remedies: "`test-command` in cosmic-ray.toml"
+    sources: Sequence[str]  # the files that may be mutated, relative to the root of the project
+    name_of_sources: str  # one of them in messages: "module of `module-path`"
+    argv: Callable[[RunPlace], list[str]]
+    environment: Callable[[RunPlace, bool], Mapping[str, str | None]] = lambda _place, _bytecode: {}
+    """Changes to our environment, and whether bytecode may be written."""
+    limit_s: float | None = None  # of one run
+    runs_mutants: bool = (
+        False  # each mutant is tested by a run of it; then its output must be text, as cosmic-ray has it
+    )
+    subject: str = "the tests"  # in messages
 
 
 class CommandProof:
@@ -126,11 +94,9 @@ class CommandProof:
         """Run the command with other contents for some files. Raises `Stale` and `ToolError`."""
         return await self._run(place, command, files, command.limit_s)
 
-    async def _run(
-        self, place: RunPlace, command: CommandOfTests, files: Files, limit_s: float | None, *, observed: bool = True
-    ) -> CommandRun:
-        observed = observed and self._plugin_works and (command.runs_mutants or place.isolated is None)
-        env = command.environment(place, bytecode=not files)
+    async def _run(self, place: RunPlace, command: CommandOfTests, files: Files, limit_s: float | None) -> CommandRun:
+        observed = self._plugin_works and (command.runs_mutants or place.isolated is None)
+        env = command.environment(place, not files)
         async with overwritten(place, files):
             return await CommandRun.of(place, command.argv(place), env, limit_s=limit_s, observed=observed)
 
@@ -177,22 +143,22 @@ class CommandProof:
 
     async def _observed(self, place: RunPlace, command: CommandOfTests) -> CommandRun:
         run = await self._without_mutant(place, command, {})
-        if not run.passed and not run.timed_out and self._plugin_works and not run.observed:
-            # An interpreter that ignores PYTHONPATH can't import the plugin that PYTEST_ADDOPTS names.
-            plain = await self._without_mutant(place, command, {}, observed=False)
-            if plain.passed:
-                log.warning("the tests don't take the bridge's pytest plugin: which test kills a mutant stays unknown")
-                self._plugin_works = False
-                return plain
+        if run.passed or run.timed_out or run.observed or not self._plugin_works:
+            return run
+        # An interpreter that ignores PYTHONPATH can't import the plugin that PYTEST_ADDOPTS names.
+        self._plugin_works = False
+        plain = await self._without_mutant(place, command, {})
+        if plain.passed:
+            log.warning("the tests don't take the bridge's pytest plugin: which test kills a mutant stays unknown")
+            return plain
+        self._plugin_works = True
         return run
 
-    async def _without_mutant(
-        self, place: RunPlace, command: CommandOfTests, files: Files, *, observed: bool = True
-    ) -> CommandRun:
+    async def _without_mutant(self, place: RunPlace, command: CommandOfTests, files: Files) -> CommandRun:
         limit_s = None if command.limit_s is None else command.limit_s * TIMEOUT_FACTOR
-        run = await self._run(place, command, files, limit_s, observed=observed)
+        run = await self._run(place, command, files, limit_s)
         if run.was_killed:  # by some other process: that says nothing of the tests
-            run = await self._run(place, command, files, limit_s, observed=observed)
+            run = await self._run(place, command, files, limit_s)
         return run
 
     async def _expect_canary(self, place: RunPlace, command: CommandOfTests) -> None:
@@ -205,7 +171,7 @@ class CommandProof:
             raise ToolError(
                 f"{command.subject} pass in {place.root} although every {command.name_of_sources} is broken there: "
                 "they import an installed package, or none",
-                f"install it editable, so that it is imported from the project, and correct {command.place_of_setting}",
+                f"install it editable, so that it is imported from the project, and correct {command.setting}",
             )
 
 
@@ -219,9 +185,9 @@ def _error(run: CommandRun, command: CommandOfTests, *, elsewhere: bool = False)
     if run.timed_out or (run.passed and run.is_text):
         taken = f"{run.duration_ms / 1000:.1f} s without any mutant"
         problem = f"{command.subject} take {taken}, but `timeout` is {command.limit_s:g}"
-        return BaselineError(problem, f"raise it where {command.place_of_setting} is")
+        return BaselineError(problem, f"raise it where {command.setting} is")
     if run.passed or (command.runs_mutants and not run.is_text):
-        return ToolError(f"`{command.shown}` can't be run: {NO_TEXT}", f"correct {command.place_of_setting}")
+        return ToolError(f"`{command.shown}` can't be run: {NO_TEXT}", f"correct {command.setting}")
     problem, remedy = f"{command.subject} fail without any mutant", f"fix them first, they are run by `{command.shown}`"
     if elsewhere:
         problem, remedy = f"{command.subject} fail when they run in two sandboxes at once", "set `jobs` to 1"

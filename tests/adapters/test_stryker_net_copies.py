@@ -103,7 +103,7 @@ async def test_what_is_kept_is_no_good_when_the_copy_was_touched(dotnet: Scripte
     home = root.parent / "cache/prepared-0"
     [assembly] = (home / "project/tests").rglob("Calc.dll")
     if damage == "garbage":
-        (home / "prepared.json").write_text("{")
+        (root.parent / "cache" / "answers.sqlite").write_text("{")
     elif damage == "another assembly":
         assembly.write_bytes(b"another one")
     else:
@@ -113,15 +113,19 @@ async def test_what_is_kept_is_no_good_when_the_copy_was_touched(dotnet: Scripte
     assert len(dotnet.runs) == 2
 
 
-async def test_a_refresh_that_is_killed_half_way_leaves_nothing_that_looks_valid(dotnet: Scripted, root: Path) -> None:
+async def test_what_was_prepared_before_an_edit_holds_for_no_later_build(dotnet: Scripted, root: Path) -> None:
+    dotnet.say(host="empty")  # its assemblies have a switch
+    text = (root / SUMS).read_text()
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-    home = root.parent / "cache/prepared-0"
-    (home / "prepared.json").rename(home / "prepared.old")  # as while the copy is brought up to date
-    (root / SUMS).write_text((root / SUMS).read_text() + "\n")
+        (root / SUMS).write_text(text + "\n")
+        assert await discovered(adapter)
+    [assembly] = (root.parent / "cache/prepared-0/project/tests").rglob("Calc.dll")
+    assembly.write_bytes(b"as the build of the edited file left it")
+    (root / SUMS).write_text(text)
     async with adapter_on(root) as adapter:
         assert await discovered(adapter) == mutants
-    assert len(dotnet.runs) == 2
+    assert len(dotnet.runs) == 3
 
 
 async def test_a_build_of_the_user_changes_nothing(dotnet: Scripted, root: Path) -> None:
