@@ -44,6 +44,28 @@ def text(file: str | Path, encoding: str = "utf-8", errors: str = "strict") -> s
     return content(file).decode(encoding, errors)
 
 
+def content_or_empty(file: str | Path) -> bytes:
+    """The `content`; b"" for what can't be read."""
+    try:
+        return content(file)
+    except OSError:
+        return b""
+
+
+def text_or_empty(file: str | Path, errors: str = "replace") -> str:
+    """The `text`; "" for what can't be read."""
+    return content_or_empty(file).decode("utf-8", errors)
+
+
+def table(file: str | Path) -> dict[str, Any]:
+    """The object in a JSON file, or what is in a TOML file; empty where there is none, or it can't be read."""
+    try:
+        value = toml(file) if Path(file).suffix in (".toml", ".lock") else json_value(file)
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def toml(file: str | Path, encoding: str = "utf-8") -> dict[str, Any]:
     """Raises OSError and ValueError."""
     written = text(file, encoding)

@@ -41,6 +41,34 @@ def result_fields(row: Any) -> dict[str, Any]:
     return {"status": Status(row[0]), **values}
 
 
+def reported_result(mutant: Mutant, fields: Mapping[str, Any], tests: Mapping[str, str] | None = None) -> Result:
+    """The result in a report of the mutation-testing-report-schema; `tests` has the names of ids.
+
+    What is optional and has another type is left out. Raises KeyError without a status, ValueError for an unknown one.
+    """
+    names = tests or {}
+
+    def named(key: str) -> tuple[str, ...] | None:
+        ids = fields.get(key)
+        return tuple(names.get(str(test), str(test)) for test in ids) if isinstance(ids, list) else None
+
+    def number(key: str) -> Any:
+        value = fields.get(key)
+        return value if type(value) in (int, float) else None
+
+    completed, static = number("testsCompleted"), fields.get("static")
+    return Result(
+        mutant,
+        Status(fields["status"]),
+        duration=number("duration"),
+        covered_by=named("coveredBy"),
+        killed_by=named("killedBy"),
+        static=static if isinstance(static, bool) else None,
+        status_reason=str(fields.get("statusReason") or "") or None,
+        tests_completed=None if completed is None else int(completed),
+    )
+
+
 def names_of(value: Any) -> tuple[str, ...]:
     """The names in a list. Raises ValueError."""
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):

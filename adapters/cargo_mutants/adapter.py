@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
@@ -183,10 +183,10 @@ def is_member(root: Path, opened: Path | None) -> bool:
 
     A workspace around the directory that the user `opened` is no project.
     """
-    if "workspace" in _manifest(root):
+    if "workspace" in reading.table(root / MANIFEST):
         return False
     around = (above for above in root.parents if opened is None or above.is_relative_to(opened))
-    return any("workspace" in _manifest(directory) for directory in around)
+    return any("workspace" in reading.table(directory / MANIFEST) for directory in around)
 
 
 def is_pinned(workspace: Path) -> bool:
@@ -197,13 +197,8 @@ def is_pinned(workspace: Path) -> bool:
         packages = reading.toml(workspace / "Cargo.lock").get("package", [])
     except (OSError, ValueError):
         return False
-    manifests = (_manifest(Path(directory)) for directory, _, files in walk(workspace) if MANIFEST in files)
+    manifests = (
+        reading.table(Path(directory) / MANIFEST) for directory, _, files in walk(workspace) if MANIFEST in files
+    )
     own = {manifest.get("package", {}).get("name") for manifest in manifests}
     return all("source" in package or package["name"] in own for package in packages)
-
-
-def _manifest(directory: Path) -> dict[str, Any]:
-    try:
-        return reading.toml(directory / MANIFEST)
-    except (OSError, ValueError):
-        return {}

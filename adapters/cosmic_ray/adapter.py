@@ -116,7 +116,8 @@ class CosmicRay:
         for mutant in mutants:
             known, source = mutant.handle.known_result(mutant), mutant.handle.source
             if source not in current:
-                current[source] = await in_thread(self._is_current, source)
+                digest = await in_thread(reading.digest, self._project.root / source.path)
+                current[source] = digest == source.digest
             if not current[source]:
                 continue  # the front end discovers its file again
             if known is None:
@@ -232,13 +233,6 @@ class CosmicRay:
         configuration, root = self._configuration(), self._project.root
         greeting = await self._discovery.greeting()
         return TestCommand.of(configuration, root, self._discovery.python, greeting)
-
-    def _is_current(self, source: PythonSource) -> bool:
-        """Whether the file still is as it was discovered."""
-        try:
-            return reading.content(self._project.root / source.path) == source.data
-        except OSError:
-            return False
 
     def _configuration(self) -> CosmicRayConfiguration:
         """The configuration as of now: the file is read for each request. Raises `ConfigurationError`."""

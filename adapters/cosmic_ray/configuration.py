@@ -173,16 +173,13 @@ def proposal(root: Path) -> str:
 
 
 def _likely_command(root: Path) -> str:
-    if any(root.glob("**/test_*.py")) or (root / "pytest.ini").exists() or "pytest" in _tools(root):
+    if (
+        any(root.glob("**/test_*.py"))
+        or (root / "pytest.ini").exists()
+        or "pytest" in reading.table(root / "pyproject.toml").get("tool", {})
+    ):
         return "python -m pytest -x -q"
     return "python -m unittest -f"
-
-
-def _tools(root: Path) -> set[str]:
-    try:
-        return set(reading.toml(root / "pyproject.toml").get("tool", {}))
-    except (OSError, ValueError):
-        return set()
 
 
 def _likely_excluded(root: Path) -> str:

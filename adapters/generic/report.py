@@ -16,10 +16,12 @@ from typing import Any
 from attrs import frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status
+from msp_bridge.rows import reported_result
 from msp_bridge.source import utf16_length
 
 EMBEDDED = re.compile(rb"\breport\s*=\s*(?=\{)")  # Infection writes its report only within a page of HTML
 Locate = Callable[[str, str], str | None]  # a file's key and source in the report: its path from the project's root
+STATUSES = [status.value for status in Status]
 WEIGHT = {Status.PENDING: 3, Status.SURVIVED: 2, Status.NO_COVERAGE: 2, Status.IGNORED: 0}  # of others: 1
 
 
@@ -71,7 +73,10 @@ def _results(path: str, source: str, file: Mapping[str, Any], tests: Mapping[str
     for entry in entries:
         fields = _object(entry, f"a mutant of {path}")
         try:
-            yield _result(fields, _mutant(path, lines, fields), tests)
+            mutant = _mutant(path, lines, fields)
+            if fields["status"] not in STATUSES:
+                raise ValueError(f"a mutant of {path} has the unknown status {fields['status']!r}")
+            yield reported_result(mutant, fields, tests)
         except (KeyError, TypeError) as error:
             raise ValueError(f"a mutant of {path} lacks {error}") from error
 
@@ -107,33 +112,8 @@ def _position(lines: list[str], place: Mapping[str, Any]) -> Position:
     return Position(line, min(max(column, 1), utf16_length(lines[line - 1]) + 1))
 
 
-def _result(fields: Mapping[str, Any], mutant: Mutant, tests: Mapping[str, str]) -> Result:
-    duration, completed, static = (fields.get(name) for name in ("duration", "testsCompleted", "static"))
-    return Result(
-        mutant,
-        _status(fields["status"], mutant.path),
-        duration=float(duration) if isinstance(duration, int | float) else None,
-        covered_by=_names(fields.get("coveredBy"), tests),
-        killed_by=_names(fields.get("killedBy"), tests),
-        static=static if isinstance(static, bool) else None,
-        status_reason=_text(fields, "statusReason") or None,
-        tests_completed=int(completed) if isinstance(completed, int | float) else None,
-    )
-
-
-def _status(status: Any, path: str) -> Status:
-    try:
-        return Status(status)
-    except ValueError:
-        raise ValueError(f"a mutant of {path} has the unknown status {status!r}") from None
-
-
 def _weight(result: Result) -> int:
     return WEIGHT.get(result.status, 1)
-
-
-def _names(ids: Any, tests: Mapping[str, str]) -> tuple[str, ...] | None:
-    return tuple(tests.get(str(test), str(test)) for test in ids) if isinstance(ids, list) else None
 
 
 def _test_names(report: Mapping[str, Any]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from msp_bridge.adapter import (
     ToolError,
 )
 from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.rows import reported_result
 from msp_bridge.source import SourceText, above_line, in_comment
 from msp_bridge.text import counted, counted_mutants
 
@@ -39,7 +40,7 @@ from .configuration import (
     configured,
     patterns_of_packages,
 )
-from .mutants import StrykerJsHandle, StrykerJsTestPlan, result_of, unknown_option
+from .mutants import StrykerJsHandle, StrykerJsTestPlan, unknown_option
 
 if TYPE_CHECKING:
     from .discovery import StrykerJsDiscovery
@@ -160,7 +161,7 @@ class StrykerJs:
                 async with aclosing(process.test(plan, jobs)) as results:
                     async for reported, raw in results:
                         if (mutant := due.pop(reported, None)) is not None:
-                            yield result_of(mutant, raw)
+                            yield reported_result(mutant, raw)
             except ToolError as error:
                 if attempt == 2 or not process.crashed:
                     raise

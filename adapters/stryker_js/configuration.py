@@ -52,7 +52,7 @@ def configured(project: Project) -> bool:
 
 def _installs_for_packages(root: Path) -> bool:
     """Whether this is the root of a workspace, and has nothing that StrykerJS mutates by default."""
-    is_workspace = "workspaces" in read_json(root / "package.json") or (root / "pnpm-workspace.yaml").is_file()
+    is_workspace = "workspaces" in reading.table(root / "package.json") or (root / "pnpm-workspace.yaml").is_file()
     return is_workspace and not any((root / name).is_dir() for name in SOURCES)
 
 
@@ -71,7 +71,7 @@ def could_configure(file: Path) -> bool:
     """Whether `file` may be StrykerJS's: by its name, and a JSON file also by what is in it."""
     if file.suffix.lower() not in EXTENSIONS or file.name == "package.json":
         return False
-    return file.suffix.lower() != ".json" or "stryker-config" not in read_json(file)  # that is Stryker.NET's
+    return file.suffix.lower() != ".json" or "stryker-config" not in reading.table(file)  # that is Stryker.NET's
 
 
 def depends_on_core(root: Path) -> bool:
@@ -87,7 +87,7 @@ def depends_on_core(root: Path) -> bool:
 
 def runner_of(root: Path) -> tuple[str, bool] | None:
     """The test runner that package.json asks for, and whether it asks for StrykerJS's plugin for it, too."""
-    package = read_json(root / "package.json")
+    package = reading.table(root / "package.json")
     asked = sorted(dependencies(package))
     if plugins := [match[1] for name in asked if (match := RUNNER.fullmatch(name))]:
         return plugins[0], True
@@ -137,15 +137,6 @@ def check_package(root: Path) -> None:
         raise ConfigurationError(f"{file} is not valid JSON ({error})", "correct it") from None
     except OSError as error:
         raise ConfigurationError(f"{file} can't be read ({error.strerror})", "correct it") from None
-
-
-def read_json(file: Path) -> dict[str, Any]:
-    """The object in `file`; empty when there is none, or it can't be read."""
-    try:
-        value = reading.json_value(file)
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def dependencies(package: Mapping[str, Any], *further: str) -> set[str]:

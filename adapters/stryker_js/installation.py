@@ -19,7 +19,7 @@ from msp_bridge.adapter import Project, ToolError
 from msp_bridge.processes import ProcessTree
 
 from . import plug_n_play
-from .configuration import CORE, TABLE, Settings, check_package, depends_on_core, read_json
+from .configuration import CORE, TABLE, Settings, check_package, depends_on_core
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def _pinned(root: Path) -> Version:
                 lines = [line for line in lines if line.startswith("nodejs ")]
             if lines and numbers(lines[0]):
                 return numbers(lines[0])
-        volta = read_json(directory / "package.json").get("volta")
+        volta = reading.table(directory / "package.json").get("volta")
         if isinstance(volta, dict) and "node" in volta:
             return numbers(str(volta["node"]))
     return ()
@@ -214,7 +214,7 @@ def _kept_by_version_managers() -> list[tuple[Version, Path]]:
 def package_manager(root: Path) -> str:
     """npm, pnpm, yarn or bun: what package.json names, else whose lock file is nearest."""
     for directory in upwards(root):
-        named = str(read_json(directory / "package.json").get("packageManager", "")).partition("@")[0]
+        named = str(reading.table(directory / "package.json").get("packageManager", "")).partition("@")[0]
         if named in INSTALL:
             return named
         for lock, manager in LOCKS.items():
@@ -226,10 +226,11 @@ def package_manager(root: Path) -> str:
 def install_command(root: Path, *packages: str) -> str:
     """The command that installs `packages` in `root`. At the root of a workspace pnpm and Yarn 1 want that said."""
     manager = package_manager(root)
+    is_yarn_1 = "yarn lockfile v1" in reading.text_or_empty(root / "yarn.lock")  # later ones refuse its option
     command = INSTALL[manager]
     if manager == "pnpm" and (root / "pnpm-workspace.yaml").is_file():
         command += " -w"
-    elif manager == "yarn" and "workspaces" in read_json(root / "package.json") and _is_yarn_1(root):
+    elif manager == "yarn" and "workspaces" in reading.table(root / "package.json") and is_yarn_1:
         command += " -W"
     return " ".join([command, *packages])
 
@@ -237,14 +238,6 @@ def install_command(root: Path, *packages: str) -> str:
 def plugin_install(root: Path, package: str) -> str:
     """The command that installs a plugin of StrykerJS's own in `root`: each goes with one version of it alone."""
     return install_command(root, f"{package}@{StrykerJsInstallation.find(root).version}")
-
-
-def _is_yarn_1(root: Path) -> bool:
-    """Whether that wrote the lock file; later ones refuse its option."""
-    try:
-        return "yarn lockfile v1" in reading.text(root / "yarn.lock", errors="replace")
-    except OSError:
-        return False
 
 
 def setup_commands(root: Path) -> str:
@@ -267,7 +260,7 @@ def numbers(version: str) -> Version:
 def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:
     for directory in upwards(root):
         core = directory / "node_modules" / CORE
-        if package := read_json(core / "package.json"):
+        if package := reading.table(core / "package.json"):
             return core.resolve(), package
         if plug_n_play.is_used(directory) and (found := plug_n_play.core_of(directory)):
             return found

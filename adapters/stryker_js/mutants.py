@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Result, Status
+from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Status
 
 Raw = Mapping[str, Any]
 Tested = tuple[Mutant, Raw]  # a mutant, and what StrykerJS reports of it
@@ -66,21 +66,3 @@ def ignored_because(raw: Raw) -> str | None:
     if raw.get("status") != Status.IGNORED.value:
         return None
     return str(raw.get("statusReason") or "ignored by StrykerJS's configuration")
-
-
-def result_of(mutant: Mutant, raw: Raw) -> Result:
-    """The result of a mutant in StrykerJS's words."""
-    return Result(
-        mutant,
-        Status(raw["status"]),
-        duration=raw.get("duration"),
-        covered_by=_tests(raw.get("coveredBy")),
-        killed_by=_tests(raw.get("killedBy")),
-        static=raw.get("static"),
-        status_reason=raw.get("statusReason") or None,
-        tests_completed=raw.get("testsCompleted"),
-    )
-
-
-def _tests(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)

@@ -12,7 +12,7 @@ from typing import Any
 
 from msp_bridge import reading
 
-from .configuration import CORE, read_json
+from .configuration import CORE
 from .node_modules import Moved, stands_for
 
 MAP = ".pnp.cjs"
@@ -40,7 +40,7 @@ def root_of(directories: Iterable[Path]) -> Path | None:
 def core_of(root: Path) -> tuple[Path, dict[str, Any]] | None:
     """Where @stryker-mutator/core is, perhaps in an archive, and its package.json; None when it isn't installed."""
     for name in MAPS:
-        found = CORE_LOCATION.search(_text(root / name))
+        found = CORE_LOCATION.search(_map(root / name))
         if found:
             directory = Path(os.path.normpath(root / found["location"]))
             return directory, _package(directory)
@@ -49,13 +49,13 @@ def core_of(root: Path) -> tuple[Path, dict[str, Any]] | None:
 
 def members_of(root: Path) -> dict[str, Path]:
     """The packages of the workspace at `root`, by their names."""
-    found = (match for name in MAPS for match in MEMBER.finditer(_text(root / name)))
+    found = (match for name in MAPS for match in MEMBER.finditer(_map(root / name)))
     return {match[1]: Path(os.path.normpath(root / match[2])) for match in found}
 
 
 def linked_from(root: Path) -> tuple[Path, ...]:
     """The packages of `root` that are in none of its archives, links resolved."""
-    places = {match[2] for name in MAPS for match in LOCATION.finditer(_text(root / name)) if ".zip/" not in match[2]}
+    places = {match[2] for name in MAPS for match in LOCATION.finditer(_map(root / name)) if ".zip/" not in match[2]}
     return tuple(sorted(Path(os.path.realpath(root / place)) for place in places))
 
 
@@ -89,27 +89,24 @@ def write_maps(root: Path, place: Path, moved: Moved) -> None:
     """Put the maps of `root` where packages in `place` find them."""
     for name in OURS:
         if (root / name).is_file():
-            text = relocated(_text(root / name), root, place, moved)
-            if not (place / name).is_file() or _text(place / name) != text:
+            text = relocated(_map(root / name), root, place, moved)
+            if not (place / name).is_file() or _map(place / name) != text:
                 fresh = place / f"{name}.new"
                 fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
                 fresh.replace(place / name)  # a process of Node's may be looking for it at this moment
 
 
+def _map(file: Path) -> str:
+    return reading.text_or_empty(file, "surrogateescape")
+
+
 def _package(directory: Path) -> dict[str, Any]:
     archive, inner, rest = directory.as_posix().partition(".zip/")
     if not inner:
-        return read_json(directory / "package.json")
+        return reading.table(directory / "package.json")
     try:
         with zipfile.ZipFile(f"{archive}.zip") as packed:
             package = json.loads(packed.read(f"{rest}/package.json"))
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return {}
     return package if isinstance(package, dict) else {}
-
-
-def _text(file: Path) -> str:
-    try:
-        return reading.text(file, errors="surrogateescape")
-    except OSError:
-        return ""

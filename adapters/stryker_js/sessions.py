@@ -82,7 +82,7 @@ class StrykerJsSession:
     def depends_on(self) -> object:
         """Equal as long as what the tests depend on is the same: project, packages, configuration and tools."""
         config = config_file(self._project)
-        return self.sandbox.state, None if config is None else _content(config), self.toolchain
+        return self.sandbox.state, None if config is None else reading.content_or_empty(config), self.toolchain
 
     async def prepare(self, *, isolated: bool) -> None:
         """Steps 2 and 3; raises ToolError when there's no room for the copy, or Node couldn't name it."""
@@ -144,8 +144,8 @@ class StrykerJsSession:
     def _reads(self) -> object:
         """Equal as long as what StrykerJS has read for good is the same."""
         file = self._config(self.sandbox.path)
-        config = b"" if file is None else SCHEMA.sub(b"", _content(file))
-        package = _content(self.sandbox.path / "package.json")
+        config = b"" if file is None else SCHEMA.sub(b"", reading.content_or_empty(file))
+        package = reading.content_or_empty(self.sandbox.path / "package.json")
         digest = self.sandbox.digest if LEADS_ON.search(config) else None
         return config, package, digest, self.sandbox.installed
 
@@ -200,10 +200,3 @@ def _check_name(root: Path) -> None:
     except UnicodeEncodeError:
         problem = f"Node.js can't work in {root}, whose name is no UTF-8 text"
         raise ToolError(problem, "rename the directory") from None
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return reading.content(file)
-    except OSError:
-        return b""

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.adapter import Project
 from msp_bridge.isolation.left_out import IGNORED_DIRS
 from msp_bridge.toolkit import walk
 
 from . import plug_n_play
-from .configuration import dependencies, read_json
+from .configuration import dependencies
 from .node_modules import MODULES, versions
 
 WORKSPACE = ("package.json", "pnpm-workspace.yaml", MODULES)  # in a directory through which packages are resolved
@@ -76,7 +77,7 @@ def members_of(source: Path, above: Sequence[Path]) -> tuple[Path, ...]:
     pending = [source]
     while pending:
         package = pending.pop()
-        for name in dependencies(read_json(package / "package.json"), "peerDependencies"):
+        for name in dependencies(reading.table(package / "package.json"), "peerDependencies"):
             member = _source_of(name, package, above[-1], archived)
             if member is not None and member not in (*found, *above) and not member.is_relative_to(source):
                 found.add(member)

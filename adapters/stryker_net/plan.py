@@ -126,7 +126,7 @@ def bases_of(project: Project) -> tuple[Base, ...]:
     below = tuple(_below(root))
     if below:
         return below
-    if _any(root, (*SOLUTIONS, *PROJECTS)) and (
+    if _matching(root, (*SOLUTIONS, *PROJECTS)) and (
         local_tool(root) is not None or (global_tool() is not None and _has_tests(root))
     ):
         return (Base("", None),)
@@ -140,14 +140,14 @@ def local_tool(directory: Path) -> Path | None:
             if (place / name).is_file():
                 if _names_tool(place / name):
                     return place / name
-                if _is_root(place / name):
+                if reading.table(place / name).get("isRoot") is True:
                     return None
     return None
 
 
 def has_solution(directory: Path) -> bool:
     """Whether there is one in `directory`."""
-    return _any(directory, SOLUTIONS)
+    return bool(_matching(directory, SOLUTIONS))
 
 
 def what_is_built(directory: Path) -> Path | None:
@@ -158,10 +158,12 @@ def what_is_built(directory: Path) -> Path | None:
 
 def leads_outside(directory: Path, root: Path) -> str | None:
     """A path that the projects in `directory`, or Stryker.NET's configuration there, need from outside of `root`."""
-    needed = [path for file in _matching(directory, PROJECTS) for path in REFERENCE.findall(_text(file))]
+    needed = [
+        path for file in _matching(directory, PROJECTS) for path in REFERENCE.findall(reading.text_or_empty(file))
+    ]
     config = _config_in(directory)
     if config is not None:
-        needed += CONFIGURED.findall(_text(config))
+        needed += CONFIGURED.findall(reading.text_or_empty(config))
     for path in needed:
         target = os.path.normpath(directory / path.replace("\\", "/"))
         if "$(" not in path and not Path(target).is_relative_to(root):
@@ -175,13 +177,13 @@ def floats(root: Path) -> bool:
 
     files = (Path(directory, name) for directory, _, names in walk(root) for name in names)
     wanted = (file for file in files if file.name.endswith(("proj", ".props", ".targets")))
-    return any(FLOATING.search(_text(file)) for file in wanted)
+    return any(FLOATING.search(reading.text_or_empty(file)) for file in wanted)
 
 
 def needs_platform(directory: Path) -> bool:
     """Whether there are tests in or below `directory` that may need Microsoft.Testing.Platform."""
     return any(
-        PLATFORM.search(_text(file))
+        PLATFORM.search(reading.text_or_empty(file))
         for place in projects_in(directory)
         for file in _matching(directory / place, PROJECTS)
     )
@@ -192,7 +194,11 @@ def projects_in(root: Path) -> dict[str, bool]:
     found = {}
     for directory, names, files in os.walk(root):
         names[:] = sorted(name for name in names if not _is_skipped(name))
-        projects = [_text(Path(directory, file)) for file in files if file.endswith((".csproj", ".fsproj", ".vbproj"))]
+        projects = [
+            reading.text_or_empty(Path(directory, file))
+            for file in files
+            if file.endswith((".csproj", ".fsproj", ".vbproj"))
+        ]
         if projects:
             relative = os.path.relpath(directory, root).replace(os.sep, "/")
             found["" if relative == "." else f"{relative}/"] = all(map(TEST_PROJECT.search, projects))
@@ -240,37 +246,14 @@ def _has_tests(root: Path) -> bool:
     """Whether a project in the root, or of a solution in it, is one of tests."""
     files = _matching(root, PROJECTS)
     for solution in _matching(root, SOLUTIONS):
-        files += [root / path.replace("\\", "/") for path in LISTED.findall(_text(solution))]
-    return any(TEST_PROJECT.search(text) or TEST_FRAMEWORK.search(text) for text in map(_text, files))
+        files += [root / path.replace("\\", "/") for path in LISTED.findall(reading.text_or_empty(solution))]
+    return any(TEST_PROJECT.search(text) or TEST_FRAMEWORK.search(text) for text in map(reading.text_or_empty, files))
 
 
 def _names_tool(manifest: Path) -> bool:
-    tools = _manifest(manifest).get("tools")
+    tools = reading.table(manifest).get("tools")
     return isinstance(tools, dict) and any(name.lower() == PACKAGE for name in tools)
-
-
-def _is_root(manifest: Path) -> bool:
-    return _manifest(manifest).get("isRoot") is True
-
-
-def _manifest(file: Path) -> dict[str, object]:
-    try:
-        content = reading.json_value(file)
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _any(directory: Path, patterns: Iterable[str]) -> bool:
-    return bool(_matching(directory, patterns))
 
 
 def _matching(directory: Path, patterns: Iterable[str]) -> list[Path]:
     return sorted(file for pattern in patterns for file in directory.glob(pattern) if file.is_file())
-
-
-def _text(file: Path) -> str:
-    try:
-        return reading.text(file, errors="replace")
-    except OSError:
-        return ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +18,7 @@ from typing import Any, Self
 from attrs import field, frozen
 
 from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
+from msp_bridge.rows import reported_result
 from msp_bridge.source import BOM, SourceText, utf16_length
 
 log = logging.getLogger(__name__)
@@ -125,25 +126,17 @@ class Report:
             status, reason = _status_of(row)
             if listing and reason == FILTERED:
                 status, reason = Status.PENDING, None
-            covered_by, killed_by = (self._names(row.get(name)) for name in ("coveredBy", "killedBy"))
-            result = Result(
-                mutant,
-                Status.RUNTIME_ERROR if status is Status.PENDING else status,
-                duration=row.get("duration"),
-                covered_by=covered_by,
-                killed_by=killed_by,
-                static=row.get("static"),
-                status_reason=reason or ("Stryker.NET did not finish testing it" if status is Status.PENDING else None),
-                tests_completed=row.get("testsCompleted"),
-            )
+            pending = status is Status.PENDING
+            shown = {
+                "status": (Status.RUNTIME_ERROR if pending else status).value,
+                "statusReason": reason or ("Stryker.NET did not finish testing it" if pending else None),
+            }
+            result = reported_result(mutant, {**row, **shown}, self._tests)
             covering = tuple(map(str, row.get("coveredBy") or ()))
             return ReportEntry(mutant, int(row["id"]), status, reason, covering, bool(row.get("static")), result)
         except (KeyError, TypeError, ValueError) as error:
             log.warning("a mutant of %s is left out: %s", path, error)
             return None
-
-    def _names(self, ids: Sequence[Any] | None) -> tuple[str, ...] | None:
-        return None if ids is None else tuple(self._tests.get(str(test), str(test)) for test in ids)
 
 
 def _status_of(row: Mapping[str, Any]) -> tuple[Status, str | None]:

@@ -217,10 +217,7 @@ class StrykerNetTestBed:
         return self.home / "shims"
 
     def _has_artifacts(self) -> bool:
-        try:
-            return ARTIFACTS_OUTPUT in reading.text(self.sandbox.source / "Directory.Build.props", errors="replace")
-        except OSError:
-            return False
+        return ARTIFACTS_OUTPUT in reading.text_or_empty(self.sandbox.source / "Directory.Build.props")
 
     def _what_is_above(self) -> dict[str, bytes]:
         """The nearest files above the project that have a meaning for it, by name."""

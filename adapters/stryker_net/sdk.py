@@ -21,6 +21,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
 
@@ -73,7 +74,9 @@ def take_precompiled(sdk: Path, assembly: Path) -> bool:
         return False
     # An object model that isn't replaced is a later one than the SDK's: also NuGet combines it with an older host.
     model = OBJECT_MODEL if _is_later(OBJECT_MODEL, sdk, directory, framework) else ()
-    for name in (*TEST_HOST, *model, *(name for name in SHARED if _is_the_same(directory / name, sdk / name))):
+    versions = {name: [_version(reading.content_or_empty(at / name)) for at in (directory, sdk)] for name in SHARED}
+    same = (name for name, (own, other) in versions.items() if own and own == other)
+    for name in (*TEST_HOST, *model, *same):
         file = directory / name
         if not Path(f"{file}{ORIGINAL}").exists():  # else these were tests in the directory of others
             fresh = shutil.copyfile(sdk / name, f"{file}{ORIGINAL}.new")
@@ -84,22 +87,10 @@ def take_precompiled(sdk: Path, assembly: Path) -> bool:
 
 def _is_later(names: Sequence[str], sdk: Path, directory: Path, framework: tuple[int, ...]) -> bool:
     """Whether the assemblies `names` are in both directories, no older in that of the SDK, and run on `framework`."""
-    pairs = [(_content(directory / name), _content(sdk / name)) for name in names]
+    pairs = [(reading.content_or_empty(directory / name), reading.content_or_empty(sdk / name)) for name in names]
     return all(
         own and other and _version(other) >= _version(own) and _target(other) <= framework for own, other in pairs
     )
-
-
-def _is_the_same(file: Path, other: Path) -> bool:
-    version = _version(_content(file))
-    return version != () and version == _version(_content(other))
-
-
-def _content(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
 
 
 def _version(content: bytes) -> tuple[int, ...]:
