@@ -2,8 +2,8 @@
 
 `docs/how-to/writing-an-adapter.md` is the guide, `msp_bridge.testing` the conformance suite. The entry-point
 group `msp_bridge.adapters` lists the adapters. The built-in ones use nothing but this module, `concurrency`, `errors`,
-`jsonrpc`, `model`, `notices`, `phases`, `processes`, `python_engine`, `reading`, `source`, `text`, `toolkit` and
-`writing`.
+`jsonrpc`, `model`, `notices`, `phases`, `processes`, `python_adapter`, `python_engine`, `reading`, `rows`, `source`,
+`text`, `toolkit` and `writing`.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ API = {
     "notices",
     "phases",
     "processes",
+    "python_adapter",
     "python_engine",
     "reading",
     "rows",
@@ -63,6 +64,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "source": {"model", "reading"},
     "adapter": {"errors", "model", "notices", "source"},
     "processes": {"concurrency", "errors"},
+    "python_adapter": {"adapter", "concurrency", "python_engine"},
     "python_engine": {
         "adapter",
         "concurrency",

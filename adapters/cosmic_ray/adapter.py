@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
 from msp_bridge.adapter import (
-    AskRanAlone,
     BridgeError,
     ConfigurationError,
     Edit,
@@ -18,22 +17,20 @@ from msp_bridge.adapter import (
     Mutant,
     Notice,
     Project,
-    Ran,
-    Reach,
     Result,
     Scope,
-    Surroundings,
     ToolError,
 )
-from msp_bridge.concurrency import in_thread, shields
+from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
+from msp_bridge.python_adapter import PythonAdapter
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
 from .configuration import CosmicRayConfiguration, find, proposal
 
 if TYPE_CHECKING:
-    from msp_bridge.python_engine import PythonEngine, PythonSource, TestPlan
+    from msp_bridge.python_engine import PythonSource, TestPlan
 
     from .command import TestCommand
     from .discovery import CosmicRayDiscovery
@@ -46,7 +43,7 @@ BASELINE_TIMEOUT_FACTOR = 5.0  # times `timeout` for the run of all tests that m
 BASELINE_START_S = 30.0  # and for the start of pytest
 
 
-class CosmicRay:
+class CosmicRay(PythonAdapter):
     """cosmic-ray on one project. The user's tree is only read: everything that runs, runs in sandboxes.
 
     Where the test command is pytest, the Python engine tests the mutants; any other command is run as it is, once for
@@ -58,8 +55,10 @@ class CosmicRay:
     markers: ClassVar[tuple[str, ...]] = ("*.toml",)
     sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
+    parts: ClassVar[tuple[str, ...]] = ("_engine", "_runner", "_discovery")
+
     def __init__(self, project: Project) -> None:
-        self._project = project
+        super().__init__(project)
         self._seen: CosmicRayConfiguration | None = None
 
     @classmethod
@@ -80,12 +79,6 @@ class CosmicRay:
         return CosmicRayDiscovery(self._project)
 
     @cached_property
-    def _engine(self) -> PythonEngine:
-        from msp_bridge.python_engine import PythonEngine
-
-        return PythonEngine(self._project)
-
-    @cached_property
     def _runner(self) -> CommandRunner:
         from .runner import CommandRunner
 
@@ -101,7 +94,7 @@ class CosmicRay:
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
         configuration = self._configuration()
-        self._engine.prepare_ahead(self._engine_plan)
+        self._engine.prepare_ahead(self.engine_plan)
         paths = [path for path in configuration.modules(self._project.root) if scope.covers(path)]
         phase = Phase(DISCOVERING, len(paths))
         for number, path in enumerate(paths):
@@ -130,15 +123,6 @@ class CosmicRay:
             async for result in results:
                 yield result
 
-    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """Implement `KnowsReach`."""
-        plan = await self._engine_plan()
-        return {} if plan is None else await self._engine.reach(mutants, plan, known, alone=alone)
-
-    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """Implement `KnowsReach`."""
-        return self._engine.ran_alone()
-
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """Implement `IgnoresMutants.ignore`. The filter `pragma_no_mutate` is about the line in which a mutant ends."""
         item, pragma = mutant.handle, f"{PRAGMA}{in_comment(reason, '  # ')}"
@@ -150,19 +134,9 @@ class CosmicRay:
             )
         return Edit(mutant.path, edit.location, edit.replacement, "every mutant that ends in this line")
 
-    async def surroundings(self) -> Surroundings | None:
-        """Implement `ReportsSurroundings`. cosmic-ray itself is one of the installed packages."""
-        from msp_bridge.python_engine import python_surroundings
-
-        return await python_surroundings(self._project, self._discovery.python)
-
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""
-        from msp_bridge.python_engine import pytest_command
-
-        command = await self._command()
-        arguments = command.pytest_arguments
-        return command.words if arguments is None else pytest_command(command.python, *arguments)
+        return await super().test_command() or (await self._command()).words
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""
@@ -201,28 +175,14 @@ class CosmicRay:
             async for finding in findings:
                 yield finding
 
-    async def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """Implement `ChecksTests.check_tests`."""
-        async with aclosing(self._engine.check_tests()) as findings:
-            async for finding in findings:
-                yield finding
-
-    @shields
-    async def aclose(self) -> None:
-        """End every process. A cancel is raised when that is done."""
-        async with AsyncExitStack() as stack:
-            for name in ("_discovery", "_runner", "_engine"):
-                if name in vars(self):  # else nobody has asked for it
-                    stack.push_async_callback(getattr(self, name).aclose)
-
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        plan = await self._engine_plan()
+        plan = await self.engine_plan()
         if plan is None:
             return self._runner.test(mutants, await self._command())
         return self._engine.test(mutants, plan)
 
-    async def _engine_plan(self) -> TestPlan | None:
-        """How the engine runs the tests; None where the test command runs as it is."""
+    async def engine_plan(self) -> TestPlan | None:
+        """Implement `PythonAdapter.engine_plan`. None where the test command runs as it is."""
         command = await self._command()
         arguments = command.pytest_arguments
         return None if arguments is None else _plan(command, arguments)

@@ -3,43 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import (
-    AskRanAlone,
-    Edit,
-    Finding,
-    Mutant,
-    Notice,
-    Project,
-    Ran,
-    Reach,
-    Result,
-    Scope,
-    Surroundings,
-)
-from msp_bridge.concurrency import shields
+from msp_bridge.adapter import Edit, Finding, Mutant, Notice, Project, Result, Scope
+from msp_bridge.python_adapter import PythonAdapter
 
-from .configuration import (
-    NAMES,
-    REQUIREMENTS,
-    config_file_of,
-    is_configured,
-    is_installed,
-    place_of_options,
-)
+from .configuration import NAMES, REQUIREMENTS, config_file_of, is_configured, is_installed, place_of_options
 
 if TYPE_CHECKING:
-    from msp_bridge.python_engine import PythonEngine
+    from msp_bridge.python_engine import TestPlan
 
     from .discovery import MutmutDiscovery
 
 
-class Mutmut:
+class Mutmut(PythonAdapter):
     """mutmut on one project: its mutants and its rules, tested by the Python engine.
 
     `mutmut run` can't stream, and is wrong where code runs at import, where tests leave state behind, and where its
@@ -50,10 +30,11 @@ class Mutmut:
     markers: ClassVar[tuple[str, ...]] = NAMES
     sources: ClassVar[tuple[str, ...]] = ("*.py",)
 
+    parts: ClassVar[tuple[str, ...]] = ("_engine", "_discovery")
+
     def __init__(self, project: Project) -> None:
-        self._project = project
+        super().__init__(project)
         self._lock = asyncio.Lock()
-        self._discovery: MutmutDiscovery | None = None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -77,12 +58,6 @@ class Mutmut:
             return Finding(False, "mutmut", text, f"if they lie deeper, set source_paths in {place}")
         return Finding(False, "mutmut", "not installed", python_install(Path(python), *REQUIREMENTS, root=project.root))
 
-    @cached_property
-    def _engine(self) -> PythonEngine:
-        from msp_bridge.python_engine import PythonEngine  # here, and below: who only configures doesn't wait for it
-
-        return PythonEngine(self._project)
-
     def claims(self, path: str) -> bool:
         """Python files; which of them mutmut mutates, its configuration says."""
         return path.endswith(".py")
@@ -99,37 +74,17 @@ class Mutmut:
         """Implement `Adapter.test`."""
         if not mutants:
             return
-        plan = await (await self._discover()).plan()
-        async with aclosing(self._engine.test(mutants, plan)) as results:
+        async with aclosing(self._engine.test(mutants, await self.engine_plan())) as results:
             async for result in results:
                 yield result
 
-    async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """Implement `KnowsReach`."""
-        plan = await (await self._discover()).plan()
-        return await self._engine.reach(mutants, plan, known, alone=alone)
-
-    def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
-        """Implement `KnowsReach`."""
-        return self._engine.ran_alone()
+    async def engine_plan(self) -> TestPlan:
+        """Implement `PythonAdapter.engine_plan`."""
+        return await (await self._discover()).plan()
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """Implement `IgnoresMutants.ignore`."""
         return await (await self._discover()).ignore(mutant, reason)
-
-    async def surroundings(self) -> Surroundings | None:
-        """Implement `ReportsSurroundings`. mutmut itself is one of the installed packages."""
-        from msp_bridge.python_engine import python_surroundings
-
-        python = self._project.python
-        return None if python is None else await python_surroundings(self._project, python)
-
-    async def test_command(self) -> tuple[str, ...] | None:
-        """Implement `HasTestCommand`."""
-        from msp_bridge.python_engine import pytest_command
-
-        plan = await (await self._discover()).plan()
-        return pytest_command(plan.python, *plan.arguments)
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Implement `Adapter.diagnose`."""
@@ -139,26 +94,10 @@ class Mutmut:
             async for finding in findings:
                 yield finding
 
-    async def check_tests(self) -> AsyncGenerator[Finding, None]:
-        """Implement `ChecksTests.check_tests`."""
-        async with aclosing(self._engine.check_tests()) as findings:
-            async for finding in findings:
-                yield finding
-
-    @shields
-    async def aclose(self) -> None:
-        """End every process. A cancel is raised when that is done."""
-        try:
-            if "_engine" in vars(self):  # else nobody has asked for it
-                await self._engine.aclose()
-        finally:
-            if self._discovery is not None:
-                await self._discovery.aclose()
-
     async def _discover(self) -> MutmutDiscovery:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""
         async with self._lock:
-            if self._discovery is None:
+            if "_discovery" not in vars(self):
                 from .discovery import MutmutDiscovery
                 from .installation import MutmutInstallation
 
