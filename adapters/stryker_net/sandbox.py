@@ -134,7 +134,7 @@ class StrykerNetTestBed:
 
         Whoever is killed while the copy is brought up to date or built leaves assemblies of another state.
         """
-        records = self.sandbox.records.items()
+        records = sorted(self.sandbox.records.items(), key=lambda item: item[0])
         project = [(path, record.kind.value, record.digest) for path, record in records if not self._is_built(path)]
         files = sorted(str(file) for directory in self._mutated_directories() for file in directory.glob("*.dll"))
         stamps = [(file, status.st_size, status.st_mtime_ns) for file in files if (status := os.stat(file))]

@@ -118,7 +118,8 @@ async def test_what_was_prepared_before_an_edit_holds_for_no_later_build(dotnet:
     text = (root / SUMS).read_text()
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        (root / SUMS).write_text(text + "\n")
+    (root / SUMS).write_text(text + "\n")
+    async with adapter_on(root) as adapter:
         assert await discovered(adapter)
     [assembly] = (root.parent / "cache/prepared-0/project/tests").rglob("Calc.dll")
     assembly.write_bytes(b"as the build of the edited file left it")
