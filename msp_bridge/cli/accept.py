@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from msp_bridge.cli.known import PROJECT_OPTIONS, KnownResults
+from msp_bridge.cli.known import PROJECT_OPTIONS, known_results
 from msp_bridge.cli.options import with_options
 from msp_bridge.errors import CommandLineError
 from msp_bridge.isolation.left_out import ACCEPTED
-from msp_bridge.reports.content import MutantContent
-from msp_bridge.reports.kept import LastResult
 from msp_bridge.text import counted, one_line
 
 
@@ -33,24 +31,10 @@ def command(mutants: tuple[str, ...], reason: str, every: bool, **values: Any) -
       2    the last results have no such survivor, no run is kept, or the file
            can't be read or written
     """
-    known = KnownResults.of(values)
+    known = known_results(values)
     if bool(mutants) == every:
         raise CommandLineError("name survivors, or take --all of them", "`msp-bridge results` lists them")
-    if not reason.strip():
-        raise CommandLineError("the reason is empty", "say why no test can or should kill them")
-    chosen = known.results if every else known.named(mutants)
-    survivors = [last for last in chosen if last.result.status.undetected]
-    if not survivors:
-        raise CommandLineError("no survivor is selected", "`msp-bridge results` lists them")
-    added = known.accepted.accept([_entry(known, last) for last in survivors], reason.strip())
+    added = known.accept(known.results if every else known.named(mutants), reason)
     click.echo(f"{counted(len(added), 'entry').replace('entrys', 'entries')} written to {known.root / ACCEPTED}")
     for content in added:
         click.echo(f"  {one_line(content.path)}: {one_line(content.before)} => {one_line(content.after)}")
-
-
-def _entry(known: KnownResults, last: LastResult) -> tuple[MutantContent, str]:
-    """The content in the file as it is now, and the mutator. Raises CommandLineError when the mutant is stale."""
-    content = None if last.stale else known.accepted.content(last.mutant)
-    if content is None:
-        raise CommandLineError(f"{last.mutant.path} has changed since", "`msp-bridge run` tests its mutants again")
-    return content, last.mutant.mutator

@@ -9,9 +9,10 @@ from typing import Any
 import click
 from rich.console import Console
 
-from msp_bridge.cli.known import PROJECT_OPTIONS, KnownResults
+from msp_bridge.cli.known import PROJECT_OPTIONS, known_results
 from msp_bridge.cli.merge import read_reports
 from msp_bridge.cli.options import with_options
+from msp_bridge.last_results import KnownResults
 from msp_bridge.reports.comparison import Comparison
 from msp_bridge.reports.standard import Report, ReportedMutant
 from msp_bridge.reports.terminal import missed
@@ -35,7 +36,7 @@ def command(old: str, new: str, markdown: bool, as_json: bool, **values: Any) ->
       0    done
       2    there is no such run, or a file is no report
     """
-    known = KnownResults.of(values)
+    known = known_results(values)
     reports = [_report(known, name) for name in (old, new)]
     comparison = Comparison.of(*reports)
     if as_json:

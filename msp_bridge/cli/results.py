@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.cli import Exit, show
-from msp_bridge.cli.known import MUTATOR, PROJECT_OPTIONS, STATUS, KnownResults
+from msp_bridge.cli.known import MUTATOR, PROJECT_OPTIONS, STATUS, known_results
 from msp_bridge.cli.options import with_options
 from msp_bridge.cli.outputs import Outputs, output_options
+from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Status
 from msp_bridge.reports.content import ContentIndex
 from msp_bridge.reports.kept import STARTED, LastResult, reported
@@ -57,7 +58,7 @@ def results(
       2    the command line is wrong, no run is kept, or a report can't be
            written
     """
-    known, outputs = KnownResults.of(values), Outputs.of(values)
+    known, outputs = known_results(values), Outputs.of(values)
     wanted = known.wanted(paths, status, mutator)
     console = Console(highlight=False, markup=False, stderr=outputs.uses_stdout)
     shown = [] if quiet else [each for each in wanted if every or status or each.result.status in UNDETECTED]
@@ -87,7 +88,7 @@ def show_command(mutants: tuple[str, ...], **values: Any) -> None:
       0    done
       2    the last results have no such mutant, or no run is kept
     """
-    known = KnownResults.of(values)
+    known = known_results(values)
     console = Console(highlight=False, markup=False)
     kept = known.kept.all()
     for last in known.named(mutants):

@@ -16,7 +16,8 @@ from typing import Any
 import click
 from attrs import frozen
 
-from msp_bridge.cli.known import MUTATOR, STATUS, KnownResults, of_mutator
+from msp_bridge.cli.known import MUTATOR, STATUS
+from msp_bridge.last_results import KnownResults, of_mutator
 from msp_bridge.model import Mutant, Status
 from msp_bridge.reports.kept import SECONDS, TESTED
 from msp_bridge.reports.results import Score

@@ -13,12 +13,12 @@ from attrs import define, field, frozen
 from rich.console import Console
 
 from msp_bridge.adapter import HasThreshold
-from msp_bridge.cli.known import KnownResults
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
 from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
+from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import ProjectFailure, Told, UnusableFile
 from msp_bridge.phases import without_notices

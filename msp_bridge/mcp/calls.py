@@ -10,6 +10,7 @@ from typing import Any
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
+from msp_bridge.mcp import kept
 from msp_bridge.mcp.answers import (
     IgnoreEdit,
     MutantAnswer,
@@ -21,12 +22,23 @@ from msp_bridge.mcp.answers import (
     fitting,
 )
 from msp_bridge.mcp.discovery import discovered, recall
+from msp_bridge.mcp.kept_answers import AcceptedMutant, LastResults, NextSurvivor
 from msp_bridge.mcp.known_mutants import Found, KnownMutants
 from msp_bridge.mcp.left_running import LeftRunning, Work
 from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.testing import TestRun, named
-from msp_bridge.mcp.tools import IgnoreArguments, ListArguments, ShowArguments, SurvivorsArguments, TestArguments
+from msp_bridge.mcp.tools import (
+    AcceptArguments,
+    IgnoreArguments,
+    ListArguments,
+    NextArguments,
+    ResultsArguments,
+    ShowArguments,
+    SurvivorsArguments,
+    TestArguments,
+)
 from msp_bridge.model import Mutant, Result
+from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.results import Score, most_telling
 from msp_bridge.reports.standard import report
 from msp_bridge.source import edit_diff
@@ -135,6 +147,24 @@ class Calls:
             effect=edit.effect,
         )
 
+    async def results(self, arguments: ResultsArguments, _: CallProgress) -> LastResults:
+        """Answer the call of this tool (`tools`)."""
+        return await in_thread(kept.last_results, self._root, arguments)
+
+    async def next_survivor(self, arguments: NextArguments, _: CallProgress) -> NextSurvivor:
+        """Answer the call of this tool (`tools`)."""
+        await self._versions.look()
+        current, outdated, _edited = self._known.current()
+        own = {result.mutant.id: (found, result) for result in (*current, *outdated) if (found := self._there(result))}
+        return await in_thread(kept.next_survivor, self._root, own, arguments)
+
+    async def accept_mutant(self, arguments: AcceptArguments, _: CallProgress) -> AcceptedMutant:
+        """Answer the call of this tool (`tools`)."""
+        await self._versions.look()
+        found = self._known.found(arguments.id)
+        result = None if found is None or self._known.is_edited(found) else self._known.result(found.mutant)
+        return await in_thread(kept.accepted, self._root, arguments.id, result, arguments.reason)
+
     async def report(self) -> bytes:
         """All results that count, in the standard format."""
         await self._versions.look()
@@ -168,6 +198,11 @@ class Calls:
             edited=edited[:MAX_EDITED],
             problems=first_of(run.explained()),
         )
+
+    def _there(self, result: Result) -> Found | None:
+        """The mutant of `result`, if its file is as it was."""
+        found = self._known.found(result.mutant.id)
+        return None if found is None or self._known.is_edited(found) else found
 
     async def _select(self, paths: Sequence[str] | None, since: str | None) -> Selected:
         selected = select(self._root, paths or ())
@@ -239,6 +274,8 @@ class Calls:
 
     async def _summary(self, results: Collection[Result], limit: int) -> dict[str, Any]:
         """The fields that `Survivors` and `TestReport` have in common."""
+        accepted = await in_thread(AcceptedSurvivors.of, self._root)
+        results = [accepted.judged(result) for result in results]
         score, missed = Score.of(results), most_telling(results)
         shown = await self._answers(result.mutant for result in missed[:limit])
         return {

@@ -16,6 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.mcp.answers import IgnoreEdit, MutantList, ShownMutant, Survivors, TestReport
+from msp_bridge.mcp.kept_answers import AcceptedMutant, LastResults, NextSurvivor
 
 INSTRUCTIONS = """\
 Mutation testing: a mutant is one small change of the code. One that survives is a bug that the tests would miss.
@@ -26,10 +27,12 @@ Mutation testing: a mutant is one small change of the code. One that survives is
    itself turns out to be wrong or needless, correct it.
 3. Call test_mutants with the ids of the survivors again, until they are Killed.
 4. A result counts until a file is edited, a test file, too: then it is outdated, and test_mutants gives a new one.
-5. Only when the change makes no difference that a caller could see: ignore_mutant returns the edit that leaves it out.
+5. Only when the change makes no difference that a caller could see, and the user agrees: accept_mutant writes it to
+   mutants-accepted.toml, with the reason; or ignore_mutant returns the edit of the source that leaves it out.
 
 If your client ends calls after some time (often 60 s), pass a max_seconds below that: the same call again goes on.
-Nothing here writes to the project. Tests run in private copies.
+next_survivor says what to work on, also after a run in a terminal.
+Only accept_mutant writes to the project. Tests run in private copies.
 """
 MAX_LISTED = 500
 MAX_TESTED = 2000
@@ -137,6 +140,31 @@ class IgnoreArguments(Arguments):
     ]
 
 
+class ResultsArguments(Arguments):
+    """The arguments of `results`."""
+
+    paths: Paths = []
+    status: Annotated[list[str], FailFast(), Field(description="Only these, such as Survived and NoCoverage.")] = []
+    mutator: Annotated[str | SkipJsonSchema[None], Field(description="Only mutators with this in their name.")] = None
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED, description="Mutants in the answer.")] = 50
+
+
+class NextArguments(Arguments):
+    """The arguments of `next_survivor`."""
+
+    paths: Paths = []
+    skip: Annotated[
+        list[str], FailFast(), Field(max_length=MAX_TESTED, description="Ids of survivors to leave for later.")
+    ] = []
+
+
+class AcceptArguments(Arguments):
+    """The arguments of `accept_mutant`."""
+
+    id: Id
+    reason: Annotated[str, Field(min_length=1, description="Why no test can or should kill it, in one sentence.")]
+
+
 @frozen
 class ToolSpec:
     """One tool: what it is called with, what it answers, and its description."""
@@ -146,6 +174,7 @@ class ToolSpec:
     answer: type[BaseModel]
     description: str
     runs_tests: bool = False
+    writes: bool = False  # into the project
 
     def tool(self, name: str) -> Tool:
         """The tool as `tools/list` has it."""
@@ -156,7 +185,10 @@ class ToolSpec:
             input_schema=_schema(self.arguments, "validation"),
             output_schema=_schema(self.answer, "serialization"),
             annotations=ToolAnnotations(
-                read_only_hint=not self.runs_tests, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+                read_only_hint=not (self.runs_tests or self.writes),
+                destructive_hint=False,
+                idempotent_hint=True,
+                open_world_hint=False,
             ),
         )
 
@@ -204,6 +236,30 @@ TOOLS: Mapping[str, ToolSpec] = {
         "`# pragma: no mutate`. It is only returned: apply it yourself, if the user agrees. For a mutant that no test "
         "can tell from the original (an equivalent mutant), never to raise the score. `effect` says what else "
         "it leaves out.",
+    ),
+    "results": ToolSpec(
+        "Last results",
+        ResultsArguments,
+        LastResults,
+        "The last results of `msp-bridge run` on this machine, without testing: the counts, the score, and mutants by "
+        "place. Call it first in a project that was tested before; test_mutants has newer ones.",
+    ),
+    "next_survivor": ToolSpec(
+        "Next survivor",
+        NextArguments,
+        NextSurvivor,
+        "The most telling survivor of all results, as show_mutant has it, with a hint where an assertion is missing; "
+        "runs nothing. Call it, write the test, call test_mutants with its id, and call it again. Pass the ids "
+        "that you leave for later as skip.",
+    ),
+    "accept_mutant": ToolSpec(
+        "Accept a survivor",
+        AcceptArguments,
+        AcceptedMutant,
+        "Writes a survivor to mutants-accepted.toml, with the reason: it counts neither for the score nor against it "
+        "any more. For an equivalent mutant, and only if the user agrees. The source stays as it is, in contrast to "
+        "ignore_mutant.",
+        writes=True,
     ),
 }
 

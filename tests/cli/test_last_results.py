@@ -11,8 +11,8 @@ import pytest
 from support.kept import KeptProject
 from support.viewers import SCHEMA
 
-from msp_bridge.cli.known import kept_reports
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.last_results import kept_reports
 from msp_bridge.model import Status
 from msp_bridge.reports.kept import KEPT
 

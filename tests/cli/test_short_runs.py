@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 from support.command_line import GATED, bridge, make_project, script
 
-from msp_bridge.cli.known import KnownResults
 from msp_bridge.cli.run import run as run_command
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order, wilson
+from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Location, Mutant, Position, Status
 from msp_bridge.reports.results import Score
 from msp_bridge.workspace.targets import Changes

@@ -131,7 +131,10 @@ async def test_every_tool_answers_by_its_schema_and_touches_nothing(
 
     async with agent(root, monkeypatch) as at:
         tools = {tool.name: tool for tool in (await at.client.list_tools()).tools}
-        assert list(tools) == ["test_mutants", "survivors", "show_mutant", "list_mutants", "ignore_mutant"]
+        assert list(tools) == [
+            *("test_mutants", "survivors", "show_mutant", "list_mutants", "ignore_mutant"),
+            *("results", "next_survivor", "accept_mutant"),
+        ]
         assert all(
             parameter["description"] for t in tools.values() for parameter in t.input_schema["properties"].values()
         )

@@ -69,7 +69,7 @@ async def test_before_initialize_a_ping_is_answered_and_all_else_is_refused(clie
         assert (await refused(client, method, {}))[0] == -32602
     assert (await refused(client, "initialize", {}))[0] == -32602
     await Mcp().greet(client)
-    assert len((await client.request("tools/list"))["tools"]) == 5
+    assert len((await client.request("tools/list"))["tools"]) == 8
 
 
 @pytest.mark.parametrize("method", sorted(set(methods(mcp_types.ClientRequest)) - SERVED))

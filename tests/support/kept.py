@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from click.testing import Result as Done
 
 from msp_bridge.cli import msp_bridge
-from msp_bridge.cli.known import kept_reports
+from msp_bridge.last_results import kept_reports
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.kept import WHOLE
 from msp_bridge.reports.standard import report

@@ -1,0 +1,107 @@
+"""KnownResults: what kept runs say of a project's mutants, for whatever shows or uses it. No tool is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from attrs import frozen
+
+from msp_bridge.environment.cache import cache_of
+from msp_bridge.errors import CommandLineError
+from msp_bridge.model import Mutant, Status
+from msp_bridge.reports.accepted import AcceptedSurvivors
+from msp_bridge.reports.content import MutantContent
+from msp_bridge.reports.kept import FOLDER, KeptReports, LastResult, last_results
+from msp_bridge.reports.standard import Report
+from msp_bridge.reports.terminal import Sources
+from msp_bridge.workspace.targets import select
+
+NO_RUN = "no run of this project is kept"
+
+
+def kept_reports(root: Path) -> KeptReports:
+    """The kept runs of the project at `root`."""
+    return KeptReports(cache_of(root) / FOLDER)
+
+
+def of_mutator(mutant: Mutant, name: str | None) -> bool:
+    """Whether `mutant` is of a mutator with `name` in its name; case doesn't count."""
+    return name is None or name.casefold() in mutant.mutator.casefold()
+
+
+@frozen(slots=False)
+class KnownResults:
+    """The last results of the project at `root`; accepted survivors are Ignored in them."""
+
+    root: Path
+
+    @cached_property
+    def kept(self) -> KeptReports:
+        """The kept runs."""
+        return kept_reports(self.root)
+
+    @cached_property
+    def accepted(self) -> AcceptedSurvivors:
+        """The accepted survivors. Raises ConfigurationError."""
+        return AcceptedSurvivors.of(self.root)
+
+    @cached_property
+    def report(self) -> Report:
+        """The last result of each mutant. Raises CommandLineError when no run is kept."""
+        report = self.kept.last()
+        if report is None:
+            raise CommandLineError(f"{NO_RUN} ({self.root})", "`msp-bridge run` tests it")
+        return self.accepted.judged_report(report)
+
+    @cached_property
+    def results(self) -> list[LastResult]:
+        """The last results, file by file."""
+        return last_results(self.report, Sources(self.root).of)
+
+    def wanted(
+        self, paths: Sequence[str] = (), only: Collection[Status] | None = None, mutator: str | None = None
+    ) -> list[LastResult]:
+        """The last results with these statuses, at these places, of this mutator. Raises ConfigurationError."""
+        takes = self.taker(paths)
+        return [
+            last
+            for last in self.results
+            if (only is None or last.result.status in only) and of_mutator(last.mutant, mutator) and takes(last.mutant)
+        ]
+
+    def taker(self, paths: Sequence[str]) -> Callable[[Mutant], bool]:
+        """Whether a mutant is in one of `paths`, or there are none. Raises ConfigurationError."""
+        selected = select(self.root, paths)
+        selection = selected.selection.within(self.root)
+        return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
+
+    def named(self, names: Sequence[str]) -> list[LastResult]:
+        """The last results of these mutants, each an id or FILE:LINE[:COL]. Raises ConfigurationError."""
+        found: dict[str, LastResult] = {}
+        for name in names:
+            ids = [last for last in self.results if name in (last.entry.result.mutant.id, last.mutant.id)]
+            here = ids or ([] if name.isdecimal() else self.wanted([name]))
+            if not here:
+                raise CommandLineError(
+                    f"the last results have no mutant {name}", "`msp-bridge results --all` lists them with their ids"
+                )
+            found |= {last.entry.result.mutant.id: last for last in here}
+        return list(found.values())
+
+    def accept(self, chosen: Sequence[LastResult], reason: str) -> list[MutantContent]:
+        """Accept the survivors among `chosen`; return the new entries. Raises ConfigurationError."""
+        if not reason.strip():
+            raise CommandLineError("the reason is empty", "say why no test can or should kill them")
+        survivors = [last for last in chosen if last.result.status.undetected]
+        if not survivors:
+            raise CommandLineError("no survivor is selected", "`msp-bridge results` lists them")
+        return self.accepted.accept([self._entry(last) for last in survivors], reason.strip())
+
+    def _entry(self, last: LastResult) -> tuple[MutantContent, str]:
+        """The content in the file as it is now, and the mutator. Raises CommandLineError when the mutant is stale."""
+        content = None if last.stale else self.accepted.content(last.mutant)
+        if content is None:
+            raise CommandLineError(f"{last.mutant.path} has changed since", "`msp-bridge run` tests its mutants again")
+        return content, last.mutant.mutator
