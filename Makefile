@@ -7,11 +7,12 @@ PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
 LOCKS := core8 core9 core10 yarn pnpm jsonrpc vscode  # in tests/npm: StrykerJS, what it runs with, and clients
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 VSIX := build/msp-bridge.vsix
+PYTHON_ADAPTERS := $(addprefix tests/adapters/test_,conformance.py cosmic_ray_conformance.py generic_conformance.py)
 ON_TWO_CORES := --numprocesses 2 --dist loadfile --no-loadscope-reorder  # tests of one file share what is expensive
 # setuptools warns of each editable installation that maps a package; that is not for somebody who runs `make demo`.
 INSTALL := PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo demo-cluster check steady test test-all corpus vscode docker-test pictures docs release lint bench fuzz soak lock clean
+.PHONY: help demo demo-cluster check steady mutants test test-all test-versions corpus vscode docker-test pictures docs release lint bench fuzz soak lock clean
 
 help:
 	@echo "make demo   install, then run mutation testing through the bridge on examples/shop"
@@ -20,6 +21,8 @@ help:
 	@echo "make steady  the core ten times, in random order and under load"
 	@echo "make test   install everything that the tests need, then run each promise to users once (thirteen minutes on two cores)"
 	@echo "make test-all  the same with every combination, as CI does (26 minutes)"
+	@echo "make test-versions  the core and Python's adapters with each Python from 3.11 on that is on PATH, and with the lowest versions"
+	@echo "make mutants  run the bridge on ten of its own modules (SINCE=main: on what has changed since)"
 	@echo "make corpus  test the corpus in fresh processes, and keep their verdicts for make test"
 	@echo "make vscode  build the extension for VS Code, $(VSIX)"
 	@echo "make docker-test  build the image and try it in containers (Docker, or podman and buildah)"
@@ -44,7 +47,7 @@ check: $(VENV)/.core
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest --core --timeout 120 --numprocesses 2 --quiet
+	$(BIN)/python -m pytest --core --timeout 120 --numprocesses 3 --quiet  # some only wait: three for two cores
 
 test: $(VENV)/.test $(VSIX)
 	$(BIN)/python -m pytest --main $(ON_TWO_CORES)
@@ -55,6 +58,21 @@ test-all: $(VENV)/.test $(VSIX)
 steady: $(VENV)/.core
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
 		$(BIN)/python -m pytest --core --shuffle $$seed --numprocesses 12 --quiet --timeout 300 || exit 1; \
+	done
+
+mutants: $(VENV)/.core
+	$(BIN)/msp-bridge run --incremental --html build/mutants.html $(if $(SINCE),--since $(SINCE))
+
+test-versions: $(VENV)/.core
+	for version in 3.11 3.12 3.13 3.14 lowest; do \
+		python=python$${version#lowest}; home=$(VENV)/versions/$$version; resolution=lowest-direct; \
+		if [ $$version = lowest ]; then python=$(BIN)/python; else resolution=highest; fi; \
+		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
+		echo "$$version: $$($$python --version)"; \
+		$(BIN)/uv venv --quiet --clear --python $$python $$home || exit 1; \
+		$(BIN)/uv pip install --quiet --resolution $$resolution --python $$home --editable . --group test || exit 1; \
+		$$home/bin/python -m pytest --core --timeout 300 --numprocesses 3 --quiet || exit 1; \
+		$$home/bin/python -m pytest --quiet $(PYTHON_ADAPTERS) || exit 1; \
 	done
 
 corpus: $(VENV)/.test

@@ -49,6 +49,14 @@ async def wait():
 '''
 
 
+@pytest.fixture(autouse=True)
+def traced_as_before() -> Iterator[None]:
+    """What traces this process, as a measurement of its coverage, goes on after a test that ends a trace."""
+    tracer = sys.gettrace()
+    yield
+    sys.settrace(tracer)
+
+
 @pytest.fixture
 def module() -> Iterator[types.ModuleType]:
     """MODULE, imported."""

@@ -59,7 +59,7 @@ async def stalled(project: ScriptedProject) -> int:
     """How many mutants of the clogged client have been begun, when no more are. Looking too early only weakens the test."""
     counts = [-1, -2, -3]
     while len(set(counts[-3:])) > 1 or counts[-1] <= 0:
-        await asyncio.sleep(30 * LOOK)
+        await asyncio.sleep(10 * LOOK)
         counts.append(sum(line.startswith("started many.py") for line in project.log))
     return counts[-1]
 

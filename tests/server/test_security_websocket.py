@@ -211,7 +211,7 @@ async def test_over_websocket_a_client_that_reads_nothing_stops_its_tool(project
             await client.ask("mutationTest")
             begun = [-1]
             while len(begun) < 5 or len(set(begun[-4:])) > 1:  # looking too early only weakens the test
-                await asyncio.sleep(30 * LOOK)
+                await asyncio.sleep(10 * LOOK)
                 begun.append(sum(line.startswith("started") for line in project.log))
             assert begun[-1] < MANY
             client.wire.connection.transport.abort()  # type: ignore[attr-defined]
