@@ -104,6 +104,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "jsonrpc",
         "model",
         "notices",
+        "reports.accepted",
         "reports.results",
         "session",
         "source",

@@ -25,7 +25,7 @@ from msp_bridge.server import serve_client
 
 OPTIONS = ("--dialect", "lsp", "--adapter", "scripted")
 SURVIVES = {"mutator": "digit", "find": "1", "replacement": "2", "status": "Survived"}
-WARNING, INFORMATION = 2, 3
+WARNING, INFORMATION, HINT = 2, 3, 4
 SERVED = {  # of what a client may send
     *("initialize", "initialized", "shutdown", "exit", "$/cancelRequest", "window/workDoneProgress/cancel"),
     *(f"textDocument/{name}" for name in ("didOpen", "didChange", "didSave", "didClose")),
@@ -435,14 +435,32 @@ async def test_code_actions_test_show_and_say_what_changed(client: LspClient, pr
     fixes = await client.request(
         "textDocument/codeAction", {**here, "context": {"diagnostics": [], "only": ["quickfix"]}}
     )
-    assert [action["title"] for action in fixes] == ['Show "1" -> "2"', 'Ignore "1" -> "2"']
+    assert [action["title"] for action in fixes] == [f'{verb} "1" -> "2"' for verb in ("Show", "Accept", "Ignore")]
     published = await client.until("textDocument/publishDiagnostics")
-    assert [action["diagnostics"] for action in fixes] == [published["diagnostics"]] * 2
+    assert [action["diagnostics"] for action in fixes] == [published["diagnostics"]] * 3
     diff = await client.request("workspace/executeCommand", fixes[0]["command"])
     assert "-    return 1\n+    return 2\n" in diff
     with pytest.raises(Refused, match="no comment by which scripted ignores a mutant") as refused:
-        await client.request("workspace/executeCommand", fixes[1]["command"])
+        await client.request("workspace/executeCommand", fixes[2]["command"])
     assert refused.value.code == -32803
+
+
+async def test_an_accepted_survivor_is_a_hint_with_the_reason(client: LspClient, project: ScriptedProject) -> None:
+    project.script(SURVIVES)
+    document = await opened(client, project, "a = 1\n")
+    await client.execute("msp-bridge.test", uri=document)
+    assert [found[2] for found in await client.diagnostics()] == [WARNING]
+    here = {"textDocument": {"uri": document}, "range": lines(0, 0), "context": {"diagnostics": []}}
+    actions = {action["title"]: action for action in await client.request("textDocument/codeAction", here)}
+    await client.request("workspace/executeCommand", actions['Accept "1" -> "2"']["command"])
+    asked = await client.until("window/showMessageRequest")
+    assert "not worth a test" in [action["title"] for action in asked["actions"]]
+    hint = (0, 4, HINT, 'Ignored: "1" -> "2"; accepted: not worth a test')
+    assert await client.diagnostics() == [hint]
+    assert 'reason = "not worth a test"' in (project.root / "mutants-accepted.toml").read_text()
+    await client.execute("msp-bridge.test", uri=document)  # as a new test finds it
+    assert await client.tested() == "1 mutant: 1 survived"
+    assert await client.tested() == "1 mutant: 1 ignored"
 
 
 async def test_a_client_that_lists_mutants_gets_all_of_them_and_every_result(

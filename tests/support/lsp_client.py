@@ -14,6 +14,7 @@ REQUESTS = {  # of the server: what the client answers
     "workspace/codeLens/refresh": None,
     "workspace/diagnostic/refresh": None,
     "workspace/applyEdit": {"applied": True},
+    "window/showMessageRequest": {"title": "not worth a test"},
 }
 OURS = "msp-bridge/"  # what methods that are none of LSP's begin with
 CAPABILITIES = {

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from attrs import frozen
 
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.editor import WARNING, Editor
-from msp_bridge.dialects.lsp.findings import diff_of
+from msp_bridge.dialects.lsp.findings import MutantFinding, diff_of
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.errors import BridgeError
-from msp_bridge.model import Mutant
-from msp_bridge.source import Changed
+from msp_bridge.source import Changed, SourceText
 from msp_bridge.workspace.selection import Selection, Target
 
-TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE = COMMANDS = (
+TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE, ACCEPT = COMMANDS = (
     "msp-bridge.test",
     "msp-bridge.testChanged",
     "msp-bridge.testProject",
     "msp-bridge.show",
     "msp-bridge.ignore",
+    "msp-bridge.accept",
 )
+REASONS = ("equivalent: no caller can tell the difference", "not worth a test", "to be looked at later")
 
 
 @frozen
@@ -54,25 +56,49 @@ class EditorCommands:
 
     async def show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> str:
         """Show the user what a mutant changes, and return it as a diff."""
-        mutant, source = _mutant(folder, path, argument), await self._folders.source(argument.uri)
+        mutant, source = _finding(folder, path, argument).result.mutant, await self._folders.source(argument.uri)
         diff = "" if source is None else diff_of(source, mutant)
         await self._editor.say(f"{mutant.mutator}\n{diff}")
         return diff
 
     async def ignore(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> None:
         """Have the client write the comment that leaves a mutant out."""
-        mutant, saved = _mutant(folder, path, argument), await folder.read(path)
-        source = await self._folders.source(argument.uri)
-        if source is None or saved is None or source.text != saved.text:
-            await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
+        mutant, source = _finding(folder, path, argument).result.mutant, await self._saved(folder, path, argument.uri)
+        if source is None:
             return
         edit = await folder.session.ignore(mutant)
         change: dict[str, Any] = {"range": self._editor.units.range(source, edit.location), "newText": edit.text}
         await self._editor.apply(f"Leave out {edit.effect}", {"changes": {argument.uri: [change]}})
 
+    async def accept(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> bool:
+        """Write a survivor into the project's file of accepted ones; returns whether the user agreed."""
+        from msp_bridge.reports.accepted import AcceptedSurvivors  # here, for an editor waits for the rest
 
-def _mutant(folder: Folder, path: str, argument: lsp.CommandArguments) -> Mutant:
+        finding, source = _finding(folder, path, argument), await self._saved(folder, path, argument.uri)
+        if source is None:
+            return False
+        why = argument.reason or await self._editor.choose(f"Why is {finding.change} accepted?", REASONS)
+        if why is None:
+            return False
+        accepted = await asyncio.to_thread(AcceptedSurvivors.of, folder.root)
+        content = accepted.content(finding.result.mutant)
+        if content is None:
+            raise BridgeError("this mutant is not there any more", "test its line again")
+        await asyncio.to_thread(accepted.accept, [(content, finding.result.mutant.mutator)], why)
+        folder.known(path).take([accepted.judged(finding.result)], source, Changed(()), finding.version)
+        return True
+
+    async def _saved(self, folder: Folder, path: str, uri: str) -> SourceText | None:
+        """The client's text, if it is that of the file; else the user is told."""
+        source, saved = await self._folders.source(uri), await folder.read(path)
+        if source is not None and saved is not None and source.text == saved.text:
+            return source
+        await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)
+        return None
+
+
+def _finding(folder: Folder, path: str, argument: lsp.CommandArguments) -> MutantFinding:
     finding = folder.known(path).by_id(argument.mutant or "")
     if finding is None:
         raise BridgeError("this mutant is not known any more", "test its line again")
-    return finding.result.mutant
+    return finding

@@ -18,9 +18,9 @@ from msp_bridge import __version__
 from msp_bridge.dialects.converter import StrictConverter
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.lsp import types as lsp
-from msp_bridge.dialects.lsp.commands import COMMANDS, IGNORE, SHOW, EditorCommands
+from msp_bridge.dialects.lsp.commands import ACCEPT, COMMANDS, IGNORE, SHOW, EditorCommands
 from msp_bridge.dialects.lsp.documents import Document
-from msp_bridge.dialects.lsp.editor import ERROR, Editor
+from msp_bridge.dialects.lsp.editor import ERROR, LENSES, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.dialects.lsp.offers import Offers, symbols
@@ -305,6 +305,11 @@ class Lsp(Dialect):
             return await self._commands.show(folder, path, argument)
         if given.command == IGNORE:
             return await self._commands.ignore(folder, path, argument)
+        if given.command == ACCEPT:
+            if await self._commands.accept(folder, path, argument):
+                await self._publisher.publish(folder, path)
+                self._editor.refresh(LENSES)
+            return None
         selection, what = await self._commands.selected(given.command, folder, path, argument)
         if selection is None:
             return None

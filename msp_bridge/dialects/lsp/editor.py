@@ -46,6 +46,14 @@ class Editor:
         """Show a message to the user."""
         await self._client.notify("window/showMessage", {"type": kind, "message": f"msp-bridge: {visible(text)}"})
 
+    async def choose(self, question: str, answers: Sequence[str]) -> str | None:
+        """Ask the user, who may choose none of the `answers`. Raises RpcError when the client doesn't ask."""
+        actions = [{"title": answer} for answer in answers]
+        params = {"type": INFO, "message": f"msp-bridge: {visible(question)}", "actions": actions}
+        chosen = await self._client.request("window/showMessageRequest", params)
+        title = chosen.get("title") if isinstance(chosen, dict) else None
+        return title if title in answers else None
+
     async def publish(self, uri: str, diagnostics: Sequence[Any], version: int | None = None) -> None:
         """Send the diagnostics of a document, in the place of those before; `version` is that of the client's text."""
         params: dict[str, Any] = {"uri": uri, "diagnostics": diagnostics}

@@ -10,11 +10,12 @@ from attrs import define, evolve, field, frozen
 
 from msp_bridge.dialects.lsp.documents import Units
 from msp_bridge.model import Location, Mutant, Result, Status
+from msp_bridge.reports.results import is_accepted
 from msp_bridge.source import Changed, SourceText, last_line, mutant_diff, shifted
 from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.selection import Selection
 
-WARNING, INFORMATION = 2, 3  # DiagnosticSeverity
+WARNING, INFORMATION, HINT = 2, 3, 4  # DiagnosticSeverity
 MAX_SHOWN = 60  # characters of code in a message
 MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
@@ -38,6 +39,8 @@ class MutantFinding:
     def message(self) -> str:
         """The text of the diagnostic, such as `Survived: "a + b" -> "a - b"; 3 tests ran through it`."""
         text = f"{self.result.status.value}: {self.change}"
+        if is_accepted(self.result):
+            return f"{text}; {one_line(self.result.status_reason or '')}"
         if self.result.status is Status.NO_COVERAGE:
             return f"{text}; no test runs through it"
         if self.result.covered_by is None:
@@ -58,19 +61,24 @@ class MutantFinding:
     @property
     def shows(self) -> tuple[str, int] | None:
         """The text of its diagnostic, and the version that it is about; None when it has none."""
-        return (self.message, self.version) if self.result.status in UNDETECTED else None
+        return None if self.severity is None else (self.message, self.version)
 
     def diagnostic(self, units: Units, source: SourceText | None, tool: str, outdated: Outdated) -> dict[str, Any]:
-        """The Diagnostic on the wire of a mutant that was not detected, in the text `source`."""
+        """The Diagnostic on the wire of a mutant with a `severity`, in the text `source`."""
         edited = outdated.get(self.version)
         mutant = self.result.mutant
         return {
             "range": units.range(source, mutant.location),
-            "severity": UNDETECTED[self.result.status],
+            "severity": self.severity,
             "code": mutant.mutator,
             "source": tool,
             "message": self.message if edited is None else f"{self.message}; outdated: {edited} has changed since",
         }
+
+    @property
+    def severity(self) -> int | None:
+        """The DiagnosticSeverity: an accepted survivor is a hint; None of a mutant that has no diagnostic."""
+        return HINT if is_accepted(self.result) else UNDETECTED.get(self.result.status)
 
     @property
     def more_lines(self) -> int:
@@ -119,7 +127,7 @@ class FileFindings:
     @property
     def shown(self) -> int:
         """How many have a diagnostic."""
-        return sum(found.result.status in UNDETECTED for here in self._lines.values() for found in here.values())
+        return sum(found.severity is not None for here in self._lines.values() for found in here.values())
 
     def take(self, results: Iterable[Result], source: SourceText | None, since: Changed, version: int = 0) -> bool:
         """Take results about the text `source`; `since` is what the client has changed in it.
@@ -171,7 +179,7 @@ class FileFindings:
         return (found.at_line(line) for line, found in self._within(location))
 
     def undetected_in(self, location: Location) -> list[MutantFinding]:
-        """Return the findings in `location` that have a diagnostic."""
+        """Return the findings in `location` that no test has noticed, without the accepted ones."""
         return [finding for finding in self.within(location) if finding.result.status in UNDETECTED]
 
     def hover(self, location: Location, source: SourceText, units: Units) -> dict[str, Any] | None:
@@ -207,14 +215,14 @@ class FileFindings:
 
         Made by hand and one by one: there may be ten thousand, and others have their turn in between (`Runs`).
         """
-        undetected = [
+        shown = [
             (line, key, found)
             for line, here in self._lines.items()
             for key, found in here.items()
-            if found.result.status in UNDETECTED
+            if found.severity is not None
         ]
-        undetected.sort(key=lambda each: (each[0], each[1][:3]))
-        for line, _, found in undetected:
+        shown.sort(key=lambda each: (each[0], each[1][:3]))
+        for line, _, found in shown:
             yield found.at_line(line).diagnostic(units, source, tool, self._outdated)
 
     def summary(self, location: Location | None = None) -> str:

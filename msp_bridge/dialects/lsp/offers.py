@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.dialects.lsp.commands import IGNORE, SHOW, TEST, TEST_CHANGED
+from msp_bridge.dialects.lsp.commands import ACCEPT, IGNORE, SHOW, TEST, TEST_CHANGED
 from msp_bridge.dialects.lsp.editor import Editor
 from msp_bridge.dialects.lsp.findings import MutantFinding, Outdated
 from msp_bridge.model import Location, Position
@@ -52,8 +52,9 @@ class Offers:
         return commands
 
     def fixes(self, undetected: Sequence[MutantFinding], tool: str, outdated: Outdated) -> list[Any]:
-        """The actions that show each mutant, and ignore it, if the client can make edits; `tool` has found them."""
-        verbs = [("Show", SHOW), ("Ignore", IGNORE)] if self._editor.applies_edits else [("Show", SHOW)]
+        """The actions that show, accept and ignore each mutant, as far as the client can; `tool` has found them."""
+        ignore = [("Ignore", IGNORE)] if self._editor.applies_edits else []
+        verbs = [("Show", SHOW), ("Accept", ACCEPT), *ignore]
         fixes: list[Any] = []
         for finding in undetected[:MAX_FIXES]:
             commands = [self._command(f"{verb} {finding.change}", name, mutant=finding.id) for verb, name in verbs]

@@ -27,7 +27,7 @@ import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msp_bridge.dialects.lsp.editor import LENSES, WARNING, Editor
 from msp_bridge.dialects.lsp.explorer import Explorer
@@ -39,6 +39,9 @@ from msp_bridge.model import Result, Status
 from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told
 from msp_bridge.source import Changed, SourceText
 from msp_bridge.workspace.selection import Selection, Target
+
+if TYPE_CHECKING:
+    from msp_bridge.reports.accepted import AcceptedSurvivors
 
 MAX_NAMED = 5  # tests in one message
 
@@ -65,7 +68,7 @@ class Runs:
         counts: Counter[Status] = Counter()
         reported: dict[str, set[Place]] = {}  # by path
         async with self._editor.progress(f"Testing {what}", token) as progress:
-            told = Told()
+            told, accepted = Told(), await _accepted(folder)
 
             async def tell(notice: Notice) -> None:
                 await told.tell(notice)
@@ -75,7 +78,8 @@ class Runs:
             version = asyncio.create_task(folder.versions.look(), name="look before a run")  # while the tool starts
             try:
                 async with contextlib.aclosing(folder.session.test(selection, tell)) as batches:
-                    async for batch in batches:
+                    async for found in batches:
+                        batch = [accepted.judged(result) for result in found]
                         counts.update(result.status for result in batch)
                         for result in batch:
                             reported.setdefault(result.mutant.path, set()).add(place_of(result.mutant))
@@ -93,8 +97,10 @@ class Runs:
 
     async def recall(self, folder: Folder, path: str) -> None:
         """Show the verdicts of earlier runs about the file `path` that hold still. Raises BridgeError."""
+        accepted = await _accepted(folder)
         async with contextlib.aclosing(folder.session.known(Selection(targets=(Target(path),)))) as batches:
-            async for batch in batches:
+            async for found in batches:
+                batch = [accepted.judged(result) for result in found]
                 await self._take(folder, batch, await folder.versions.look())
                 self._editor.refresh(LENSES)
 
@@ -144,3 +150,9 @@ class Runs:
         for document in list(self._folders.open_in(folder, selection)):
             if self._since(await folder.read(document.path), folder, document.path).hunks:
                 await self._editor.say(f"{document.path} has unsaved changes: tools test what is saved", WARNING)
+
+
+async def _accepted(folder: Folder) -> AcceptedSurvivors:
+    from msp_bridge.reports.accepted import AcceptedSurvivors  # here, for an editor waits for the rest
+
+    return await asyncio.to_thread(AcceptedSurvivors.of, folder.root)

@@ -191,3 +191,4 @@ class CommandArguments:
     uri: str
     range: Range | None = None
     mutant: str | None = None  # its id
+    reason: str | None = None  # of an accepted survivor; None: the user is asked
