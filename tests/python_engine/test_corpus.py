@@ -13,7 +13,16 @@ from support.corpus import ATTEMPTS, BY_CHANCE, KINDS, PYTHON, Truths, project_o
 
 from msp_bridge.adapter import Adapter, Project, Result, Scope
 
-COSMIC_RAY_KINDS = ("at_import", "class_cells", "closures", "left_behind", "src_layout", "stack_frames", "xdist")
+COSMIC_RAY_KINDS = (
+    "at_import",
+    "class_cells",
+    "closures",
+    "late_imports",
+    "left_behind",
+    "src_layout",
+    "stack_frames",
+    "xdist",
+)
 MOST = 12  # mutants of a project that are checked
 MOST_OF_COSMIC_RAY = 6  # of its many
 CONFIGURATION = """

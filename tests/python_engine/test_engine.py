@@ -90,6 +90,34 @@ async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplo
         assert {result.covered_by for result in of_second} == {("tests/test_m.py::test_second",)}
 
 
+LATE_TESTS = b"""def test_first():
+    from pkg.m import first
+
+    assert first(1) == 2
+
+
+def test_second():
+    from pkg.m import second
+
+    assert second(1) == 4
+"""
+
+
+async def test_a_file_that_tests_import_has_covering_tests_and_its_edits_are_reloaded(tmp_path, caplog):
+    caplog.set_level("INFO")
+    async with Trial.of({**FILES, "tests/test_m.py": LATE_TESTS}, tmp_path) as trial:
+        before = await trial.test()
+        trial.edit("pkg/m.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
+        after = await trial.test()
+    assert how(caplog) == ["started", "reloaded"]
+    for results in (before, after):
+        in_second = [result for name, result in results.items() if "x_second" in name]
+        assert {result.covered_by for result in in_second} == {("tests/test_m.py::test_second",)}
+        assert {result.status for result in in_second} == {Status.KILLED}
+        at_import = [result for name, result in results.items() if "x_at_import" in name]
+        assert {result.covered_by for result in at_import} == {("tests/test_m.py::test_first",)}
+
+
 async def test_an_edit_is_reloaded_in_a_project_in_which_a_test_fails(tmp_path, caplog):
     """Its failing tests are run without isolation, too; what that job has found is no state to return to."""
     caplog.set_level("INFO")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from msp_bridge.python_engine.programs.imports import ImportTrace, monitoring
-from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFile, Probes
+from msp_bridge.python_engine.programs.line_coverage import Lines, Monitoring, ProbedFiles, Probes
 from msp_bridge.python_engine.programs.live_code import LiveFunctions, key
 
 FILE = "/line_coverage_under_test.py"
@@ -78,7 +78,7 @@ def noted(request: pytest.FixtureRequest, module: types.ModuleType) -> Iterator[
     """Either way of noting lines, on the functions of the module."""
     functions = LiveFunctions(frozenset([FILE]))
     if request.param == "probes":
-        yield Probes(functions, [ProbedFile.of(FILE, MODULE)])
+        yield Probes(functions, {FILE: MODULE}, ProbedFiles())
         return
     if monitoring is None:
         pytest.skip("sys.monitoring is there from Python 3.12 on")
@@ -118,7 +118,7 @@ def test_each_test_has_its_own_lines(module, noted):
 
 def test_probes_leave_names_docstrings_and_signatures_alone(module):
     before = (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames)
-    Probes(LiveFunctions(frozenset([FILE])), [ProbedFile.of(FILE, MODULE)])
+    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE}, ProbedFiles())
     assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
 
 

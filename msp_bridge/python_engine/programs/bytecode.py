@@ -9,7 +9,8 @@ then nobody writes to it. All other bytecode is read from the cache and written 
 
 Bytecode is known to be of a source by the source's size, and its time in whole seconds. Of two versions that were saved
 in the same second, the second one would be tested with the code of the first. So a source that was saved just now has
-no bytecode, neither read nor written.
+no bytecode, neither read nor written. Nor has one that holds a mutant (`MUTATED`): its test may import it when it is
+no longer young, and another mutant may have the same size and time.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 HEADER = 16  # bytes; PEP 552
 BY_TIME, UNCHECKED, BY_HASH = 0, 1, 3  # the flags in the header
+MUTATED: set[str] = set()  # names of the files that hold a mutant in this process
 YOUNG_S = 2.0  # no file system in use has a coarser clock (FAT)
 NOWHERE = Path(os.devnull, "bytecode")  # pytest goes without bytecode where it can't make the directory
 
@@ -68,9 +70,9 @@ def read_beside_plugins(rewrite: ModuleType) -> None:
 
 
 def is_young(source: str | os.PathLike[str]) -> bool:
-    """Whether the file was saved so lately that its time could be that of its next version, too."""
+    """Whether the time of the file could be that of another version, too: it was saved lately, or holds a mutant."""
     try:
-        return time.time() - os.stat(source).st_mtime < YOUNG_S
+        return os.fspath(source) in MUTATED or time.time() - os.stat(source).st_mtime < YOUNG_S
     except OSError:
         return False
 

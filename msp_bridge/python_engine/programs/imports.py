@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .live_code import Key, key
@@ -70,18 +70,35 @@ def _turned(path: str, root: str, sandbox: str) -> str:
     return turned if os.path.isdir(turned) else path
 
 
+def watch_executions(filenames: Collection[str], note: Callable[[str, types.CodeType], None]) -> None:
+    """Call `note` whenever code of one of the files is executed: with its name in `filenames`, and the code.
+
+    This holds whatever executes it, also `runpy` by a relative path. Calls of functions are none.
+    """
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "exec" and isinstance(code := arguments[0], types.CodeType) and code.co_filename[:1] != "<":
+            name = code.co_filename if code.co_filename in filenames else os.path.realpath(code.co_filename)
+            if name in filenames:
+                note(name, code)
+
+    sys.addaudithook(audit)
+
+
 class ImportTrace:
     """Notes the functions of the project that are called in this process while it is on."""
 
     def __init__(self, filenames: frozenset[str]) -> None:
         self._filenames = filenames
         self._called: set[tuple[str, Key]] = set()
+        self._executed: set[str] = set()
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
         self.lost = False  # somebody else has put a trace function in its place
         self._update: Any = linecache.updatecache
 
     def start(self) -> None:
         """Begin, in all threads."""
+        watch_executions(self._filenames, lambda name, _code: self._executed.add(name))
         linecache.updatecache = self._updatecache
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")
@@ -102,6 +119,11 @@ class ImportTrace:
             self.lost = sys.gettrace() != self._call
             threading.settrace(None)
             sys.settrace(None)
+
+    @property
+    def files(self) -> set[str]:
+        """Names of the files whose code was executed, also of those that are no module."""
+        return set(self._executed)
 
     def called(self, filename: str) -> list[Key]:
         """The functions of the file that were called."""

@@ -7,17 +7,16 @@ Two questions, each with a cheap answer of its own.
 *What ran at import?* (`imports`) From before pytest is imported until the tests have been collected, every call
 of a function in one of the project's files is noted.
 
-*Which lines does a test run?* (`Monitoring`, `Probes`) Only functions that were alive at the fork are of interest:
-any other mutant goes to a fresh process anyway. From Python 3.12 LINE events are switched on for their code objects
-alone and disabled at the first hit; `restart_events()` switches them on again for the next test. Before, the live
-functions of the measuring child get code with probes in it: a call of `set.add` before each statement, and in each
-lambda. Two to three times faster than a C tracer. The set's method stands among the constants of the code, so no
-namespace shows it.
+*Which lines does a test run?* (`Monitoring`, `Probes`) Only functions that were alive at the fork, or are imported
+later, are of interest: any other mutant goes to a fresh process anyway. From Python 3.12 LINE events are switched on
+for their code objects alone and disabled at the first hit; `restart_events()` switches them on again for the next test.
+Before, the live functions of the measuring child get code with probes in it: a call of `set.add` before each statement,
+and in each lambda. Two to three times faster than a C tracer. The set's method stands among the constants of the code,
+so no namespace shows it.
 
 What nobody sees: code in processes that a test starts. Such tests (`ProcessWatch`) are candidates for every mutant.
-Files that are imported by the tests themselves have no live functions at the fork: their mutants go to a fresh
-process with all tests. What a fixture of a wider scope runs counts for every test that uses it, not only for the
-first.
+Files that are imported by the tests themselves are noted from their import on (`late_imports`). What a fixture of a
+wider scope runs counts for every test that uses it, not only for the first.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
@@ -35,7 +34,8 @@ from typing import Any, Protocol
 import pytest
 
 from .imports import TOOL, monitoring
-from .live_code import LiveFunctions, nested
+from .late_imports import LateImports
+from .live_code import FUNCTION, LiveFunctions, all_nested, nested
 
 FORKS = {"os.fork", "os.forkpty", "os.system", "os.posix_spawn"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
@@ -50,6 +50,10 @@ class Lines(Protocol):
 
     def again(self) -> None:
         """Note lines anew that were noted before."""
+        ...
+
+    def noting(self, code: types.CodeType, text: str) -> types.CodeType:
+        """Note the lines of a file that is imported now; see `late_imports.NotesCode`."""
         ...
 
 
@@ -70,6 +74,13 @@ class Monitoring:
             for code in functions.codes(filename):
                 monitoring.set_local_events(TOOL, code, monitoring.events.LINE)
         self.again: Callable[[], None] = monitoring.restart_events
+
+    def noting(self, code: types.CodeType, _text: str) -> types.CodeType:
+        """The same code."""
+        for inner in all_nested(code):
+            if inner.co_flags & FUNCTION:
+                monitoring.set_local_events(TOOL, inner, monitoring.events.LINE)
+        return code
 
 
 @dataclass(frozen=True)
@@ -99,25 +110,32 @@ class ProbedFiles:
 
     def of(self, sources: Mapping[str, str]) -> list[ProbedFile]:
         """Probes of the texts `sources`, by the names of their files; none from Python 3.12, which needs no probes."""
-        if monitoring is not None:
-            return []
-        for filename, text in sources.items():
-            known = self._files.get(filename)
-            if known is None or known.text != text:
-                self._files[filename] = ProbedFile.of(filename, text)
-        return [self._files[filename] for filename in sources]
+        return [] if monitoring is not None else [self.file(filename, text) for filename, text in sources.items()]
+
+    def file(self, filename: str, text: str) -> ProbedFile:
+        """One file. Raises what compiling a source raises."""
+        known = self._files.get(filename)
+        if known is None or known.text != text:
+            known = self._files[filename] = ProbedFile.of(filename, text)
+        return known
 
 
 class Probes:
     """`Lines` by calls that are compiled into the live functions of this process, which has no other use afterwards."""
 
-    def __init__(self, functions: LiveFunctions, files: Iterable[ProbedFile]) -> None:
+    def __init__(self, functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> None:
         self.hits: set[Line] = set()
-        for file in files:
+        self._probed = probed
+        for filename, text in sources.items():
+            file = probed.file(filename, text)
             replace_codes(functions, file.code, with_constant(file.probed, self.hits.add))
 
     def again(self) -> None:
         """Probes note every hit."""
+
+    def noting(self, code: types.CodeType, text: str) -> types.CodeType:
+        """The code with probes."""
+        return with_constant(self._probed.file(code.co_filename, text).probed, self.hits.add)
 
 
 def replace_codes(functions: LiveFunctions, old: types.CodeType, new: types.CodeType) -> None:
@@ -204,18 +222,22 @@ class ProcessWatch:
 
     def __init__(self) -> None:
         self.started = False
-        sys.addaudithook(self._note)
+        sys.addaudithook(self._audit)
         start = BaseProcess.start
 
         def watched(process: BaseProcess) -> None:
-            self.started = True
+            self.note()
             start(process)
 
         BaseProcess.start = watched  # type: ignore[assignment,method-assign]
 
-    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def note(self) -> None:
+        """Code of the project may run that nobody sees."""
+        self.started = True
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event in FORKS or (event == "subprocess.Popen" and _may_be_python(arguments[0], arguments[1])):
-            self.started = True
+            self.note()
 
 
 def _may_be_python(executable: Any, argv: Any) -> bool:
@@ -233,12 +255,14 @@ class Reach:
     def __init__(self) -> None:
         self._lines: Lines | None = None
         self._watch: ProcessWatch | None = None
+        self._late: LateImports | None = None
         self._fixtures: dict[int, set[Line]] = {}
         self._spawning_fixtures: set[int] = set()
 
-    def measure(self, lines: Lines) -> None:
-        """From now on, in this process."""
+    def measure(self, lines: Lines, filenames: Collection[str]) -> None:
+        """From now on, in this process, also of the files `filenames` that are imported later."""
         self._lines, self._watch = lines, ProcessWatch()
+        self._late = LateImports(lines, filenames, self._watch.note)
         lines.again()
 
     @pytest.hookimpl(wrapper=True)
@@ -277,4 +301,4 @@ class Reach:
 
 def lines_of(functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> Lines:
     """The best `Lines` that this interpreter has, for the texts `sources` by the names of their files."""
-    return Monitoring(functions, sources) if monitoring is not None else Probes(functions, probed.of(sources))
+    return Monitoring(functions, sources) if monitoring is not None else Probes(functions, sources, probed)

@@ -87,7 +87,7 @@ class Live:
         self._trace.stop()
         filenames = frozenset(self._plan.filenames)
         self._functions = LiveFunctions(filenames)
-        self._loaded = loaded_files(filenames)
+        self._loaded = loaded_files(filenames) | self._trace.files
         self._channel.send({"do": "ready", **self._collected()})
         gc.collect()
         gc.freeze()  # collecting garbage would copy the pages that all jobs share
@@ -178,7 +178,7 @@ class Live:
         alone = tests is not None and len(tests) == 1
         if alone and self._dependencies is not None:
             self._dependencies.renew()
-        self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed))
+        self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed), self._plan.filenames)
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
         lines: dict[tuple[str, int], int] = {}

@@ -104,7 +104,9 @@ class MutantJobs:
         """Run `tests`, in this order, in a fork of the collected session, until one fails."""
         job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
-            job |= {"segment": mutant.change.segment.as_list(), "files": dict(mutant.files)}
+            job["files"] = dict(mutant.files)
+        if mutated and mutant.path in baseline.facts:
+            job["segment"] = mutant.change.segment.as_list()
         self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:

@@ -27,7 +27,7 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     None when the server can't have the new code.
     """
     facts = baseline.facts.get(path)
-    if facts is None or facts.read:
+    if facts is None and path not in baseline.late:
         return None
     segment = Segment(new.filename, 0, 1, old.text, new.text)
     try:
@@ -37,17 +37,14 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     changed = [pair for pair in pairs(before, after) if pair.changed]
     functions = [(key(pair.old), pair.parents) for pair in changed]
     change = CodeChange(segment, range(0), tuple(functions), why_not_live(changed))
-    if change.not_live is not None or not all(
-        function not in facts.called
-        and function not in facts.suspended
-        and (function in facts.live or facts.live.intersection(parents))
-        for function, parents in functions
-    ):
+    if change.not_live is not None or not baseline.allows_live_code(path, change):
         return None
     edited = {line for pair in changed for line in _lines(pair.old)}
     tests = baseline.subprocess_tests
     for line in edited:
         tests |= baseline.lines.get(path, {}).get(line, 0)
+    if facts is None:  # what imports it after the fork finds the edit in the file
+        return baseline.edited(path, None, _moved_lines(before, after), tests)
     answer = server.ask({"do": "reload", "segment": segment.as_list()}, "do", "reloaded")
     if answer is None or "facts" not in answer:
         return None

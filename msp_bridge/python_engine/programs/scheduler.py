@@ -138,8 +138,8 @@ class MutantScheduler:
         """Look for a test that kills it, though not all tests are measured; where there is none it waits for that."""
         mutant.stage = Stage.UNMEASURED
         baseline = self.baseline
-        known = mutant.path in baseline.facts and baseline.allows_live_code(mutant.path, mutant.change)
-        if self._seek_at or self._live is None or self._live.has_ended or not known:
+        ended = self._live is None or self._live.has_ended
+        if self._seek_at or ended or not baseline.allows_live_code(mutant.path, mutant.change):
             return
         last = self._last_killer(mutant)
         tests = [test for test in [last] if test is not None]
@@ -313,8 +313,7 @@ class MutantScheduler:
         """NoCoverage for a survivor of all tests, none of which was seen to run its code."""
         unknown = self._live is None or self.baseline.fork_unsafe
         covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
-        imported = self.baseline.is_static(mutant.path, mutant.change) or mutant.path in self.baseline.late
-        unseen = not covered and not imported
+        unseen = not covered and not self.baseline.is_static(mutant.path, mutant.change)
         return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
 
     def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:

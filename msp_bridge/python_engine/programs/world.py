@@ -20,6 +20,7 @@ from ...isolation import namespaces
 from ...isolation.left_out import CACHES, GENERATED
 from ...isolation.limits import generous_limits
 from ...isolation.process_namespace import ProcessNamespace
+from .bytecode import MUTATED
 from .journal import Journal
 
 LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
@@ -95,7 +96,8 @@ class World:
         """In a job: put the mutated `files` (path to base64) in place. Ends the process with `LOST` as `enter` does."""
         with _lost_otherwise():
             for path, content in files.items():
-                write(os.path.join(self.place, path), base64.b64decode(content))
+                write(file := os.path.join(self.place, path), base64.b64decode(content))
+                MUTATED.add(file)
 
     def _enter(self, scratch: Path, parts: Collection[str]) -> None:
         if self._isolated is not None:

@@ -1,0 +1,5 @@
+from importlib import import_module
+
+
+def handler(name):
+    return import_module("subject.views").HANDLERS[name]

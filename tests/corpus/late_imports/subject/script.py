@@ -1,0 +1,5 @@
+def answer(number):
+    return number * 2
+
+
+result = answer(21)
