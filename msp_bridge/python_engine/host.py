@@ -264,7 +264,7 @@ class Host:
         if answer.get("output"):
             log.info("%s\n%s", answer["error"], answer["output"])
         if answer.get("kind") == "elsewhere":
-            return ToolError(answer["error"], editable(plan))
+            return ToolError(answer["error"], editable(plan.python))
         if answer.get("kind") == "timeout":
             return self._hangs(answer["error"])
         if answer.get("kind") in (None, "none"):

@@ -76,9 +76,9 @@ DISTRIBUTIONS = {  # of modules that are called otherwise
 }
 
 
-def editable(plan: TestPlan) -> str:
+def editable(python: Path) -> str:
     """The remedy where the tests don't import the project, or import another copy of it."""
-    return f"install the project editable: {plan.python} -m pip install -e ."
+    return f"install the project editable: {python} -m pip install -e ."
 
 
 def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
@@ -90,7 +90,7 @@ def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
     if not missing:
         return None
     if own := [name for name in missing if _is_own(name, root)]:
-        return editable(plan) if len(own) == len(missing) else None
+        return editable(plan.python) if len(own) == len(missing) else None
     return python_install(plan.python, *missing, root=root)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.environments import environment, repair
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import RanAlone, Status, ToolError
@@ -246,7 +247,46 @@ async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(tmp_pat
     (installed / "pkg/m.py").write_bytes(SOURCE)
     conftest = f"import sys\nsys.path.insert(0, {str(installed)!r})\n".encode()
     async with Trial.of({**FILES, "conftest.py": conftest}, tmp_path) as trial:
-        with pytest.raises(ToolError, match=r"the tests import pkg/.* from .*site/pkg.*install the project editable"):
+        with pytest.raises(
+            ToolError, match=r"the tests import pkg.* from .*site/pkg.*, not from this .*install the project editable"
+        ):
+            await trial.test()
+
+
+FINDER = """import importlib.util, sys
+
+MAPPING = {{"pkg": {package!r}}}
+
+
+class Finder:
+    def find_spec(name, path=None, target=None):
+        places = {{"pkg": MAPPING["pkg"] + "/__init__.py"}}
+        return importlib.util.spec_from_file_location(name, places[name]) if name in places else None
+
+
+sys.meta_path.append(Finder)
+"""
+
+
+@pytest.mark.parametrize("installed", ["path", "finder"])
+async def test_an_editable_install_of_another_checkout_is_refused_by_its_path(tmp_path, installed):
+    """A worktree, or a copied project, with the environment of the first: its own `pytest` tests the other tree."""
+    here = {path.replace("pkg/", "src/pkg/"): content for path, content in FILES.items()}
+    here["pyproject.toml"] = TABLE.replace(b'"pkg"', b'"src"')
+    other = tmp_path / "other/src/pkg"
+    other.mkdir(parents=True)
+    (other / "__init__.py").write_text("")
+    (other / "m.py").write_bytes(SOURCE)
+    files = {"other.pth": f"{other.parent}\n"}
+    if installed == "finder":
+        finder = "__editable___pkg_finder"
+        files = {"other.pth": f"import {finder}\n", f"{finder}.py": FINDER.format(package=str(other))}
+    python = environment(tmp_path / "environment", files)
+    repair(python)
+    async with Trial.of(here, tmp_path, python=python) as trial:
+        with pytest.raises(
+            ToolError, match=r"tests import pkg.* from .*/other/src/pkg/.*, not from this .*pip install -e"
+        ):
             await trial.test()
 
 

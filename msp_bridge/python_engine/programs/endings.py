@@ -26,6 +26,13 @@ class Unprepared(Exception):
         self.output, self.kind, self.failing = output, kind, list(failing)
 
 
+def reject_elsewhere(found: Sequence[str] | None) -> None:
+    """Raise Unprepared where the tests import a module from another place: `found`, by `imports.loaded_elsewhere`."""
+    if found is not None:
+        name, file = found
+        raise Unprepared(f"the tests import {name} from {file}, not from this project", kind="elsewhere")
+
+
 def why_not_collected(answer: Message, log: str) -> Unprepared:
     """Why pytest didn't get as far as the tests, though no mutant is active; `log` is the end of what it printed."""
     if answer["broken"]:

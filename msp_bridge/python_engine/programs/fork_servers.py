@@ -19,7 +19,7 @@ from ...isolation import descendants
 from . import imports
 from .channel import Channel, Message, TargetPlan
 from .connection import Connection
-from .endings import Unprepared, last_error, why_not_collected
+from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
 from .forked import Forked
 from .imports import ImportTrace
@@ -182,11 +182,7 @@ class ForkServers:
 
     def _collected(self, plan: TargetPlan, live: ServerProcess) -> Message:
         answer = self._answer(live, "live")
-        if answer["elsewhere"] is not None:
-            path, file = answer["elsewhere"]
-            raise Unprepared(
-                f"the tests import {path} from {file}, so no mutant of it would be tested", kind="elsewhere"
-            )
+        reject_elsewhere(answer["elsewhere"])
         if answer["threads"]:  # a fork has none of the threads that the modules have started
             self.drop_live("the project starts threads when it is imported")
         elif answer["trace_lost"]:

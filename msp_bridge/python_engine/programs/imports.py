@@ -10,6 +10,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import sysconfig
 import threading
 import types
 from collections.abc import Callable, Collection, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 from .live_code import Key, key
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
+SITES = ("site-packages", "dist-packages")
 TOOL = 4  # of sys.monitoring: none of those that it reserves for debuggers, coverage, profilers and optimizers
 
 
@@ -27,8 +29,8 @@ def enter(root: str, sandbox: str) -> None:
     if root != here:
         sys.path[:] = [_turned(path, root, sandbox) for path in sys.path]
         _turn_editable_installs(root, sandbox)
-    parts = [part for part in ("", "src", "source") if os.path.isdir(os.path.join(here, part))]
-    ours = [os.path.join(here, part) if part else here for part in parts]
+    below = [path for part in ("src", "source") if os.path.isdir(path := os.path.join(here, part))]
+    ours = [here, *(path for path in below if not _comes_from_elsewhere(path, (root, here)))]
     sys.path[:] = [path for path in sys.path if path and os.path.realpath(path) not in map(os.path.realpath, ours)]
     for path in ours:
         sys.path.insert(0, path)
@@ -40,25 +42,60 @@ def enter(root: str, sandbox: str) -> None:
 
 
 def loaded_elsewhere(sources: Sequence[str], place: str) -> tuple[str, str] | None:
-    """A source that the tests import from another place, such as an installed copy: the source, and the place.
+    """A module of `sources` that the tests import from another place, such as another checkout: its name, and the file.
 
-    Only dotted names count: a module at the top level may share its name with any other.
+    A module at the top level may share its name with any installed one.
     """
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
-        for name in (".".join(parts), ".".join(parts[1:])):
-            file = getattr(sys.modules.get(name), "__file__", None) if "." in name else None
-            if file is not None and not os.path.realpath(file).startswith(place + os.sep):
-                return path, file
+        for names in (parts, parts[1:]):
+            name = ".".join(names)
+            file = getattr(sys.modules.get(name), "__file__", None)
+            if file is None or os.path.realpath(file).startswith(place + os.sep):
+                continue
+            if len(names) > 1 or (parts[0] in ("src", "source") and not is_of_environment(os.path.dirname(file))):
+                return name, file
     return None
 
 
+def _comes_from_elsewhere(directory: str, own: Collection[str]) -> bool:
+    """Whether the environment has a module in `directory` from a tree of somebody else: an editable install of it.
+
+    Then the directory does not go before that tree, so that the tests import what they import without the bridge.
+    """
+    names = {name.removesuffix(".py") for name in os.listdir(directory) if not name.startswith(("_", "."))}
+    places = [path for path in sys.path if path and os.path.realpath(path) not in map(os.path.realpath, own)]
+    found = [os.path.join(path, name) for path in places if not is_of_environment(path) for name in names]
+    found = [path for path in found if os.path.isfile(f"{path}.py") or os.path.isfile(f"{path}/__init__.py")]
+    found += [path for mapping in _editable_mappings() for name, path in mapping.items() if name in names]
+    real = [os.path.realpath(path) for path in found]
+    return any(not path.startswith(tuple(os.path.realpath(one) + os.sep for one in own)) for path in real)
+
+
+def is_of_environment(path: str) -> bool:
+    """Whether a directory is one of the interpreter's or of installed packages."""
+    real = os.path.realpath(path)
+    return is_of_python(real) or not set(real.split(os.sep)).isdisjoint(SITES)
+
+
+def is_of_python(path: str) -> bool:
+    """Whether a directory, or archive, is one of the interpreter's own modules."""
+    own = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
+    return path in own or os.path.dirname(path) in own or os.path.basename(path) == archive
+
+
 def _turn_editable_installs(root: str, sandbox: str) -> None:
+    for mapping in _editable_mappings():
+        mapping.update({package: _turned(path, root, sandbox) for package, path in mapping.items()})
+
+
+def _editable_mappings() -> list[dict[str, str]]:
     """setuptools' finders map the packages of an editable install to their directories."""
-    for name, module in list(sys.modules.items()):
-        mapping = getattr(module, "MAPPING", None) if name.startswith("__editable__") else None
-        if isinstance(mapping, dict):
-            mapping.update({package: _turned(path, root, sandbox) for package, path in mapping.items()})
+    found = [
+        getattr(module, "MAPPING", None) for name, module in sys.modules.items() if name.startswith("__editable__")
+    ]
+    return [mapping for mapping in found if isinstance(mapping, dict)]
 
 
 def _turned(path: str, root: str, sandbox: str) -> str:

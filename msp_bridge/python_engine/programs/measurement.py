@@ -18,7 +18,7 @@ from typing import Any
 
 from .baseline import Baseline, bits
 from .channel import Message, TargetPlan
-from .endings import Unprepared, gist, why_not_collected
+from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
 from .measuring import Answer, Run, Steps, answer_to
@@ -167,6 +167,7 @@ class Measurement:
             if live is not None:
                 self._servers.drop_live("the tests end the process that is forked for them")
             collected = {**report["collected"], "files": {}}
+            reject_elsewhere(collected["elsewhere"])
         assert collected is not None
         baseline = Baseline.of(report, collected)
         if baseline.failing:

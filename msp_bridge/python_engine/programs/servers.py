@@ -24,7 +24,7 @@ from .channel import Channel, Message, TargetPlan, note_test
 from .connection import Connection
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
-from .imports import ImportTrace
+from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
 from .live_code import loaded_files
 from .live_server import Collecting, Live
@@ -152,7 +152,11 @@ class Fresh(Collecting):
 
     def _measure(self, names: Sequence[str] | None, *, counts: bool) -> Work:
         """The tests of these names, or all, without a mutant."""
-        collected = {"tests": [item.nodeid for item in self.items], "seconds": time.perf_counter() - self._start}
+        collected = {
+            "tests": [item.nodeid for item in self.items],
+            "seconds": time.perf_counter() - self._start,
+            "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
+        }
         durations: dict[int, float] = {}
         failing: dict[int, str] = {}
         wanted = None if names is None else set(names)

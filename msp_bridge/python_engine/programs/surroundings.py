@@ -16,8 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from .channel import READY, Channel, Message
-
-SITES = ("site-packages", "dist-packages")
+from .imports import SITES, is_of_python
 
 
 def main(options: Message) -> None:
@@ -36,7 +35,7 @@ def surroundings(root: str) -> dict[str, Any]:
             trees.update(tree)
     for path in sys.path:
         real = os.path.realpath(path)
-        if not path or _is_within(real, root) or _is_of_python(real):
+        if not path or _is_within(real, root) or is_of_python(real):
             continue
         if os.path.basename(real) in SITES:
             files.update(_loose(real, root))
@@ -81,12 +80,6 @@ def _loose(site: str, root: str) -> dict[str, str]:
             except OSError:
                 found[name] = ""
     return found
-
-
-def _is_of_python(path: str) -> bool:
-    own = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    archive = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
-    return path in own or os.path.dirname(path) in own or os.path.basename(path) == archive
 
 
 def _is_within(path: str, root: str) -> bool:
