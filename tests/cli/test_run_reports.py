@@ -22,23 +22,11 @@ from support.command_line import (
     command,
     environment,
     in_process,
-    is_waiting,
-    make_project,
     script,
-    wait_until,
 )
 from support.viewers import SCHEMA
 
 from msp_bridge.toolkit.install import own_install
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
-        monkeypatch.delenv(name, raising=False)
-    root = make_project(tmp_path / "project")
-    script(root)
-    return root
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -58,7 +46,11 @@ def test_a_page_holds_the_report(project: Path) -> None:
     assert "<title>Mutation report of project</title>" in page
     held = re.search(r'<script type="application/json" id="report">(.*?)</script>', page)
     assert held is not None
-    assert json.loads(held[1]) == read(project / "report.json")
+    report = read(project / "report.json")
+    assert json.loads(held[1]) == report
+    mutants = [(path, mutant) for path, file in report["files"].items() for mutant in file["mutants"]]
+    assert sorted(mutant["status"] for _, mutant in mutants) == ["Killed", "Killed", "Survived", "Survived"]
+    assert [mutant["duration"] for path, mutant in mutants if path == "b.py"] == [1.5]
 
 
 def test_junit_counts_what_is_missed(project: Path) -> None:
@@ -183,25 +175,6 @@ def test_a_run_that_found_no_mutants_for_a_fault_writes_no_report(project: Path)
     done = bridge(project, "run", "--json", "report.json")
     assert (done.returncode, done.stderr) == (3, "msp-bridge: broken\n")
     assert not (project / "report.json").exists()
-
-
-def test_an_interrupted_run_reports_the_rest_as_pending(project: Path, tmp_path: Path) -> None:
-    events = tmp_path / "events"
-    events.mkdir()
-    script(project, mutations=GATED, events=str(events))
-    argv = command("run", "--adapter", "scripted", "--json", "report.json", "--junit", "report.xml")
-    running = subprocess.Popen(
-        argv, cwd=project, env=environment(project), stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    wait_until(lambda: is_waiting(events), running)
-    running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
-    assert running.returncode == 130
-    files = read(project / "report.json")["files"]
-    pending = [fields for file in files.values() for fields in file["mutants"] if fields["status"] == "Pending"]
-    assert len(pending) == 3
-    assert {fields["statusReason"] for fields in pending} == {"not tested: the run ended before"}
-    assert sum(int(suite.get("skipped", "0")) for suite in ET.parse(project / "report.xml").getroot()) == 3
 
 
 @pytest.mark.parametrize("phase", ["discovery", "testing"])

@@ -7,16 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.command_line import bridge, command, environment, make_project, script
+from support.command_line import bridge, command, environment
 
 FINDS_MINUS = "sh -c '! grep -q -e - a.py b.py'"  # kills what the scripted adapter says is killed, and nothing else
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = make_project(tmp_path / "project")
-    script(project)
-    return project
 
 
 def test_verdicts_that_agree_are_counted(project: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.command_line import GATED, bridge, make_project, script
+from support.command_line import GATED, bridge, script
 
 from msp_bridge.cli.run import run as run_command
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order, wilson
@@ -20,13 +20,6 @@ from msp_bridge.workspace.targets import Changes
 
 def mutant(number: int, path: str = "a.py", mutator: str = "plus") -> Mutant:
     return Mutant(path, mutator, Location(Position(number, 1), Position(number, 2)), "-")
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = make_project(tmp_path / "project")
-    script(root)
-    return root
 
 
 def test_a_sample_is_spread_over_files_and_mutators_and_the_same_each_time(tmp_path: Path) -> None:

@@ -25,13 +25,6 @@ from support.command_line import (
 FAILING = {"test_a.py::test_red": "assert 1 == 2\nsecond line", "test_a.py::test_\x1b[31m": "x"}
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = make_project(tmp_path / "project")
-    script(root)
-    return root
-
-
 def test_failing_tests_are_named_after_the_summary_and_have_their_exit_code(project: Path) -> None:
     script(project, testing={"failing": FAILING})
     done = bridge(project, "run")
@@ -266,13 +259,12 @@ def test_a_warning_is_shown_once_and_logged_each_time(project: Path, tmp_path: P
     assert (tmp_path / "log").read_text().count("gave a result that is not due") == 6
 
 
-@pytest.mark.parametrize("name", ["run", "discover"])
-def test_ctrl_c_has_the_exit_code_of_an_interrupt(project: Path, tmp_path: Path, name: str) -> None:
+def test_ctrl_c_ends_a_discovery_with_the_exit_code_of_an_interrupt(project: Path, tmp_path: Path) -> None:
     events = tmp_path / "events"
     events.mkdir()
-    script(project, mutations=GATED, events=str(events), discovery={} if name == "run" else {"after": "never"})
+    script(project, mutations=GATED, events=str(events), discovery={"after": "never"})
     running = subprocess.Popen(
-        command(name, "--adapter", "scripted"),
+        command("discover", "--adapter", "scripted"),
         cwd=project,
         env=environment(project),
         stdout=subprocess.PIPE,

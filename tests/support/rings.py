@@ -25,7 +25,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 IN_CORE = pytest.StashKey[bool]()
-CORE_CPU_S = 3.0  # that a test of the core may use, its processes included
+CORE_CPU_S = 6.0  # that a test of the core may use, its processes included; several times what any needs alone
 
 # What starts tools, or takes longer than half a second of CPU: directories, files, and parts of the names of tests in a file.
 NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
