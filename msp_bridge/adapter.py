@@ -114,15 +114,15 @@ class Surroundings:
 class Reach:
     """The tests of one mutant in the project as it is now, without having tested it."""
 
-    covered_by: tuple[str, ...]  # those that run it
-    tests: frozenset[str]  # those that could notice it: these, and such as start processes
+    covered_by: tuple[str, ...]  # tests that run it
+    tests: frozenset[str]  # tests that could kill it, tests that start processes included
 
 
 @frozen
 class RanAlone:
     """The code that tests run when they run alone, as an earlier run has shown, and as they would again."""
 
-    functions: tuple[tuple[str, str], ...] = ()  # path and qualified name: those that are told apart
+    functions: tuple[tuple[str, str], ...] = ()  # path and qualified name of what is told apart
     tests: Mapping[str, frozenset[int]] = field(factory=dict)  # by the adapter's own names; indexes of `functions`
 
 
@@ -171,7 +171,7 @@ class Adapter(Protocol):
     def detect(cls, project: Project) -> Self | None:
         """The adapter, if its tool is set up in this project. Cheap: reads files, starts no process. Runs in a thread.
 
-        In a nested project only what is set up there counts, for what is installed around it is shared. None too when
+        In a nested project only what is set up there counts: what is installed around it is shared. None too when
         `project.config_file` is not one that the tool could be configured with: then it is called again without it.
         """
         ...
@@ -278,7 +278,7 @@ class KnowsReach(Protocol):
     """Optional for an adapter whose results say what they depend on (`Result.dependencies`)."""
 
     async def reach(self, mutants: Sequence[Mutant], known: AskRanAlone, *, alone: bool) -> Mapping[Mutant, Reach]:
-        """Which tests could notice each of `mutants`, in the project as it is now, after a run without any mutant.
+        """Find out which tests could kill each of `mutants` now, after a run without any mutant.
 
         `alone`: also when each test runs alone, but those of which `known` says that they would run what they have run.
         It is awaited when the adapter has seen the files as they are. A mutant is left out whose file has another

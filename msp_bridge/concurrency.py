@@ -144,9 +144,9 @@ async def batches(
 
 
 class SharedLock:
-    """Any number may share it; who wants it alone waits for these to leave, and goes before those that wait.
+    """Any number may share it; who wants it alone waits for these to leave, and goes before the tasks that wait.
 
-    Cancelling: whoever is cancelled while it waits leaves no trace.
+    Cancelling: a task that is cancelled while it waits leaves no trace.
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ class BridgeError(Exception):
 
 
 class SeveralErrors(BridgeError):
-    """Errors of several projects of one workspace, in `errors`. No project of those that were asked for succeeded."""
+    """Errors of several projects of one workspace, in `errors`. None of the requested projects succeeded."""
 
     def __init__(self, errors: Sequence[BridgeError]) -> None:
         super().__init__("; ".join(map(str, errors)))

@@ -29,7 +29,7 @@ class Status(enum.Enum):
 
     @property
     def detected(self) -> bool:
-        """Whether the tests noticed the mutant: it counts for the mutation score."""
+        """Whether the tests detected the mutant: it counts for the mutation score."""
         return self in (Status.KILLED, Status.TIMEOUT)
 
     @property
@@ -102,7 +102,7 @@ class Dependencies:
     """Code in functions that a verdict depends on. Every verdict depends on all else of the project."""
 
     ran: tuple[Ran, ...]  # in the processes that it rests on
-    tests: frozenset[str] | None  # it holds while no others could notice the mutant; None: whatever others could
+    tests: frozenset[str] | None  # it holds while no others could kill the mutant; None: whatever others could
 
 
 @frozen

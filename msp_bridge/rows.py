@@ -1,6 +1,6 @@
 """Rows: a mutant, and a result, as a list of plain values, for files and messages of our own; and back.
 
-What comes back is checked, for a file may be damaged and another process wrong: each value has its type, and a number
+What comes back is checked: a file may be damaged and another process wrong: each value has its type, and a number
 is one that can be. Raises ValueError for what no function here has made.
 """
 

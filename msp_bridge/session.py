@@ -72,7 +72,7 @@ class Session:
 
     async def changed_since(self, revision: str) -> Selection:
         """The mutants that git says were changed since `revision`, perhaps in part. Raises BridgeError."""
-        from msp_bridge.workspace.targets import Changes  # here, for an editor waits for the rest
+        from msp_bridge.workspace.targets import Changes  # here: an editor waits for the rest
 
         changes = await Changes.since(self.root, revision)
         return Selection(

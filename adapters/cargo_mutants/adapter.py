@@ -74,7 +74,7 @@ class CargoMutants:
 
     @cached_property
     def _command(self) -> CargoCommand:
-        from .cargo import CargoCommand  # here, and below: who only configures doesn't wait for it
+        from .cargo import CargoCommand  # here, and below: a client that only configures doesn't wait for it
 
         return CargoCommand(self._project.root, self._project.config_file)
 

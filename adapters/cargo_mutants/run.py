@@ -32,7 +32,7 @@ from .listing import Key, key_of
 log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
-MAX_JOBS = 8  # above which cargo-mutants warns, for each job is a cargo with many processes
+MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
 MAX_MUTANTS_OF_KEPT_BUILD = 8  # for which a build from nothing takes longer than testing them one by one
 MAX_BUILD_BYTES = 4 << 30  # a directory that has grown beyond is deleted
 STATUSES = {

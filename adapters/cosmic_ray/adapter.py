@@ -48,7 +48,7 @@ class CosmicRay(PythonAdapter):
 
     Where the test command is pytest, the Python engine tests the mutants; any other command is run as it is, once for
     each mutant. The statuses are those of `cosmic-ray exec`, apart from mutants that are no valid Python (CompileError
-    here, killed by cosmic-ray), those that its filters skip (Ignored), and those that no test runs (NoCoverage).
+    here, killed by cosmic-ray), mutants that its filters skip (Ignored), and mutants that no test runs (NoCoverage).
     """
 
     name: ClassVar[str] = "cosmic-ray"
@@ -74,7 +74,7 @@ class CosmicRay(PythonAdapter):
 
     @cached_property
     def _discovery(self) -> CosmicRayDiscovery:
-        from .discovery import CosmicRayDiscovery  # here, and below: who only configures doesn't wait for it
+        from .discovery import CosmicRayDiscovery  # here, and below: a client that only configures doesn't wait for it
 
         return CosmicRayDiscovery(self._project)
 
@@ -92,7 +92,7 @@ class CosmicRay(PythonAdapter):
             return path.endswith(".py")  # so that `discover` raises the error
 
     async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
-        """Every work item of `cosmic-ray init`, file by file; those that the filters skip are Ignored when tested."""
+        """Every work item of `cosmic-ray init`, file by file; items that the filters skip are Ignored when tested."""
         configuration = self._configuration()
         self._engine.prepare_ahead(self.engine_plan)
         paths = [path for path in configuration.modules(self._project.root) if scope.covers(path)]
@@ -103,7 +103,7 @@ class CosmicRay(PythonAdapter):
                 yield mutant
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """Results as the tests end, those that need no test first."""
+        """Results as the tests end, mutants that need no test first."""
         to_test: list[Mutant] = []
         current: dict[PythonSource, bool] = {}
         for mutant in mutants:

@@ -159,7 +159,7 @@ def _relative(path: str, file: Path) -> str:
 
 def proposal(root: Path) -> str:
     """The text of a first cosmic-ray.toml, from what the project's tree shows."""
-    from msp_bridge.python_engine import likely_sources  # here, for whoever looks for projects doesn't wait for it
+    from msp_bridge.python_engine import likely_sources  # here: a search for projects doesn't wait for it
 
     modules = ", ".join(f'"{path}"' for path in likely_sources(root)) or '"CHANGE-ME"'
     return (

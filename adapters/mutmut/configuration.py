@@ -42,7 +42,7 @@ def holds_configuration(file: Path) -> bool:
 
 
 def _has_section(text: str) -> bool:
-    import configparser  # here, for few projects have a setup.cfg
+    import configparser  # here: few projects have a setup.cfg
 
     parser = configparser.ConfigParser()
     try:

@@ -1,4 +1,4 @@
-"""What `msp-bridge doctor` shows of mutmut on a project."""
+"""Findings that `msp-bridge doctor` shows of mutmut on a project."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class StrykerJs:
     @classmethod
     def absent(cls, project: Project) -> Finding:
         """Implement `Adapter.absent`."""
-        from .installation import setup_commands  # here, and below: who only configures doesn't wait for it
+        from .installation import setup_commands  # here, and below: a client that only configures doesn't wait for it
 
         text = f"there is no stryker.config.json in {project.root}, and package.json doesn't ask for {CORE}"
         return Finding(False, "stryker-js", text, setup_commands(project.root))
@@ -102,7 +102,7 @@ class StrykerJs:
     def claims(self, path: str) -> bool:
         """JavaScript, TypeScript, and what they are embedded in; which of them are mutated, the configuration says.
 
-        Without one, those that StrykerJS mutates by default.
+        Without one, files that StrykerJS mutates by default.
         """
         folders = path.split("/")
         could_be = path.endswith(MUTABLE) and "node_modules" not in folders
@@ -148,7 +148,7 @@ class StrykerJs:
     async def _tested(
         self, session: StrykerJsSession, mutants: Sequence[Mutant], isolated: bool
     ) -> AsyncGenerator[Result, None]:
-        """Their results. StrykerJS that crashes is started again, once, for those that have none."""
+        """Their results. StrykerJS that crashes is started again, once, for mutants that have none."""
         await session.isolate(isolated)
         due = {mutant: mutant for mutant in _as_discovered(session, mutants)}
         for attempt in (1, 2):

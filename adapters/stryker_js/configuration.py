@@ -1,4 +1,4 @@
-"""What configures StrykerJS in a project: its own file, package.json, and the adapter's table in the bridge's."""
+"""All that configures StrykerJS in a project: its own file, package.json, and the adapter's table in the bridge's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs: the project's StrykerJS, the Node that runs it, and the package manager that installs others."""
+"""The programs that run: the project's StrykerJS, its Node, and the package manager that installs others."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Toolchain:
 
     @classmethod
     async def find(cls, project: Project, known: Toolchain | None) -> Toolchain:
-        """Looked up anew for each request, for packages are installed while a project is open; Node only if need be.
+        """Looked up anew for each request: packages are installed while a project is open; Node only if need be.
 
         Raises ToolError and ConfigurationError.
         """

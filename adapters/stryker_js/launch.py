@@ -52,7 +52,7 @@ class StrykerJsRunConfig:
     """The differences of one run from the project's own configuration."""
 
     concurrency: int = 1
-    files: Sequence[str] | None = None  # of those that the project's `mutate` matches, mutate only these
+    files: Sequence[str] | None = None  # mutate only these files that the project's `mutate` matches
     only: StrykerJsTestPlan | None = None  # leave out all mutants but these
     options: Mapping[str, Any] = field(factory=dict)  # any others; None removes one
     plugin: bool = False  # whether to load the plugin for the command line

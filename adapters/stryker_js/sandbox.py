@@ -145,7 +145,7 @@ class ProjectSandbox:
 
     @property
     def installed(self) -> tuple[object, ...]:
-        """Equal as long as the same packages are installed, and those that are linked to or copied are unchanged."""
+        """Equal as long as the same packages are installed, and linked or copied packages are unchanged."""
         return tuple(sorted(self._installed.items())), *(member.digest for member in self._members.values())
 
     @property
@@ -229,7 +229,7 @@ class ProjectSandbox:
         if self._looked_at != self.digest:
             self._looked_at, self._nameless = self.digest, tuple(_nameless_below(self.source))
         for path in self._nameless:
-            self._sandbox.warn(path, "Node.js can't name it, for its name is no UTF-8 text")
+            self._sandbox.warn(path, "Node.js can't name it: its name is no UTF-8 text")
             if os.path.lexists(self._sandbox.path / path):  # else it went with its directory
                 erase(str(self._sandbox.path / path))
 

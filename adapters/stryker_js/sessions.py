@@ -13,8 +13,8 @@ A `ServeProcess` may have an *open run*, whose test runners wait for more mutant
 What a request does, in this order:
 
 1. It leases the sandbox whose open run can test its files, else the one that was used last, else a new one.
-2. When there is an open run, it looks whether project and packages are as they were (a look that writes nothing, for
-   tests may still be running there). If not, the open run ends.
+2. When there is an open run, it looks whether project and packages are as they were (a look that writes nothing,
+   because tests may still be running there). If not, the open run ends.
 3. Without an open run, it deletes what runs have left, and makes the sandbox equal to the project, laid out for a run
    that is isolated, or for one that isn't.
 4. It starts StrykerJS when there is none, or when what a running one has read for good has changed: the configuration,

@@ -23,7 +23,7 @@ OUTPUT_DIRS = {*BUILT, OUTPUT}
 
 
 class StrykerNet:
-    """Stryker.NET on one project, in a private copy, for it writes into the tree that it tests.
+    """Stryker.NET on one project, in a private copy, because it writes into the tree that it tests.
 
     One run of it prepares the copy for each state of the project; mutants are then tested by test hosts.
     """
@@ -53,7 +53,7 @@ class StrykerNet:
 
     @cached_property
     def _preparation(self) -> Preparation:
-        from .preparation import Preparation  # here, and below: who only configures doesn't wait for it
+        from .preparation import Preparation  # here, and below: a client that only configures doesn't wait for it
 
         return Preparation(self._project)
 

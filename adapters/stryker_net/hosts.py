@@ -30,7 +30,7 @@ ThreadTimes = Mapping[tuple[int, int], float]  # process id and thread id to sec
 # [Stryker.Core/InjectedHelpers/MutantControl.cs].
 CONTROL_VARIABLE = "STRYKER_MUTANT_ID_CONTROL_VAR"
 MUTANT_VARIABLE = "ACTIVE_MUTATION"
-CONNECT_TIMEOUT_S = 300.0  # whoever can't run ends much sooner
+CONNECT_TIMEOUT_S = 300.0  # a host that can't run ends much sooner
 CHUNK_BYTES = 1 << 16
 SHOWN_CHARS = 600  # characters of a program's last words in a message
 CERTAIN = 1.25  # of a time limit: the host's start takes some of it, and beside others a processor is slower
@@ -167,7 +167,7 @@ class Link:
 
 
 class Host(ABC):
-    """One test host, for one run. It has connected; whoever has started it ends it."""
+    """One test host, for one run. It has connected; the code that has started it ends it."""
 
     name: ClassVar[str]  # in messages
 

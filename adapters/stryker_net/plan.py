@@ -173,7 +173,7 @@ def leads_outside(directory: Path, root: Path) -> str | None:
 
 def floats(root: Path) -> bool:
     """Whether a project or a file of properties below `root` asks for whatever version of a package is the newest."""
-    from msp_bridge.toolkit import walk  # here, for whoever looks for projects doesn't wait for it
+    from msp_bridge.toolkit import walk  # here: a search for projects doesn't wait for it
 
     files = (Path(directory, name) for directory, _, names in walk(root) for name in names)
     wanted = (file for file in files if file.name.endswith(("proj", ".props", ".targets")))

@@ -9,15 +9,15 @@ first mutant. So we pay that once for each state of the project, and test mutant
 
     nothing --refresh, run to the page--> prepared --a file of the project changes--> nothing
                                              |
-                                             '--first `baseline`--> its tests, their times, those that fail
+                                             '--first `baseline`--> its tests, their times, failing tests
 
 The run is the user's own: with the configuration and its exclusions. It is ended when its page is complete. The page
 has each mutant with its final status, if it needs no test, and with the ids of its covering tests. The mutated
 assemblies stay in the copy's `bin`.
 
 Invariants:
-- `Prepared` describes the assemblies that lie in the copy. Whoever runs a test host holds `lock` shared, whoever
-  builds holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
+- `Prepared` describes the assemblies that lie in the copy. The runner of a test host holds `lock` shared,
+  a build holds it alone; so no assembly changes under a test. A preparation that fails or is cancelled leaves nothing
   prepared.
 - What is kept on disk (`KeptAnswers`) has a key of the project, what lies above it, the installation and assemblies.
 - Mutants carry the digest of their file as their handle. Those of an earlier preparation are found again by equality,
@@ -109,7 +109,7 @@ class Preparation:
             await self.current()
 
     async def baseline(self, prepared: Prepared, part: PreparedBase) -> StrykerNetBaseline:
-        """Measured once, one part after the other. Whoever calls it holds the lock. Raises `ToolError`."""
+        """Measured once, one part after the other. The caller holds the lock. Raises `ToolError`."""
         async with self._measuring_turn:
             if part.baseline is None:
                 report_phase(BASELINE)
@@ -262,7 +262,7 @@ class Preparation:
         for part in parts:
             async with self.lock.shared():
                 if self._prepared is prepared:
-                    with contextlib.suppress(ToolError):  # raised again to whoever needs it
+                    with contextlib.suppress(ToolError):  # raised again to each caller that needs it
                         await self.baseline(prepared, part)
 
 

@@ -1,4 +1,4 @@
-"""What one preparation knows: the mutants, the tests without a mutant, and where both can be run."""
+"""The result of one preparation: the mutants, the tests without a mutant, and where both can be run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StrykerNetBaseline:
     failing: Mapping[str, str] = field(factory=dict)  # what each failing test prints, by its name
 
     def covering(self, entry: ReportEntry) -> tuple[Case, ...]:
-        """The tests to run for a mutant; empty when those that reach it fail without it."""
+        """The tests to run for a mutant; empty when the tests that reach it fail without it."""
         known = [self.cases[test] for test in entry.covered_by if test in self.cases] or self.cases.values()
         return tuple(case for case in known if not case.failed)
 
@@ -88,7 +88,7 @@ def kept_parts(value: Any) -> tuple[bool, list[tuple[Mapping[str, Any], StrykerN
 async def measure(part: PreparedBase) -> StrykerNetBaseline:
     """Run all tests without a mutant. Raises `ToolError`, and `HostsUnavailable` where the tool itself has to test."""
     outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
-    if outcome.fault is not None:  # once more, for a process may have been killed from outside
+    if outcome.fault is not None:  # once more: a process may have been killed from outside
         outcome, cases = await part.hosts.baseline(part.assemblies, BASELINE_TIMEOUT_S)
     if outcome.timed_out:
         raise ToolError(f"the tests don't end within {BASELINE_TIMEOUT_S:.0f} s without any mutant", "make them end")

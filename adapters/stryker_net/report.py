@@ -74,7 +74,7 @@ class Report:
     def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry]:
         """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
-        With `listing` the run had a filter that takes no mutant: those that it filtered are to be tested. Those of a
+        With `listing` the run had a filter that takes no mutant: filtered mutants are to be tested. Those of a
         file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them.
         """
         found: list[ReportEntry] = []

@@ -31,7 +31,7 @@ BACKUP = ".stryker-unchanged"
 PACKAGES = "obj/project.assets.json"  # what NuGet has found for a project
 ARTIFACTS_OUTPUT, ARTIFACTS = "UseArtifactsOutput", "artifacts"  # in Directory.Build.props: all builds go there
 
-# No build server outlives the run or is shared with the user's builds, and nothing asks git, for a private copy has no
+# No build server outlives the run or is shared with the user's builds, and nothing asks git: a private copy has no
 # repository: MSBuild takes properties from the environment.
 ENVIRONMENT = {
     "DOTNET_NOLOGO": "1",
@@ -132,7 +132,7 @@ class StrykerNetTestBed:
     def state(self) -> list[object]:
         """Everything that a preparation depends on here: equal as long as the project and what is built are the same.
 
-        Whoever is killed while the copy is brought up to date or built leaves assemblies of another state.
+        A process that is killed while the copy is brought up to date or built leaves assemblies of another state.
         """
         records = sorted(self.sandbox.records.items(), key=lambda item: item[0])
         project = [(path, record.kind.value, record.digest) for path, record in records if not self._is_built(path)]

@@ -2,7 +2,7 @@
 
 A mutant that ends in a time-out or with a crash is tested once more when the others of its request are done, with
 nothing beside it: another mutant may have taken the processor or the memory from it. Its tests are run without it just
-before, for the machine may be slower now than it was at the baseline: from that comes the second time-out. A mutant
+before, because the machine may be slower now than it was at the baseline: from that comes the second time-out. A mutant
 that has computed for all of the time, as most endless loops do, had the processor: its time-out is final
 (`hosts.within`).
 """

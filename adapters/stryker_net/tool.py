@@ -100,7 +100,7 @@ async def run(
         try:
             over = not page
             while not over:
-                over = ending.done()  # before the look, for the page may be the last that it wrote
+                over = ending.done()  # before the look: the page may be the last that it wrote
                 found = await asyncio.to_thread(_page, output)
                 if found is not None:
                     return found

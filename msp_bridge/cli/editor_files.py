@@ -201,7 +201,7 @@ def _own(file: Path, text: str) -> str:
     """Write a file that is ours alone: it is known by its first line."""
     before = _text(file)
     if before and before.partition("\n")[0] != text.partition("\n")[0]:
-        raise ConfigurationError(f"{file} was left as it is, for it is none of ours", "move it, then try again")
+        raise ConfigurationError(f"{file} was left as it is: the bridge didn't write it", "move it, then try again")
     return f"nothing to change: {file}" if before == text else _replace(file, text)
 
 

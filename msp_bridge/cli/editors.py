@@ -1,4 +1,4 @@
-"""What editors and shells need: `msp-bridge editors`, with this machine's paths, and `msp-bridge completion`."""
+"""Settings for editors and shells: `msp-bridge editors`, with this machine's paths, and `msp-bridge completion`."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
     """Make one report of several, as of the shards of a CI job.
 
     REPORTs are files in the standard format, as `msp-bridge run --json` writes them, on the same sources. A mutant
-    that several of them have counts once: noticed, if one of them noticed it. When the report of a shard is missing,
+    that several of them have counts once: killed, if one of them killed it. When the report of a shard is missing,
     nothing is written.
 
     The threshold and the accepted survivors are those of the project in the current directory, where none is given.

@@ -121,7 +121,7 @@ class Options:
             cluster=values.get("cluster"),
         )
         if search and not values["root"]:
-            from msp_bridge.workspace.detection import project_root  # here, for an editor waits for `serve stdio`
+            from msp_bridge.workspace.detection import project_root  # here: an editor waits for `serve stdio`
 
             root = project_root(root, configuration, named)
         quiet, verbose = values.get("quiet") or False, values.get("verbose") or 0

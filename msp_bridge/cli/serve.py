@@ -159,7 +159,7 @@ def _workspaces(options: Options, *, anywhere: bool = False) -> OpenWorkspaces:
 
 
 def _socket_options(channel: str, values: Mapping[str, Any], token: str | None) -> SocketOptions:
-    from msp_bridge.cli.socket_options import SocketOptions, framing_of  # here, for an editor waits for `serve stdio`
+    from msp_bridge.cli.socket_options import SocketOptions, framing_of  # here: an editor waits for `serve stdio`
 
     return SocketOptions.of(values, token, framing_of(channel))
 
@@ -187,7 +187,7 @@ def _check(channel: str, values: Mapping[str, Any]) -> None:
 def _trace(file: Path | None) -> Trace | None:
     if file is None:
         return None
-    from msp_bridge.access.credentials import redact_token  # here, for an editor waits for `serve stdio`
+    from msp_bridge.access.credentials import redact_token  # here: an editor waits for `serve stdio`
 
     try:
         trace = Trace(file, redact_token)

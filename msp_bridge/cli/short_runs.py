@@ -117,7 +117,7 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
 def in_order(mutants: Iterable[Mutant], changes: Changes | None, kept: Sequence[Report]) -> list[list[Mutant]]:
     """Groups of `mutants`, in the order in which a budget is spent on them.
 
-    First those on changed lines, then those that no kept run has tested, then those of the oldest run. `kept` has the
+    First mutants on changed lines, then mutants that no kept run has tested, then the oldest run's. `kept` has the
     newest run first.
     """
     tested: dict[str, int] = {}

@@ -3,7 +3,7 @@
 Handles: a mutant of `discover` carries the adapter's own handle, and what identifies the content of its file. `test`
 takes a snapshot of the project; a mutant whose file is another one in it gets no result, as `Adapter` promises.
 
-Where mutants are tested: `choice` says it for each request. Those that no worker lists are always tested here.
+Where mutants are tested: `choice` says it for each request. Mutants that no worker lists are always tested here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 PREPARING = "preparing the workers"
 OPENLY = (
-    "the project's files, also those that git ignores, such as .env and keys, go to the workers of {} unencrypted: "
+    "the project's files, also files that git ignores, such as .env and keys, go to the workers of {} unencrypted: "
     "use a tls:// address, or leave files out with `exclude` in the table `cluster` of the configuration"
 )
 
@@ -188,7 +188,7 @@ class _OnCluster:
                 async for result in results:
                     yield result
         if dispatch.unmatched:
-            self._say(f"{counted_mutants(dispatch.unmatched)} tested here, for no worker's {self.name} lists them")
+            self._say(f"{counted_mutants(dispatch.unmatched)} tested here: no worker's {self.name} lists them")
             async with contextlib.aclosing(self._test_here(dispatch.unmatched)) as results:
                 async for result in results:
                     yield result
@@ -223,7 +223,7 @@ class _OnCluster:
 
     async def _dispatch(self, snapshot: Snapshot, mutants: Sequence[Mutant]) -> Dispatch:
         """Dispatch the mutants whose files are in the snapshot as they were discovered."""
-        from msp_bridge.cluster.dispatch import Dispatch  # here, for a worker's half imports more of the bridge
+        from msp_bridge.cluster.dispatch import Dispatch  # here: a worker's half imports more of the bridge
 
         if sends_openly(self.address):
             self._say(OPENLY.format(self.address))

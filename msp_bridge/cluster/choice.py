@@ -5,7 +5,7 @@ that, with the jobs or the workers that they have. Time in which nobody takes a 
 measure a side would need `Pace.seconds` for a request; the faster one gets it.
 
 A measure holds as long as workers keep an adapter open (`IDLE_S`), and until a request fails. A side's first request is
-no measure, for it opens the adapter and runs the tests without mutants. While a side has none, the number of mutants
+no measure: it opens the adapter and runs the tests without mutants. While a side has none, the number of mutants
 decides: up to `LOCAL_MUTANTS` for each job are tested here.
 """
 

@@ -3,7 +3,7 @@
 A chunk follows the files: a worker goes on with the file that it is at, then takes the file with the most mutants that
 no other worker is at. So a file is discovered, and its mutated code prepared, on few workers. Chunks shrink: each is a
 part of what is left for all (guided self-scheduling), down to one mutant, so that all workers end at about one time.
-What was lost with a worker is given out again, one mutant at a time, for one of them may be what ends workers.
+What was lost with a worker is given out again, one mutant at a time, because one of them may be what ends workers.
 """
 
 from __future__ import annotations

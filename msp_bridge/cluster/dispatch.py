@@ -9,13 +9,13 @@ The parts. For each worker of the scheduler there is one task here, its *feeder*
 worker lacks of the snapshot, and has it open the adapter and compare what verdicts depend on. Then it keeps `AT_ONCE`
 chunks at the worker, so that the worker has the next one when it ends one. A chunk is a Dask task for this worker
 alone: it is in the scheduler's books, on its dashboard, and waits its turn among the tasks of other clients. The
-results are asked for while it runs (`worker.progress`), for a task's value comes at its end. The scheduler is asked
+results are asked for while it runs (`worker.progress`), because a task's value comes at its end. The scheduler is asked
 every few seconds which workers there are: one that joins is fed, one that has left is lost.
 
 The invariants.
 
 - `_due` holds the mutants without a result. A result is given on only when it takes its mutant from there. So a chunk
-  that was tested twice is reported once, whoever was first.
+  that was tested twice is reported once, by the first.
 - A mutant is in `_due`, and then at exactly one of: `Chunks` (nobody has it), the chunks of a feeder, or `unmatched`
   (the caller tests it here). A feeder that ends, however it ends, puts back what it had.
 - A worker is never fed again in this request once it was lost or refused. A worker that refuses, because its tool is
@@ -111,7 +111,7 @@ class Dispatch:
         self._chunks = Chunks.of(self._due)
 
     async def results(self) -> AsyncGenerator[Result | Notice, None]:
-        """Each as soon as it is known; none for those that are `unmatched` then. Raises BridgeError.
+        """Each as soon as it is known; none for mutants that are `unmatched` then. Raises BridgeError.
 
         Closing it ends the tests on all workers.
         """
@@ -323,7 +323,7 @@ class Dispatch:
         left.clear()
 
     async def _give_on(self, address: str, chunk: str, result: Result | Notice) -> None:
-        """To whoever waits for results; as long as nobody does, the lease is renewed."""
+        """To the caller that waits for results; as long as nobody does, the lease is renewed."""
         putting = asyncio.ensure_future(self._results.put(result))
         try:
             while not (await asyncio.wait([putting], timeout=self.bounds.ask))[0]:

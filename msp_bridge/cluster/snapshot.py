@@ -1,6 +1,6 @@
 """A snapshot of the project: a private copy at the client, sent file by file, and the same tree at each worker.
 
-Files are named by their content. A worker keeps those that it got in a store, asks only for what that lacks, and writes
+Files are named by their content. A worker keeps files that it got in a store, asks only for what that lacks, and writes
 the tree from it. The tree is somebody's project as far as the adapter is concerned, so nothing but this module writes
 to it; what it was made of is noted beside it, and removed while it is changed.
 
@@ -100,7 +100,7 @@ class ContentStore:
     directory: Path
 
     def lacking(self, entries: Iterable[SnapshotEntry]) -> list[str]:
-        """The digests of files that are not here; those that are here count as used now."""
+        """The digests of files that are not here; files that are here count as used now."""
         missing = []
         for digest in {entry.content for entry in entries if entry.kind == Kind.FILE.value}:
             try:

@@ -1,4 +1,4 @@
-"""What client and workers send each other: plain data, and the check that both sides would give the same verdicts.
+"""Messages between client and workers: plain data, and the check that both sides would give the same verdicts.
 
 Both sides run the same version of the bridge (`Greeting`), so there is one form of it all. A mutant is sent without its
 handle, which means something only where it was discovered: the worker discovers the file in its copy of the snapshot,

@@ -1,4 +1,4 @@
-"""What runs in a worker of the cluster: a place for each snapshot and adapter, and the chunks that are tested there.
+"""The side of a worker: a place for each snapshot and adapter, and the chunks that are tested there.
 
 Theory of operation
 -------------------
@@ -11,8 +11,9 @@ A `WorkerPlace` is a slot of the cache: the tree of a snapshot, the adapter that
 cache. It stays warm from chunk to chunk and from request to request. While chunks run in it, its tree does not change:
 a request with another snapshot has another place.
 
-Whoever asks renews a *lease*. A chunk that nobody asked for as long as its lease is cancelled, and its place closed: so
-tests end when the client was killed, or the network is gone. A place that is not used for `IDLE_S` is closed as well.
+Each question renews a *lease*. A chunk that nobody asked for as long as its lease is cancelled, and its place closed:
+so tests end when the client was killed, or the network is gone. A place that is not used for `IDLE_S` is closed as
+well.
 
 Back-pressure: the adapter's next result is awaited only while fewer than `AHEAD` results wait for the client.
 """
@@ -58,7 +59,7 @@ T = TypeVar("T")
 
 
 async def greet(dask_worker: Any) -> Greeting:
-    """Who this worker is; its form never changes, for the versions may differ."""
+    """Who this worker is; its form never changes, because the versions may differ."""
     return Greeting(__version__, str(dask_worker.name), int(dask_worker.state.nthreads), platform.python_version())
 
 

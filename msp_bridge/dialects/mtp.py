@@ -85,7 +85,7 @@ class Request:
 
     run_id: str
     selection: Selection
-    missing: dict[str, Node]  # the nodes that the client sent, by uid, without those that it has been sent
+    missing: dict[str, Node]  # the nodes that the client sent, by uid, without nodes that it has been sent
     everything: bool  # nothing but what this request finds is there
     told: Told
     files: set[str] = field(factory=set)  # whose nodes it has been sent
@@ -208,7 +208,7 @@ class Mtp(Dialect):
             await self._client.notify("client/log", {"level": level, "message": one_line(str(notice))})
 
     async def _selection(self, nodes: Sequence[Node], told: Told) -> Selection:
-        """The mutants of `nodes`. Those that this connection does not know are looked for in their files."""
+        """The mutants of `nodes`. Nodes that this connection does not know are looked for in their files."""
         for at, node in enumerate(nodes):
             if not isinstance(node.get("uid"), str):
                 raise RpcError(ErrorCode.INVALID_PARAMS, f"params: test node {at} has no uid, which must be a string")

@@ -2,7 +2,7 @@
 
 Theory of operation
 ===================
-A mutant is a test, which passes when the project's tests notice it. The client has a tree of nodes: the solution, which
+A mutant is a test, which passes when the project's tests kill it. The client has a tree of nodes: the solution, which
 is the workspace; a project for each tool; a namespace for each file; and a test for each mutant. It gets the nodes one
 by one, parents first, and then their statuses.
 
@@ -12,8 +12,8 @@ different nodes may overlap, while a node has one status. So:
 - A node that an operation touches becomes `null`, `Queued`, `Running`, unless another operation has it `Running`
   already: then it stays so.
 - A mutant gets its final status with its result. A node with children gets it when the last operation that touches it
-  ends, for an earlier one would say that it is done while the others still test what is below it. Only the operation's
-  own node always gets it, as the RFC wants one before the answer.
+  ends, because an earlier one would say that it is done while the others still test what is below it. Only the
+  operation's own node always gets it, as the RFC wants one before the answer.
 - The final status of a node with children says what is known of all mutants below it, of earlier operations too.
 
 What this client has been sent lies in `ClientTree`: which nodes there are, and what became of each mutant. It is no
@@ -271,7 +271,7 @@ class JsonRpcTestRunner(Dialect):
         for mutant in list(operation.due):
             if self._let_go(operation, mutant):
                 await self._send_status(mutant, status or TestStatus.SKIPPED)
-            if status is None:  # it has got no result, for it no longer exists
+            if status is None:  # it has got no result: it no longer exists
                 self._tree.remove(mutant)
             del operation.due[mutant]
         others = status if status in (TestStatus.CANCELLED, TestStatus.FAILED) else TestStatus.IDLE

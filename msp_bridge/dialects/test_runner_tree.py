@@ -71,7 +71,7 @@ class ClientTree:
         self._of_mutant[mutant.id] = file
 
     def remove(self, mutant: str) -> None:
-        """Forget a mutant that no longer exists, as another operation may have noticed before.
+        """Forget a mutant that no longer exists, as another operation may have found before.
 
         A file goes with its last mutant, and a project with its last file.
         """

@@ -36,7 +36,7 @@ end
 local function diagnostic(lines, mutant)
   local lnum, col = position(lines, mutant.location.start)
   local end_lnum, end_col = position(lines, mutant.location["end"])
-  local what = mutant.status == "NoCoverage" and "no test runs this" or "no test would notice"
+  local what = mutant.status == "NoCoverage" and "no test runs this" or "no test kills it"
   return {
     lnum = lnum,
     col = col,
@@ -138,7 +138,7 @@ vim.api.nvim_create_user_command("MutationTest", function(arguments)
   end
   forget(buffer, first, last)
   test(root_of(file), { files = { target } }, function()
-    say(#found[buffer] .. " mutants of this file that no test would notice")
+    say(#found[buffer] .. " mutants of this file that no test kills")
   end)
 end, { range = true, desc = "Test the mutants of this file, or of these lines" })
 
@@ -147,7 +147,7 @@ vim.api.nvim_create_user_command("MutationTestProject", function()
   found = {}
   vim.diagnostic.reset(namespace)
   test(root_of(vim.api.nvim_buf_get_name(0)), vim.empty_dict(), function()
-    vim.diagnostic.setqflist({ namespace = namespace, title = "Mutants that no test would notice" })
+    vim.diagnostic.setqflist({ namespace = namespace, title = "Mutants that no test kills" })
   end)
 end, { desc = "Test the mutants of the whole project" })
 

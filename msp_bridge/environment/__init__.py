@@ -1,1 +1,1 @@
-"""What this machine has for a project: adapters that are installed, interpreters, and the cache."""
+"""The machine as a project finds it: adapters that are installed, interpreters, and the cache."""

@@ -66,7 +66,7 @@ def make_private(cache: Path, root: Path) -> None:
         for directory in (cache.parent, cache):
             _close(directory)
         _check_way(cache, trusted)
-    except OSError as error:  # whoever uses it says what can't be done
+    except OSError as error:  # the user of the cache says what can't be done
         log.debug("the cache can't be made: %s", error)
 
 

@@ -88,7 +88,7 @@ def distributions(directories: Iterable[str]) -> Iterator[Distribution]:
 def entry_points(group: str) -> list[EntryPoint]:
     """The entry points of what can be imported; of two distributions of one name the first counts."""
     if not all(map(_is_plain, sys.path)) or any(map(_finds_distributions, sys.meta_path)):
-        import importlib.metadata  # here, for it is seldom needed
+        import importlib.metadata  # here: it is seldom needed
 
         found = importlib.metadata.entry_points(group=group)
         return [EntryPoint(one.name, one.value.partition("[")[0].strip()) for one in found]
@@ -106,7 +106,7 @@ def _is_plain(path: str) -> bool:
 
 
 def _finds_distributions(finder: object) -> bool:
-    """Whether it is a finder of its own kind, as those that load a program from one file have."""
+    """Whether it is a finder of its own kind, as loaders of a program from one file have."""
     return finder is not PathFinder and hasattr(finder, "find_distributions")
 
 

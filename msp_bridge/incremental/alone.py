@@ -1,4 +1,4 @@
-"""What tests run when they run alone: kept for the next run, in one row for each tool.
+"""The code that each test runs when it runs alone: kept for the next run, in one row for each tool.
 
 An edit may lead other tests to a survivor's code, and some would show that only when they run alone. A test that met,
 when it ran alone, nothing that has changed would run the same again: `rule` says why. So it need not run alone once

@@ -198,7 +198,7 @@ class Code:
         return known
 
     def functions(self) -> dict[bytes, tuple[str, str]]:
-        """Path and name of those that have a body of their own, by its digest."""
+        """Path and name of functions that have a body of their own, by its digest."""
         every = ((path, name) for path, file in self._files.items() for name in file.texts)
         return {digest: each for each in every if (digest := self._function(*each)) is not None}
 

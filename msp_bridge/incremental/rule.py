@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 The problem. Most verdicts of a run would be those of the run before. To give them again without a test is right only
-when a test would say the same, and a wrong guess is never noticed: nobody looks at a mutant that is Killed. The obvious
+when a test would say the same, and a wrong guess is never seen: nobody looks at a mutant that is Killed. The obvious
 ways are wrong. Times of files say nothing after a checkout. The mutated file and the test files are not enough: a third
 file, a data file, a conftest.py, a package that was upgraded changes a verdict, too.
 
@@ -15,7 +15,7 @@ tested.* What a verdict depends on:
    was opened, without version control, environments and caches, and a configuration file that was named;
 3. its surroundings: what the adapter says (`ReportsSurroundings`: the versions of interpreter, tool and installed
    packages, and trees outside of the project that are read, too), the environment variables of interpreters and tools,
-   those that the user named, the machine, and the bridge itself.
+   variables that the user named, the machine, and the bridge itself.
 
 An adapter that can't say what surrounds its tool has nothing reused.
 
@@ -25,7 +25,7 @@ tests and in every process that the verdict rests on: the runs of the killer alo
 where there is none, all those with the mutant. Such a verdict holds though bodies of other functions have changed:
 
 - *Killed*: its killer would go the same way, and fail again, and would pass without the mutant.
-- *Survived* and *NoCoverage*: so would all tests that ran, and these are all that could notice the mutant. An edit may
+- *Survived* and *NoCoverage*: so would all tests that ran, and these are all that could kill the mutant. An edit may
   have led other tests to its code; so all tests are run without a mutant first, each of them alone, too, where there
   are such verdicts, and no other one must be found to run it (`KnowsReach`). A test that ran nothing that has changed
   when it ran alone would find what it has found: it isn't run alone again (`alone`).
@@ -122,7 +122,7 @@ class Incremental:
         try:
             state = await self.state(surroundings)
         except BridgeError as error:
-            self._warn(f"{label}: every mutant is tested, for it is not known what its verdict depends on: {error}")
+            self._warn(f"{label}: every mutant is tested: what its verdict depends on is not known: {error}")
             return None
         return Verdicts(self, label, folder, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
 
@@ -160,7 +160,7 @@ class Verdicts:
     _interval: float  # s
     _new: dict[bytes, Any] = field(factory=dict)
     _timed_out: set[Mutant] = field(factory=set)  # in one earlier run: another one that agrees is to be reused
-    _dependent: list[Result] = field(factory=list)  # of the new ones, those that say what they depend on
+    _dependent: list[Result] = field(factory=list)  # new ones that say what they depend on
     _split: Code | None = None
     _alone: RunsAlone | None = None
     _changed: bool = False  # the project has, since
@@ -318,7 +318,7 @@ def _covered_by(result: Result, reach: Reach) -> tuple[str, ...] | None:
 
 
 def _holds(result: Result, tests: frozenset[str] | None, reach: Reach) -> bool:
-    """Whether no test could notice the mutant but those for which the verdict holds.
+    """Whether no test could kill the mutant except the tests for which the verdict holds.
 
     A survivor is NoCoverage when no test was seen to run its code.
     """

@@ -1,4 +1,4 @@
-"""Descendants: which processes are below this one, and the end of those that nobody owns.
+"""Descendants: which processes are below this one, and the end of orphans.
 
 On Linux this process and each worker is a "child subreaper": what a worker leaves behind becomes a child of its parent
 here, however often it forked or changed its session, and never a child of init. Elsewhere only the worker's process
@@ -71,7 +71,7 @@ def end_as(code: int) -> NoReturn:
 
 
 def kernel_threads() -> int:
-    """The threads of this process that the kernel knows of; where it can't be asked, those that Python knows."""
+    """The threads of this process that the kernel knows of; where it can't be asked, threads that Python knows."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:

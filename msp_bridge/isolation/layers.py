@@ -199,7 +199,7 @@ class Layers:
 
 
 def _goes_with(part: str, other: str) -> bool:
-    """Whether a place of `part` needs no layer of its own below one of `other`, for that is always there, too."""
+    """Whether a place of `part` needs no layer of its own below one of `other`: that is always there, too."""
     return (part == "overlay") == (other == "overlay")
 
 

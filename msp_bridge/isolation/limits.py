@@ -1,4 +1,4 @@
-"""What one mutant may use, so that one that allocates, forks or writes without end harms no other.
+"""Limits of one mutant, so that one that allocates, forks or writes without end harms no other.
 
 The limits are generous: a quarter of the machine's memory for each process, more files and processes than any suite
 has. Tests that need more fail in the run without a mutant, which then does without limits.
@@ -33,7 +33,7 @@ class JobLimits:
     written: int | None = None  # bytes written into tree, tmp and home in all; None: half of the machine's memory
 
     def set_for_process(self) -> None:
-        """For this process and those that it starts."""
+        """Limit this process and the processes that it starts."""
         _lower(resource.RLIMIT_NPROC, self.processes)
         _lower(resource.RLIMIT_FSIZE, self.file_size)
         _lower(resource.RLIMIT_AS, self.memory)

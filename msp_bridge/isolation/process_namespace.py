@@ -5,10 +5,10 @@ Theory of operation
 The problem. The kernel ends everything in a pid namespace when its number 1 ends. A process gets into a new namespace
 only by being forked into it, and must not be number 1 itself: the kernel spares that one from signals without a
 handler (SIGALRM, pytest-timeout, os.kill(os.getpid(), …)). So there are two forks more than without. A fork of a server
-that has imported pytest and the project takes some milliseconds, for its page tables are copied and later freed.
+that has imported pytest and the project takes some milliseconds, because its page tables are copied and later freed.
 
 The way out. A *maker*, forked from the host while it is small, makes the namespaces. Each begins with an *init*: number
-1, which only waits. Its orphans are reaped by the kernel, for it ignores SIGCHLD. A fork server gets descriptors of
+1, which only waits. Its orphans are reaped by the kernel, because it ignores SIGCHLD. A fork server gets descriptors of
 the namespace, enters it with `setns`, which holds for children alone, forks the job, and goes back. So the job is a
 child of the fork server and nothing stands between: its exit code and its signal are what the server waits for.
 

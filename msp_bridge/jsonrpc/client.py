@@ -73,7 +73,7 @@ class MessageReader:
 class JsonRpcClient:
     """Sends requests to the tool called `tool`, which runs in `tree`; the owner of `tree` ends it.
 
-    Requests: one at a time, for the servers of tools run concurrent requests against each other.
+    Requests: one at a time: the servers of tools run concurrent requests against each other.
     Back-pressure: the output of the tool is read only while somebody awaits the next message.
     Cancelling: closing a generator leaves the request running in the tool. Then `cancel`, or end the tree.
     Errors: ErrorResponse when the tool answers with an error; ToolError when it ends without a response. The reason is

@@ -10,10 +10,10 @@ another peer, or a cancel of this one:
 - Each request is two tasks. One runs the method, and is what a cancel cancels. The other waits for it and sends the
   answer, so there is exactly one answer also when the method is cancelled before its first step. (One task can't do
   both: a task that is cancelled before its first step runs no `except`.)
-- Requests begin in the order of their messages: `_queue` has those that have not begun, and the first of them has its
-  turn. The turn passes on when its method has been called and is about to run concurrently with all others; or, when
-  the method is registered as `sequential`, when it has ended. A request that is cancelled in the queue stays there
-  until it is the first, for otherwise it would let those behind it overtake a sequential one before it.
+- Requests begin in the order of their messages: `_queue` has the requests that have not begun, and the first of them
+  has its turn. The turn passes on when its method has been called and is about to run concurrently with all others; or,
+  when the method is registered as `sequential`, when it has ended. A request that is cancelled in the queue stays there
+  until it is the first; otherwise it would let messages behind it overtake a sequential one before it.
 - A notification that the service takes is a request that nobody answers: it has its turn among them, so that a request
   sees what every notification before it has changed. What its method does before it first waits is done before
   anything behind it begins.
@@ -25,8 +25,8 @@ A request is *open* from its message until its answer is written: first in `_run
   the peer to read them. The obvious way, to count only the methods that run, bounds nothing: a peer that never reads
   makes each of its requests an answer in memory, and a task that waits to write it.
 - What the reader itself answers (errors) it also writes itself. A peer that doesn't read is then not read from either:
-  the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends, for otherwise
-  the reader would never see the end of the input again. The same holds while MAX_OPEN notifications are not done with.
+  the operating system's buffers fill, and the peer stops. After REJECTION_TIMEOUT_S the connection ends; otherwise the
+  reader would never see the end of the input again. The same holds while MAX_OPEN notifications are not done with.
 
 When the peer sends no more (`_end`), what runs is cancelled, and what it doesn't read soon is dropped (`outgoing`).
 When the connection itself is cancelled (a signal), the task group cancels both tasks of each request, and `serve`

@@ -25,7 +25,7 @@ CHUNK = 64 * 1024
 FAREWELL_S = 1.0  # for a peer to read the last word
 PROBE_S = 60.0  # of silence, before the peer is asked whether it is there, and for it to answer
 ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready takes at once
-# s, s, and probes: a peer whose machine is gone without closing the connection is noticed within two minutes
+# s, s, and probes: a peer whose machine is gone without closing the connection is detected within two minutes
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
@@ -190,7 +190,7 @@ class _BlockingCalls:
 
     @property
     def idle(self) -> bool:
-        """Whether every call has returned, also those that nobody waits for any more."""
+        """Whether every call has returned, also calls that nobody waits for any more."""
         return not self._unfinished
 
     def _run(self) -> None:

@@ -84,7 +84,7 @@ class PeerTrace:
         recorded = self._trace.redact(body)
         if recorded is None:
             recorded = b'"withheld"'
-        # Line ends in JSON text are white space, for within strings they are escaped.
+        # Line ends in JSON text are white space, because within strings they are escaped.
         self._write(b"in", b'"message":%b' % recorded.replace(b"\n", b" ").replace(b"\r", b" "))
 
     def malformed(self, data: bytes) -> None:

@@ -35,7 +35,7 @@ MAX_TESTS = 20  # names of tests in one answer
 MAX_REASON = 2000  # characters of what a tool says of a mutant
 MAX_FAILURE_LINES = 20
 
-Score = Annotated[float | None, Field(description="Percent of the mutants that the tests noticed; null without any.")]
+Score = Annotated[float | None, Field(description="Percent of the mutants that the tests killed; null without any.")]
 Counts = Annotated[dict[str, int], Field(description="How many mutants have which status.")]
 
 
@@ -137,7 +137,7 @@ class Survivors(Answer):
         lines = [f"{tested}: {counts}{score}" if self.tested else "no results yet"]
         lines += _texts(self.survivors)
         if self.more_survivors:
-            lines.append(f"… {self.more_survivors} more that no test noticed: survivors shows them")
+            lines.append(f"… {self.more_survivors} more that no test kills: survivors shows them")
         if self.outdated:
             lines.append(
                 f"{counted(self.outdated, 'result')} outdated by an edit of {_listed(self.edited)}: test_mutants again"
@@ -269,7 +269,7 @@ def _why(mutant: Mutant, result: Result | None) -> str:
         case Status.KILLED:
             return "Killed: a test fails with the change in it. There is nothing to do."
         case Status.TIMEOUT:
-            return "Timeout: with the change in it the tests did not end in time, which counts as noticed."
+            return "Timeout: with the change in it the tests did not end in time, which counts as killed."
         case Status.IGNORED:
             return "Ignored: the tool, its configuration or a comment leaves it out, or it could not be tested."
     return f"{result.status.value}: no verdict, as the code with the change in it can't be built or run."

@@ -224,7 +224,7 @@ class Calls:
         if self._recalled:
             return
         self._recalled = True
-        with contextlib.suppress(BridgeError):  # whoever needs the tool is told
+        with contextlib.suppress(BridgeError):  # the caller that needs the tool is told
             async with self._workspaces.use(None) as workspace:
                 if workspace.projects.configuration.incremental:
                     await recall(workspace, self._known)

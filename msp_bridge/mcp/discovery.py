@@ -41,7 +41,7 @@ async def discovered(
     problems += map(problem_text, told.notices)
     if edited:
         names = ", ".join(map(one_line, sorted(edited)))
-        problems.append(f"left out, for they were edited each time that their mutants were listed: {names}")
+        problems.append(f"left out, edited each time that their mutants were listed: {names}")
         found = [mutant for mutant in found if mutant.path not in edited]
     if known.versions.too_large:
         problems.append("the project has too many files: edits of tests do not outdate results")

@@ -1,4 +1,4 @@
-"""What agents get of the last results of `msp-bridge run`, and which survivor comes next."""
+"""Answers for agents from the last results of `msp-bridge run`, and which survivor comes next."""
 
 from __future__ import annotations
 

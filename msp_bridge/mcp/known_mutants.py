@@ -41,7 +41,7 @@ class KnownMutants:
     _verdicts: dict[str, _Verdict] = field(factory=dict)
 
     def listed(self, mutants: Collection[Mutant], sources: Mapping[str, SourceText | None], version: int) -> None:
-        """Remember all mutants of the files `sources`, just discovered, and forget those that are gone."""
+        """Remember all mutants of the files `sources`, just discovered, and forget mutants that are gone."""
         found = {mutant.id: Found(mutant, sources[mutant.path], version) for mutant in mutants}
         for id in [id for id, known in self._found.items() if known.mutant.path in sources and id not in found]:
             del self._found[id]

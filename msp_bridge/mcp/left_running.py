@@ -10,7 +10,7 @@ The way out. The work of a call is a task of its own. When its call ends before 
 the work goes on while what it does is `worth_keeping`: until the mutants are listed, or the first mutant is tested.
 The tool is warm then, and the next call goes on from there. Else the work is ended at once.
 
-The bounds. At most `MAX_LEFT` works go on; one more ends the oldest. A call that tests waits for those that go on,
+The bounds. At most `MAX_LEFT` works go on; one more ends the oldest. A call that tests waits for the ones that go on,
 instead of doing the same beside them. `aclose` ends all.
 """
 

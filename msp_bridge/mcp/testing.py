@@ -35,7 +35,7 @@ MAX_NAMED = 5  # files in one problem
 
 @define(eq=False)
 class TestRun(Work):
-    """One call of `test_mutants`. `results` are those that count; `explained` says why others don't."""
+    """One call of `test_mutants`. `results` are the ones that count; `explained` says why others don't."""
 
     __test__ = False  # pytest takes it for tests
 
@@ -71,7 +71,7 @@ class TestRun(Work):
             try:
                 async for result in (result async for batch in batches for result in batch):
                     came, missed = came + 1, missed + result.status.undetected
-                    self.progress.step(f"{came} of {len(mutants)} mutants tested, {missed} not noticed")
+                    self.progress.step(f"{came} of {len(mutants)} mutants tested, {missed} not killed")
                     self._take(result)
                     if (time.monotonic() > self._next_look and await self._ended_by_edit()) or self._is_over:
                         break

@@ -100,7 +100,7 @@ class TestArguments(Arguments):
         Field(
             ge=1,
             le=MAX_TESTED,
-            description="Mutants to test in this call. First those that were not tested yet, then those that survived: "
+            description="Mutants to test in this call. First untested ones, then survivors: "
             "the same call again goes on where this one ends. Doesn't count for ids.",
         ),
     ] = 100
@@ -135,7 +135,7 @@ class IgnoreArguments(Arguments):
     reason: Annotated[
         str,
         Field(
-            min_length=1, description="Why no test can or should notice it, in one sentence: it stands in the comment."
+            min_length=1, description="Why no test can or should kill it, in one sentence: it stands in the comment."
         ),
     ]
 

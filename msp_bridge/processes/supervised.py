@@ -74,7 +74,7 @@ class PipeReader:
             yield bytes(rest)
 
     def close(self) -> None:
-        """Stop reading; whoever still waits sees the end."""
+        """Stop reading; a caller that still waits sees the end."""
         if self._transport is None:
             os.close(self._fd)
             return

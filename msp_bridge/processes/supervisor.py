@@ -139,7 +139,7 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            if os.getppid() != supervisor:  # it died before the line above could notice
+            if os.getppid() != supervisor:  # it died before the line above could see it
                 os._exit(127)
             self._become_tool(argv)
         return pid
@@ -251,7 +251,7 @@ class Cgroup:
         self._write("cgroup.procs", "0")
 
     def kill(self) -> None:
-        """Kill all its processes at once, also those that are being forked."""
+        """Kill all its processes at once, also processes that are being forked."""
         self._write("cgroup.kill", "1")
 
     def delete(self) -> None:

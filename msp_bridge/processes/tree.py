@@ -33,9 +33,10 @@ STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is lef
 class ProcessTree:
     """One running tool.
 
-    Resource handling: whoever starts a tree ends it, on every path; `running` does both. After `end` no process of the
-    tree is alive, also not one that was double-forked, has a session of its own, or ignores SIGTERM. When the tool ends
-    by itself, what it left behind is ended then. When the bridge is killed, even with SIGKILL, the tree ends too.
+    Resource handling: the caller that starts a tree ends it, on every path; `running` does both. After `end` no process
+    of the tree is alive, also not one that was double-forked, has a session of its own, or ignores SIGTERM. When the
+    tool ends by itself, what it left behind is ended then. When the bridge is killed, even with SIGKILL, the tree ends
+    too.
 
     Back-pressure: `lines` reads from the pipe only while its next item is awaited, so a slow reader stops the tool.
 
@@ -76,7 +77,7 @@ class ProcessTree:
 
         Where it is permitted, the tool has a PID namespace (`number_one`); without `pid_namespace` it has none, and can
         look up processes whose ids it is given. Without `stdin` the tool reads the null device. `shell_status`: the
-        exit code 128 + N means that signal N has ended the tool, for `argv` runs another command, as a shell does.
+        exit code 128 + N means that signal N has ended the tool, when `argv` runs another command, as a shell does.
         Raises ToolError when there is no such program or directory.
         """
         starting = asyncio.create_task(

@@ -6,7 +6,7 @@ After an edit, an editor lists the mutants of the file, and asks for their verdi
 date in between, so that the first verdict waits for less: above all where the edit needs a restart. No verdict is
 given meanwhile: what the old host would say is about files that are no more.
 
-- It begins only after a request for verdicts: who only lists mutants has no test run.
+- It begins only after a request for verdicts: a client that only lists mutants has no test run.
 - A request that runs follows the files itself; none is prepared ahead beside it.
 - A request that comes at once needs none: it ends one that has not begun. Otherwise it waits for it, and its cancel
   ends both.

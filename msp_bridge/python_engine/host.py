@@ -29,7 +29,7 @@ from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 log = logging.getLogger(__name__)
 
 STOP_S = 1.5  # for the end of a mutant; a cancel is answered within 2 s
-PREFIX = "msp-"  # of the names of temporary directories; short, for some tests put sockets there
+PREFIX = "msp-"  # of the names of temporary directories; short: some tests put sockets there
 
 
 class Interrupted(Exception):

@@ -4,8 +4,9 @@ Theory of operation
 -------------------
 The program answers one question after another, most within milliseconds. A file can take it half a minute (5,000
 additions in one line), and other clients must not wait for that. So the caller whose question has been worked on for
-SLOW_S sets the program aside: it stays for this one answer and is ended then. Whoever waits behind it asks again, as do
-all later ones, a program that takes its place. There are at most MAX_ASIDE programs aside; beyond that, others wait.
+SLOW_S sets the program aside: it stays for this one answer and is ended then. A request that waits behind it asks
+again, as do all later ones, a program that takes its place. There are at most MAX_ASIDE programs aside; beyond that,
+others wait.
 
 A question of which the caller is cancelled ends its program: it would be worked on all the same.
 """

@@ -1,4 +1,4 @@
-"""What CI servers read: annotations and a job summary of GitHub, SARIF, GitLab's Code Quality, and JUnit XML.
+"""Forms that CI servers read: annotations and a job summary of GitHub, SARIF, GitLab's Code Quality, and JUnit XML.
 
 - Workflow commands: https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
 - SARIF 2.1.0, also of other code scanners: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -30,7 +30,7 @@ from msp_bridge.text import one_line, visible
 
 MESSAGES = {
     Status.SURVIVED: "No test kills this mutant",
-    Status.NO_COVERAGE: "No test reaches this line; none would notice this change",
+    Status.NO_COVERAGE: "No test runs this line, so none can kill this mutant",
 }
 SEVERITIES = {Status.SURVIVED: "minor", Status.NO_COVERAGE: "info"}
 MAX_FILES = 100  # rows of the summary: GitHub rejects one of more than 1 MiB
@@ -38,7 +38,7 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schem
 IMPOSSIBLE = re.compile("[\ufffe\uffff]")  # in XML 1.0, also escaped; control characters and surrogates are, too
 MARKDOWN = str.maketrans({character: f"\\{character}" for character in "\\`*_[]<>|"})
 OUTCOMES = {  # element, and its message
-    Status.SURVIVED: ("failure", "no test noticed this mutant"),
+    Status.SURVIVED: ("failure", "no test kills this mutant"),
     Status.NO_COVERAGE: ("failure", "no test reaches this mutant"),
     Status.RUNTIME_ERROR: ("error", "this mutant could not be tested"),
     Status.COMPILE_ERROR: ("skipped", "this mutant does not compile"),
@@ -173,7 +173,7 @@ def _json(value: Any) -> bytes:
 
 
 def junit(report: Mapping[str, Any]) -> bytes:
-    """The XML of a report: a suite for each file; a mutant that the tests noticed is a test that passed."""
+    """The XML of a report: a suite for each file; a mutant that the tests killed is a test that passed."""
     suites = ET.Element("testsuites", name="mutants")
     files = groupby(entries(report), key=lambda entry: entry.result.mutant.path)
     for path, of_file in files:

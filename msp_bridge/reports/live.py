@@ -35,11 +35,11 @@ class LivePage:
     """Use as an asynchronous context manager; call `show` with each mutant that has been tested.
 
     Every page gets every event since the beginning, whenever it is opened; the run does not wait for a slow page.
-    Leaving the block sends `finished` to each page, and waits a moment for those that listen, a shorter one
+    Leaving the block sends `finished` to each page, and waits a moment for pages that listen, a shorter one
     when the block was cancelled.
 
-    Only programs of the same user can read it: other sites can't, for the `Host` must be ours (DNS rebinding), and
-    other users can't, for the URL has a secret in it.
+    Only programs of the same user can read it: other sites can't, because the `Host` must be ours (DNS rebinding), and
+    other users can't, because the URL has a secret in it.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from msp_bridge.reports.standard import THRESHOLDS, location
 TEXT = re.compile(r"(\d+)/(\d+)")
 KEY = "shard"  # in a report's `config`
 MAX_NAMED = 10  # of the shards that are missing
-STRONGEST_FIRST = (  # what one report noticed is noticed; a verdict goes before the lack of one
+STRONGEST_FIRST = (  # what one report killed is killed; a verdict goes before the lack of one
     Status.KILLED,
     Status.TIMEOUT,
     Status.SURVIVED,

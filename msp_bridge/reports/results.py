@@ -1,4 +1,4 @@
-"""What every report says of results: the mutation score, and the lines that a mutant changes."""
+"""Results as every report shows them: the mutation score, and the lines that a mutant changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Score:
 
     counts: Counter[Status] = field(factory=Counter)
     reused: int = 0  # of them, from an earlier run
-    accepted: int = 0  # of those that are Ignored: survivors (`reports.accepted`)
+    accepted: int = 0  # of the Ignored ones: survivors (`reports.accepted`)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> Score:
@@ -38,7 +38,7 @@ class Score:
 
     @property
     def detected(self) -> int:
-        """Mutants that the tests noticed."""
+        """Count the mutants that are Killed or Timeout."""
         return sum(count for status, count in self.counts.items() if status.detected)
 
     @property

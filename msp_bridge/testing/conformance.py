@@ -156,13 +156,13 @@ async def _cancelled_at_its_start(adapter: Adapter, chosen: Sequence[Mutant]) ->
 async def check_back_pressure(
     adapter: Adapter, project: Project, chosen: Sequence[Mutant], started: Callable[[], int]
 ) -> None:
-    """While the next result is not awaited, no more mutants are started than those that may run at once."""
+    """While the next result is not awaited, no more mutants are started than may run at once."""
     before = started()
     async with contextlib.aclosing(adapter.test(chosen)) as results:
         await anext(results)
         await asyncio.sleep(PAUSE_S)
         begun = started() - before
-    most = 2 * project.jobs  # those that ran when the first result came, and one more in the place of each
+    most = 2 * project.jobs  # mutants that ran when the first result came, and one more in the place of each
     assert begun <= most, f"test() started {begun} mutants, though no second result was awaited"
 
 

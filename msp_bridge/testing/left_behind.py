@@ -1,4 +1,4 @@
-"""What is left behind: whether a tree is, to the byte, what it was, and which processes our own has started."""
+"""Traces that are left behind: whether a tree is, to the byte, what it was, and which processes our own has started."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Oracle:
         """Check `count` of the results (all by default), drawn by `seed`; `jobs` at a time.
 
         `report` is called for each as soon as it is checked: with None for one that is confirmed. `known` takes the
-        first verdicts, and spares those that it has: for several runs on one source. NoCoverage is right when the
+        first verdicts, and spares mutants that it has: for several runs on one source. NoCoverage is right when the
         mutant survives; Timeout and Killed are both detected, and count as equal.
         Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
         """

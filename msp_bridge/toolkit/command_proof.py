@@ -14,7 +14,7 @@ The proof, in this order, each step once for what it depends on:
 3. *canary*: the command fails when every source is broken, so a mutant would be seen. Once for each command.
 
 A command by which each mutant is tested (`runs_mutants`) passes once in each copy, too. That run writes the bytecode
-that the runs with mutants read: those may write none, for it would be bytecode of a mutant. A copy that was made anew
+that the runs with mutants read: those may write none: it would be bytecode of a mutant. A copy that was made anew
 has no bytecode, hence no proof (`RunPlace.proven`).
 """
 

@@ -10,8 +10,9 @@ The way out, on Linux where namespaces are permitted. The tool is started by `is
 (environments, version control) stands there too, and what is written into that is dropped.
 
 Parts: "overlay" (what the sandbox leaves out), "tmp", "pid", "ipc", "net". Two parts that a Python mutant has bring a
-tool's run nothing: a layer over the tree, for the sandbox is the run's own and is made equal to the project before the
-next one, and build results would fill the memory; and the home directory, where tools keep what they have downloaded.
+tool's run nothing: a layer over the tree, because the sandbox is the run's own and is made equal to the project before
+the next one, and build results would fill the memory; and the home directory, where tools keep what they have
+downloaded.
 
 Which parts are on: the most that the run without a mutant passes in. `STEPS` are tried one after another, and at last
 the sandbox where it lies. A tool without a run of that kind keeps the machine's network: nothing would show that its
@@ -98,7 +99,7 @@ class Isolation:
 
     @classmethod
     def of(cls, tool: str, root: Path, *, network: bool) -> Isolation:
-        """`network`: keep the machine's, for the tool has no run without a mutant."""
+        """`network`: keep the machine's, because the tool has no run without a mutant."""
         named = wanted_isolation(os.environ)
         steps: tuple[frozenset[str], ...] = STEPS[1:] if network else STEPS
         if named is not None:
@@ -272,7 +273,7 @@ def left_out(root: Path, sandbox: Path) -> list[str]:
 async def own_tmpdir() -> AsyncIterator[dict[str, str | None]]:
     """Variables of a run that is not isolated: temporary files go to a directory that is deleted after the run.
 
-    Its name is short, for a socket's path has at most 108 characters.
+    Its name is short: a socket's path has at most 108 characters.
     """
     directory = await in_thread(tempfile.mkdtemp, None, "msp-")
     try:

@@ -72,8 +72,8 @@ class JsonLinesProcess:
 
     Cancelling: a cancelled `ask` leaves the process running. Its answer is dropped when it comes.
     Back-pressure: none for questions: the caller bounds how many are pending. Answers are read as they come.
-    Resource handling: whoever starts it closes it. `start` ends the process itself when it fails or is cancelled.
-    Errors: `ProcessEnded` from `ask` and from the futures of `post`.
+    Resource handling: the caller that starts it closes it. `start` ends the process itself when it fails or is
+    cancelled. Errors: `ProcessEnded` from `ask` and from the futures of `post`.
     """
 
     def __init__(self, tree: ProcessTree, name: str, remedy: str) -> None:

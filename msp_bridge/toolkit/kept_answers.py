@@ -9,7 +9,7 @@ It is a cache: losing it loses nothing but time. So there is one rule for damage
 has the whole file moved aside, to NAME.damaged, and made anew. A row is bound to its key by that digest: no damage
 gives the answer of another key.
 
-A file that can't be used, for it is locked, read-only or the disk is full, is left alone for `LEAVE_S`, with a warning.
+A file that can't be used (locked, read-only, on a full disk) is left alone for `LEAVE_S`, with a warning.
 What it holds is bounded: what nobody has asked for longest goes first. A write is one transaction: whole or not at all.
 """
 
@@ -112,7 +112,7 @@ class KeptAnswers:
         connection = sqlite3.connect(self.file, timeout=self.busy_s, isolation_level=None)
         try:
             connection.text_factory = bytes  # damaged text need not be UTF-8
-            connection.execute("PRAGMA synchronous = OFF")  # what a power failure damages is noticed
+            connection.execute("PRAGMA synchronous = OFF")  # what a power failure damages is detected
             connection.execute("PRAGMA cell_size_check = ON")
             if _identity(connection) != (VERSION, SCHEMA):
                 connection.execute("BEGIN IMMEDIATE")
@@ -141,7 +141,7 @@ class KeptAnswers:
 
     def _moved_aside(self, error: Exception) -> str | None:
         """Make way for a new file; returns why that can't be done."""
-        try:  # the file is not deleted, for the user may have named another one by mistake
+        try:  # the file is not deleted: the user may have named another one by mistake
             self.file.replace(self.file.with_name(f"{self.file.name}.damaged"))
             for suffix in SIDECARS:
                 self.file.with_name(f"{self.file.name}{suffix}").unlink(missing_ok=True)

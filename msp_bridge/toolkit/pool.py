@@ -17,7 +17,7 @@ The invariants.
   becomes an idle sandbox.
 - An update can be stopped between two files (`stop`), so that a cancel doesn't wait for the copy of a large tree. A
   stopped update has noted nothing, and the next one looks at every file again.
-- A block that fails or is cancelled ends the process of its sandbox, for its state is unknown.
+- A block that fails or is cancelled ends the process of its sandbox, because its state is unknown.
 - A process stays in the directory in which it was started, even when that directory was deleted and made anew. So a
   warm process is replaced when the identity of its directory changes, and when `key` changes: whatever it has read
   for good.
@@ -109,7 +109,7 @@ class WarmProcess(Generic[P]):
     @shields
     async def close(self) -> None:
         """End the process; `get` may start another one. A cancel is raised when it has ended."""
-        process, self._process = self._process, None  # first, for `get` may be waiting for an answer of it
+        process, self._process = self._process, None  # first: `get` may be waiting for an answer of it
         if process is not None:
             await process.close()
         async with self._turn:  # one that was being started
@@ -122,7 +122,7 @@ class WarmProcess(Generic[P]):
 
 
 class WarmSandbox(Generic[S, P]):
-    """A sandbox and its process. Whoever leases it may use both; neither is up to date by itself."""
+    """A sandbox and its process. The holder of the lease may use both; neither is up to date by itself."""
 
     def __init__(self, sandbox: S) -> None:
         self.sandbox = sandbox
@@ -157,7 +157,7 @@ class SandboxPool(Generic[S, P]):
 
     @contextlib.asynccontextmanager
     async def lease(self, prefer: Callable[[WarmSandbox[S, P]], Any] | None = None) -> AsyncIterator[WarmSandbox[S, P]]:
-        """A sandbox that nobody else uses within the block: the one that was used last, of those that are idle.
+        """A sandbox that nobody else uses within the block: the one that was used last, of the idle ones.
 
         `prefer` gives a rank to an idle one: the highest is taken. Raises what `claim` raises.
         """

@@ -36,9 +36,9 @@ class Sandbox:
     absolute path. Files get their times and permissions, and the right for us to write them. Files that can't be read
     are left out, with a warning in the log.
 
-    What is overlaid: paths (relative, with `/`; a directory with a `/` at its end) that belong to whoever uses the
-    copy. `refresh` still reports their changes in the source, but neither writes nor deletes them. Whatever else was
-    written in the copy is put back or deleted by `refresh`, except in the places that are never copied.
+    What is overlaid: paths (relative, with `/`; a directory with a `/` at its end) that belong to the user of
+    the copy. `refresh` still reports their changes in the source, but neither writes nor deletes them. Whatever else
+    was written in the copy is put back or deleted by `refresh`, except in the places that are never copied.
 
     Errors: `ToolError` when there's no room for the copy, `ConfigurationError` when it would lie in the project.
     """
@@ -102,7 +102,7 @@ class Sandbox:
         return self._manifest.size if self._manifest else 0
 
     def note_size(self, size: int) -> None:
-        """Have `size` bytes counted when room is made for copies, for there is more beside this one. Raises OSError."""
+        """Count `size` bytes when room is made for copies, because there is more beside this one. Raises OSError."""
         if self._slot is not None:
             self._slot.note_size(size)
 

@@ -14,8 +14,8 @@ The rules.
 3. When a job ends, the newest request that waits goes next.
 4. A request starts jobs only while its next result is awaited. That is how the front end pauses an older request.
 
-Each waiting request has a job of its own running (rule 2), whose end wakes it. So a budget that grows is noticed at
-the next end of a job, and no request waits for ever.
+Each waiting request has a job of its own running (rule 2), whose end wakes it. So a budget that grows counts from the
+next end of a job, and no request waits for ever.
 
 Where jobs would disturb each other they run one at a time: `NewestFirstLock`.
 """
@@ -60,7 +60,7 @@ class JobScheduler:
         """Yield the result of `work` for each of `items`, each as soon as it is known.
 
         Cancelling: when it is closed, its jobs have been cancelled and have ended.
-        Back-pressure: a job starts only while the next result is awaited. Those that have begun go on.
+        Back-pressure: a job starts only while the next result is awaited. Jobs that have begun go on.
         Errors: the first failure of a job is raised, after the results that came with it. The other jobs are cancelled.
         """
         self._last_number += 1
@@ -105,7 +105,7 @@ class JobScheduler:
         self._active -= 1
         for request in reversed(self._requests.values()):
             if request.turn is not None and not request.turn.done():
-                request.turn.set_result(None)  # it looks at the budget again, for a newer one may have come
+                request.turn.set_result(None)  # it looks at the budget again: a newer one may have come
                 return
 
 

@@ -23,7 +23,7 @@ The invariants.
   never, since a tool that writes in place would write the user's file.
 - Bytecode that was compiled from a replaced file is deleted. Python trusts the time in whole seconds and the size,
   and both may be equal.
-- *Overlaid* paths belong to whoever uses the copy. Their changes in the source are reported, but the copy's files are
+- *Overlaid* paths belong to the user of the copy. Their changes in the source are reported, but the copy's files are
   neither written nor deleted. The manifest notes no stamp of theirs, so that all are restored once they are no longer
   overlaid.
 - A manifest is saved after a refresh that came to its end, whole or not at all. After a refresh that failed or was

@@ -1,6 +1,6 @@
-"""What belongs to a project's tree, and what stays out of copies: version control, environments, caches, sockets."""
+"""Files of a project's tree, and what stays out of copies: version control, environments, caches, sockets."""
 
-# Paths are plain strings here, for a refresh looks at every one of the tree twice.
+# Paths are plain strings here: a refresh looks at every one of the tree twice.
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SourceTree:
     """The user's tree, read only.
 
     Links: one that leads to a place within the tree stays a link, relative, so that in the copy it leads to the
-    copy. One that leads out of the tree is followed and what it leads to is copied, for a write through such a link
+    copy. One that leads out of the tree is followed and what it leads to is copied, because a write through such a link
     would reach the user's files. A link to an ancestor of the tree, or one that leads out to nowhere, is left out.
     """
 

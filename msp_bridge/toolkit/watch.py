@@ -3,10 +3,10 @@
 Theory of operation
 -------------------
 The problem. A look at each of 20,000 files takes a tenth of a second, three times as long as a mutant. The times of the
-directories don't tell of an edit. Yet a change that isn't noticed gives a wrong verdict.
+directories don't tell of an edit. Yet a change that is missed gives a wrong verdict.
 
 The way out, on Linux. Each directory of the tree is watched. An event is in the queue before the system call that
-caused it returns. So whoever reads the queue until it is empty has heard of all that was saved before; no thread and no
+caused it returns. So a reader that empties the queue has heard of all that was saved before; no thread and no
 delay is between. What was touched is looked at again, alone. The result is that of a walk, entry by entry.
 
 The invariants.
@@ -18,10 +18,10 @@ The invariants.
   names (hard links), are looked at each time. A tree is not watched, but walked each time, where a link leads out of
   it to a directory, where anything is mounted in it, and on file systems that others may write: network, FUSE, the
   shared folders of virtual machines.
-- Trees with few files are not watched, nor those that need more than an eighth of the watches that the user may have:
+- Trees with few files are not watched, nor trees that need more than an eighth of the watches that the user may have:
   editors need them, too.
 
-Known limits, as of the times of files: a write through a memory map is noticed when the map or its file is closed, and
+Known limits, as of the times of files: a write through a memory map is seen when the map or its file is closed, and
 one through a hard link that was made since the walk, from outside of the tree, at the next walk.
 """
 
@@ -82,7 +82,7 @@ class TreeLooks:
     left_out: Collection[str] = ()
     included: Collection[str] = ()
     _watched: WatchedWalk | None = field(default=None, init=False)
-    _walks: bool = field(default=sys.platform != "linux", init=False)  # each time, for it can't be watched
+    _walks: bool = field(default=sys.platform != "linux", init=False)  # each time: it can't be watched
     _entries: dict[str, Entry] = field(factory=dict, init=False)
     _turn: Lock = field(factory=Lock, init=False)
 

@@ -33,7 +33,7 @@ class MountedAdapter:
     """An adapter whose project is the workspace's root, or a folder in it. All paths here are the workspace's.
 
     A mutant keeps its handle on the way out and back in: only its path differs. Names of tests get the folder before
-    them, for two projects may have tests of one name.
+    them, because two projects may have tests of one name.
     """
 
     adapter: Adapter

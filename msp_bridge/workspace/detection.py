@@ -34,7 +34,7 @@ def detect_projects(
     """The projects at and below `root`. Starts no process; reads many files, so call it in a thread.
 
     `options` are the command line's, `named` is a configuration file that the user named, and `known` are the adapters
-    (None: those that are installed). What is wrong with a folder or a plugin is in the map. Raises ConfigurationError
+    (None: the installed ones). What is wrong with a folder or a plugin is in the map. Raises ConfigurationError
     when the root's own configuration is wrong.
     """
     return _Detection(root, options, named, installed() if known is None else known).project_map()
@@ -106,7 +106,7 @@ class _Detection:
 
     @cached_property
     def below(self) -> Sequence[str]:
-        """The folders below the root where a tool may be set up, and those that are configured."""
+        """The folders below the root where a tool may be set up, and configured folders."""
         found = list(folders_with(os.fspath(self._root), self.markers))
         named = [path for folder in found for path in self._configurations.named_in(folder)]
         return [*self._configuration.folders, *found, *named]
@@ -238,7 +238,7 @@ class _Detection:
         address = self._configuration.cluster
         if address is None:
             return adapter_class
-        from msp_bridge.cluster import behind_cluster  # here, for most have none
+        from msp_bridge.cluster import behind_cluster  # here: most have none
 
         return behind_cluster(adapter_class, address, exclude=self._configuration.cluster_exclude)
 

@@ -32,7 +32,7 @@ class OpenWorkspaces:
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
     when other tools are set up, or in other folders: looking for those takes its time in a large tree.
-    Concurrency: one is opened at a time, in a thread; requests to those that are open don't wait for that.
+    Concurrency: one is opened at a time, in a thread; requests to open ones don't wait for that.
     Resource handling: one that isn't in use stays warm, up to `MAX_IDLE` of them; `aclose` ends all.
     """
 
@@ -146,5 +146,5 @@ class OpenWorkspaces:
 
 
 async def _close(entries: Sequence[_Entry]) -> None:
-    if entries:  # a cancel must not lose those that are in no list any more
+    if entries:  # a cancel must not lose workspaces that are in no list any more
         await shielded(asyncio.gather(*(entry.workspace.aclose() for entry in entries)))

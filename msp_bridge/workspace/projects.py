@@ -54,7 +54,7 @@ class ProjectFolder:
     candidates: tuple[Candidate, ...] = ()
     exclusive: bool = False  # the user chose the tools for it: no other gets a file of this folder
     error: BridgeError | None = None  # what keeps all tools from it, such as a wrong configuration
-    tools: tuple[MountedAdapter, ...] = field(init=False)  # those that are used, or an UnavailableAdapter
+    tools: tuple[MountedAdapter, ...] = field(init=False)  # adapters that are used, or an UnavailableAdapter
 
     @tools.default
     def _mount(self) -> tuple[MountedAdapter, ...]:

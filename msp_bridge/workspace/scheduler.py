@@ -62,7 +62,7 @@ class Turn:
 
 
 class Pause:
-    """A block in which a turn doesn't want to go on. A class, for there is one for each result: it costs a third."""
+    """A block in which a turn doesn't want to go on. A class: there is one for each result, and it costs a third."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn

@@ -216,7 +216,7 @@ class Selection:
 
 @lru_cache
 def _matcher(glob: str) -> Callable[[str], bool]:
-    from wcmatch.glob import BRACE, GLOBSTAR, translate  # here, for an editor waits for MSP, which has no globs
+    from wcmatch.glob import BRACE, GLOBSTAR, translate  # here: an editor waits for MSP, which has no globs
 
     try:
         expressions, _ = translate(glob, flags=BRACE | GLOBSTAR)

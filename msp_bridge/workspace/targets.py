@@ -1,4 +1,4 @@
-"""What users and agents select: paths, lines and places that they write, and lines that differ from a git revision.
+"""Targets that users select: paths, lines and places that they write, and lines that differ from a git revision.
 
 They write files, directories, lines (`cart.py:12`, `:10-20`) and places (`:12:5`), relative to the current directory,
 or, where nothing is there, to the project's root: so whatever is printed is accepted back. `Changes` are the lines of a

@@ -2,7 +2,7 @@
 
 A verdict is about all files of the project: the mutated one, the tests, and whatever they import or read. As soon as
 the content of one of them is another, the verdict is doubtful, whichever file it was (`incremental/rule.py` says why).
-Files are those that a private copy of the project would have, compared by content. What test runs and editors leave
+Files are the files that a private copy of the project would have, compared by content. What test runs and editors leave
 in a tree (`MADE_BY_RUNS`) does not count: else the run that shows that a new test passes would outdate every verdict.
 
 Each look gives the files' present version a number. A client takes the number before it tests, and asks afterwards what

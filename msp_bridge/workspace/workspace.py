@@ -20,7 +20,7 @@ What is the same for every tool is done here, once:
 6. *Again, if a file changed.* An adapter gives no result for a mutant whose file is not as it was discovered. So for
    what is due still, the files are discovered again and steps 4 and 5 repeated, `ROUNDS` times in all. A mutant that
    no longer exists is Ignored at once. Mutants that an edit added are not part of the request.
-7. *Settle.* Whatever is due in the end is Ignored with the reason, for one that is never reported would spin in the
+7. *Settle.* Whatever is due in the end is Ignored with the reason, because one that is never reported would spin in the
    editor for ever.
 
 Why step 6 is bounded: a log file in the tree, or a formatter that runs all the time, must not lead to no answer. Why it
@@ -355,7 +355,7 @@ def _incremental(projects: ProjectMap) -> Incremental | None:
     configuration, root = projects.configuration, projects.root
     if not configuration.incremental:
         return None
-    from msp_bridge.incremental import Incremental  # here, for an editor waits for the rest
+    from msp_bridge.incremental import Incremental  # here: an editor waits for the rest
     from msp_bridge.toolkit.kept_answers import KeptAnswers
 
     answers = KeptAnswers(configuration.store or cache_of(root) / STORE)

@@ -237,7 +237,7 @@ def test_write_puts_a_plugin_where_its_editor_looks(project: Path, elsewhere: Pa
         file.write_text("mine\n")
         refused = editors(project, elsewhere, editor, "--write")
         assert (refused.returncode, file.read_text()) == (2, "mine\n")
-        assert "was left as it is, for it is none of ours: move it, then try again" in refused.stderr
+        assert "was left as it is: the bridge didn't write it: move it, then try again" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -54,11 +54,11 @@ def test_neovim_shows_what_survives(project: Path, elsewhere: Path, tmp_path: Pa
     """)
     said = run_editor(project, "nvim", "--headless", "-u", "NONE", "-n", "-S", str(drive))
     assert found.read_text().splitlines() == [
-        "msp-bridge: 2 mutants of this file that no test would notice",
-        "msp-bridge: 2 mutants of this file that no test would notice",
+        "msp-bridge: 2 mutants of this file that no test kills",
+        "msp-bridge: 2 mutants of this file that no test kills",
         "in the quickfix list: 2",
-        "0:15-16 no test would notice: digit, 2",  # bytes: 3 of €, 4 of 𝄞
-        "1:8-9 no test would notice: digit, 2",
+        "0:15-16 no test kills it: digit, 2",  # bytes: 3 of €, 4 of 𝄞
+        "1:8-9 no test kills it: digit, 2",
     ], said
 
 

@@ -106,7 +106,7 @@ async def test_a_failing_test_is_shown_to_the_clients_of_its_project_alone_in_ea
                         await speech.greet(client)
                     requests.append(answered(client, *speech.testing(1, "a.py")))
                 shown, not_shown = await asyncio.gather(*requests)
-                assert "left out, for they fail without any mutant: test_red" in shown
+                assert "left out, failing without any mutant: test_red" in shown
                 assert "test_red" not in not_shown
             async with spoken_to(speeches[2], workspaces) as third:  # of the same project
                 await speeches[2].greet(third)

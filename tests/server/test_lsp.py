@@ -648,7 +648,7 @@ async def test_tests_that_fail_without_a_mutant_are_said_once_or_in_each_run_tha
         await client.until("$/progress", kind="end")
     assert await client.request("shutdown") is None
     messages = [each["params"]["message"] for each in client.heard if each["method"] == "window/showMessage"]
-    assert messages == ["msp-bridge: left out, for they fail without any mutant: test_x: make them pass"] * 2
+    assert messages == ["msp-bridge: left out, failing without any mutant: test_x: make them pass"] * 2
 
 
 async def test_several_clients_have_texts_of_their_own(project: ScriptedProject) -> None:

@@ -1,4 +1,4 @@
-"""What is installed in the project's environment, of that which the adapter needs."""
+"""Packages that are installed in the project's environment, of that which the adapter needs."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ ByFunction = dict[str, list[tuple[str, Edit]]]  # mutmut's name of a function to
 
 
 class Mutations:
-    """The mutations of the files of a project; those that were found last are kept.
+    """The mutations of the files of a project; the last ones are kept.
 
     Its methods raise what mutmut raises when it can't make them, ParserSyntaxError for instance.
     """

@@ -1,4 +1,4 @@
-"""What a mutant is called, and where: mutmut's operator functions in words, with the part of the code that differs.
+"""Names and places of mutants: mutmut's operator functions in words, with the part of the code that differs.
 
 The mutants of a line must differ in name or place: an editor's list shows nothing else. mutmut itself replaces whole
 calls, assignments and match statements.

@@ -15,7 +15,7 @@ which each function is `pass`, one has to know only that mutmut's parser accepts
   instance, is no set of pieces then.
 * libcst takes the first indentation of a file for its usual one: the pieces are parsed with that of the file.
 
-Where a function stands in the file is no part of a piece: those that an edit has moved are equal to what they were.
+Where a function stands in the file is no part of a piece: pieces that an edit has moved are equal to what they were.
 """
 
 from __future__ import annotations

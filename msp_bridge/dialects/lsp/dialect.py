@@ -1,7 +1,7 @@
 """Lsp: the methods and the life cycle of LSP 3.17, for one client.
 
-A command is answered when its tests have begun, for some clients wait for nothing else meanwhile (Emacs), or not for
-long (Helix); only one that gives a `workDoneToken` is answered at the end, as the token ends with the answer.
+A command is answered when its tests have begun, because some clients wait for nothing else meanwhile (Emacs), or not
+for long (Helix); only one that gives a `workDoneToken` is answered at the end, as the token ends with the answer.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Folder:
     @cached_property
     def versions(self) -> FileVersions:
         """The versions of the folder's files."""
-        from msp_bridge.workspace.versions import FileVersions  # here, for an editor waits for the rest
+        from msp_bridge.workspace.versions import FileVersions  # here: an editor waits for the rest
 
         return FileVersions(self.root)
 

@@ -108,7 +108,7 @@ class Runs:
         if tests:
             more = f" and {len(tests) - MAX_NAMED} more" if len(tests) > MAX_NAMED else ""
             names = ", ".join(tests[:MAX_NAMED]) + more
-            fault = ToolError(f"left out, for they fail without any mutant: {names}", "make them pass")
+            fault = ToolError(f"left out, failing without any mutant: {names}", "make them pass")
             with contextlib.suppress(ConnectionError):
                 await self._editor.say(str(fault), WARNING)
 

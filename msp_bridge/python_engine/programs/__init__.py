@@ -1,4 +1,4 @@
-"""What runs under the project's own interpreter. It never imports the bridge, which talks to it in JSON lines.
+"""Programs that run under the project's own interpreter. It never imports the bridge, which talks to it in JSON lines.
 
 Python 3.10 or later, with nothing but the standard library and pytest.
 """

@@ -97,7 +97,7 @@ class Baseline:
         )
 
     def of_tests(self, tests: Sequence[str]) -> Baseline | None:
-        """For the tests as they were collected now; those that have other names are not measured. None: all of them."""
+        """For the tests as they were collected now; tests that have other names are not measured. None: all of them."""
         if list(self.tests) == list(tests):
             return self
         index = {name: test for test, name in enumerate(tests)}
@@ -228,7 +228,7 @@ class Baseline:
         return sum(self.durations)
 
     def covering(self, path: str, lines: Iterable[int]) -> list[int]:
-        """The tests that run one of the lines, the fastest first, without those that fail anyway."""
+        """The tests that run one of the lines, the fastest first, without tests that fail anyway."""
         found, mask = self.lines.get(path, {}), 0
         for line in lines:
             mask |= found.get(line, 0)
@@ -241,7 +241,7 @@ class Baseline:
         return covering + [test for test in self._sorted(self.subprocess_tests) if test not in known]
 
     def reach(self, path: str, lines: Iterable[int]) -> tuple[str, str]:
-        """The tests that run one of the lines, and those that could: of a file that tests import, all."""
+        """The tests that run one of the lines, and tests that could: of a file that tests import, all."""
         covering = sum(1 << test for test in self.covering(path, lines))
         everything = (1 << len(self.tests)) - 1
         return hex(covering), hex(everything if path in self.late else covering | self.subprocess_tests)

@@ -2,9 +2,9 @@
 
 Theory of operation
 -------------------
-`PYTHONPYCACHEPREFIX` names a directory of ours, for nothing may be written beside the user's sources. But Python then
-doesn't read there either: the first start would compile the standard library, pytest and all that the project needs
-anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date:
+`PYTHONPYCACHEPREFIX` names a directory of ours, because nothing may be written beside the user's sources. But Python
+then doesn't read there either: the first start would compile the standard library, pytest and all that the project
+needs anew, which takes several times as long as the imports. So a file beside its source is used if it is up to date:
 then nobody writes to it. All other bytecode is read from the cache and written there.
 
 Bytecode is known to be of a source by the source's size, and its time in whole seconds. Of two versions that were saved
@@ -32,7 +32,7 @@ NOWHERE = Path(os.devnull, "bytecode")  # pytest goes without bytecode where it 
 
 
 def read_beside_sources() -> None:
-    """For the imports of this process, and of those that it forks."""
+    """Serve the imports of this process, and of its forks."""
     from importlib import _bootstrap_external
 
     if sys.pycache_prefix is None or sys.flags.optimize:

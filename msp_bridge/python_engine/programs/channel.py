@@ -1,4 +1,4 @@
-"""What the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
+"""Messages that the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
 
 `Channel` carries the lines, `TargetPlan` is the first of them to a host. How far a run without a mutant has come is
 said more cheaply: by a number in shared memory (`note_test`).

@@ -1,4 +1,4 @@
-"""What runs without a mutant show of single tests: controls of those that kill mutants, and isolated runs of each.
+"""Runs of single tests without a mutant: controls of the tests that kill mutants, and isolated runs of each.
 
 Theory of operation
 -------------------
@@ -36,7 +36,7 @@ class Controls:
     """The states of the tests of one baseline, by their indexes."""
 
     def __init__(self, unsteady: Collection[int]) -> None:
-        """`unsteady` are those that are known to be so."""
+        """`unsteady` are the tests that are known to be so."""
         self._kills: dict[int, int] = {}
         self._steady: set[int] = set()
         self._loaded: set[int] = set()  # have been run under load

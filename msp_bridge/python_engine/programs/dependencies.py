@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 A verdict of an earlier run holds as long as a test would go the same way again. It does if all code that ran is the
 same, and all that was read. Here is noted, for one process, what of the project's Python code that was. What else
-counts (data files, module level, packages) is compared as a whole, whoever uses it (`incremental.code`).
+counts (data files, module level, packages) is compared as a whole, whatever uses it (`incremental.code`).
 
 *Functions that ran.* From Python 3.12 by `sys.monitoring`: the first start of each code object in the process, in all
 threads. In 3.11 by the profiler of the standard library (`_lsprof`), which is written in C and notes each code object

@@ -1,4 +1,4 @@
-"""What an end means: of a job, for its mutant; of a run that collected no test, for the user, in one sentence."""
+"""The meaning of an end: of a job, for its mutant; of a run that collected no test, for the user, in one sentence."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class ForkServer:
         os.close(report)
         os.close(job)
         if namespace is None:
-            with contextlib.suppress(OSError):  # whoever of us two comes first
+            with contextlib.suppress(OSError):  # the first of us two
                 os.setpgid(pid, pid)
         return JobProcess(pid, parts, namespace, scratch, writer, reader)
 

@@ -203,7 +203,7 @@ def _serve(kind: str, plan: TargetPlan, root: str, world: World, live: Connectio
         trace.start()  # before pytest, which may import the project
     from . import servers  # here, and not above: it imports pytest, which the host must not
 
-    if job is not None:  # pytest is imported with the mutated file in place, for it imports the project
+    if job is not None:  # pytest is imported with the mutated file in place, because it imports the project
         servers.alone(job, plan, world, start)
     elif kind == "live":
         servers.live(channel, plan, world, trace)

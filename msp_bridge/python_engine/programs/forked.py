@@ -11,8 +11,8 @@ no frame. From there to a test lie these frames, five of ours for five of pytest
     ours          <module>       _serve         live, fresh or alone    pytest.main    pytest's _main …
     pytest's own  runpy's two    <module>       console_main            _main …
 
-Further up, the hook `pytest_runtestloop` is ours: the frames of what a job does are not on the stack while a test runs,
-for that is a generator which yields each test to the hook (`pytest_session.Work`).
+Further up, the hook `pytest_runtestloop` is ours: the frames of what a job does are not on the stack while a test runs:
+that is a generator which yields each test to the hook (`pytest_session.Work`).
 
 The exception keeps the host's frames alive, with all that they hold: nothing of the host's is finalised in the server.
 """

@@ -126,7 +126,7 @@ class HostServer:
         self._save()
 
     def _settle(self) -> None:
-        """Answer those that wait for the end of a measurement."""
+        """Answer requests that wait for the end of a measurement."""
         for message in self._settling:
             self._channel.send({"id": message["id"]})
         self._settling.clear()
@@ -209,7 +209,7 @@ class HostServer:
         self._scheduler.test(message["id"], path, change, {path: message["content"]})
 
     def _reach(self, message: Message) -> None:
-        """Which tests could notice each mutant, in the project as it is; `alone`: as far as tests run alone show.
+        """Find out which tests could kill each mutant now; `alone`: as far as tests run alone show.
 
         Those of `ran_alone` are not run alone for that: they would show what they have shown.
         """

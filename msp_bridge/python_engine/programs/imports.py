@@ -20,7 +20,7 @@ from .live_code import Key, key
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 SITES = ("site-packages", "dist-packages")
-TOOL = 4  # of sys.monitoring: none of those that it reserves for debuggers, coverage, profilers and optimizers
+TOOL = 4  # of sys.monitoring: none of the ids that it reserves for debuggers, coverage, profilers and optimizers
 
 
 def enter(root: str, sandbox: str) -> None:

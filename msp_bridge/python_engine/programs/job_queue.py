@@ -32,7 +32,7 @@ class JobQueue:
     """Jobs start in the order of their submission, at once, unless one of them has to be alone.
 
     A job that runs `alone` has no other beside it; `loaded`: busy processes instead, for which it is alone as well.
-    Neither lasts for ever, for the job of an older request may be an endless loop: it waits for others for `WAIT_S`,
+    Neither lasts for ever: the job of an older request may be an endless loop: it waits for others for `WAIT_S`,
     and keeps others waiting for `ALONE_S`, whatever they do.
     """
 

@@ -65,7 +65,7 @@ class KillConfirmation:
             self._jobs.run_live(self._way.baseline, mutant, [killer])
 
     def begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
-        """Confirm a kill of a fresh process: by a test that ran alone, or after those that precede it in the suite."""
+        """Confirm a kill of a fresh process: by a test that ran alone, or after the tests before it in the suite."""
         if self._controls.is_unsteady(killer):
             mutant.stage = Stage.FRESH_STEADY
             self._jobs.run_fresh(self._way.baseline, mutant, killer)

@@ -37,7 +37,7 @@ class LikelyTests:
         self._ordered = lru_cache(64)(self._order)
 
     def next(self, path: str, function: str, left_out: Collection[int]) -> list[int]:
-        """The likeliest tests for a mutant in a function of the file `path`, without those that are left out."""
+        """The likeliest tests for a mutant in a function of the file `path`, without left-out tests."""
         return [test for test in self._ordered(path, function) if test not in left_out][:AT_ONCE]
 
     def _order(self, path: str, function: str) -> list[int]:
@@ -75,7 +75,7 @@ class Probes:
             return
         if baseline.is_unknown:
             tests = self._likely.next(mutant.path, mutant.function, self._probed)
-        else:  # those that have run an edited function
+        else:  # tests that have run an edited function
             left = (test for test in bits(baseline.unmeasured) if test not in self._probed)
             tests = sorted(left, key=baseline.durations.__getitem__)[:AT_ONCE]
         if tests:

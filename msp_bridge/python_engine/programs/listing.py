@@ -2,8 +2,8 @@
 
 pytest asks its plug-ins about each file of the tree. With 20,000 data files beside the tests that takes longer than
 everything else, and much longer while what the tests import is traced (`imports`). Left out are files that no plug-in
-but pytest's own could collect, and that these don't: no Python, no document with doctests. Whoever has a plug-in that
-collects other files, or names a file in the arguments, has it collected as ever.
+but pytest's own could collect, and that these don't: no Python, no document with doctests. A project that has a plug-in
+that collects other files, or names a file in the arguments, has it collected as ever.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Measurement:
         return self._rest(known)
 
     def steadiness(self, baseline: Baseline) -> dict[int, str]:
-        """Run all tests twice more, the second time under load: those that are not steady, and what they did."""
+        """Run all tests twice more, the second time under load: the tests that are not steady, and what they did."""
         found: dict[int, str] = {}
         load = Load()
         for busy in (False, True):

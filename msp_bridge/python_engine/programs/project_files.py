@@ -55,7 +55,7 @@ class ProjectFiles:
         self._sources.clear()
 
     def read_tests(self, tests: Sequence[str], changed: Collection[str]) -> None:
-        """Keep the texts of the files of `tests`; those that have not changed are known."""
+        """Keep the texts of the files of `tests`; files that have not changed are known."""
         files = {test.partition("::")[0] for test in tests}
         known = {path: text for path, text in self.tests.items() if path in files and path not in changed}
         for path in files - known.keys():

@@ -3,8 +3,8 @@
 The problem: after an edit, starting pytest, importing the project, collecting and measuring all tests takes seconds;
 the edit mostly changes one function. The rule is that of `live_code`, with the edited file in the place of the
 mutated one: if the edit changes nothing but code objects of functions, and none of these ran before the fork, the
-live functions of the server get the code of the new file, those that didn't change for their line numbers. What the
-unedited functions were seen to run stays true, at its new lines. The tests that ran an edited function (and those
+live functions of the server get the code of the new file, unchanged ones for their line numbers. What the
+unedited functions were seen to run stays true, at its new lines. The tests that ran an edited function (and tests
 that start processes) are measured again: their paths through the project may differ now. An edit of test functions goes
 the same way (`test_reload`): these tests are measured again. Anything else needs new servers.
 """

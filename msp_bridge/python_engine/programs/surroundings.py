@@ -1,4 +1,4 @@
-"""What the tests of a project depend on besides its files, as the project's interpreter finds it. It imports nothing.
+"""All that a project's tests depend on besides its files, as its interpreter finds it. It imports nothing.
 
 Installed packages are named by name and version, and by what pip notes of where they came from: a commit, an archive.
 Nothing here is an absolute path, except the directories outside of the project that modules are imported from.

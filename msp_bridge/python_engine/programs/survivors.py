@@ -8,7 +8,7 @@ uses without running the code. One run of the suite with the live mutant shows b
 
 Where the suite is long and survivors are many, that costs too much. Then each test is run alone once, without a mutant,
 which shows what it runs when no other has run before: these are candidates as well, for all survivors. What this may
-miss is a mutant that is noticed only by a test that runs none of its code in any order.
+miss is a mutant that is killed only by a test that runs none of its code in any order.
 
 The suite decides as long as it has cost less, for all survivors together, than the isolated runs would; so the cost is
 at most twice that of the cheaper way. A suite that takes no longer than a fresh process decides on every survivor, and

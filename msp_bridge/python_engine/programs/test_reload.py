@@ -2,9 +2,9 @@
 
 The rule is that of `reload`, with what is different about test files. Their lines are not measured, so it is not known
 which tests run a helper or a fixture of theirs: only test functions may have changed, each with no decorators but
-pytest's marks, for others may have inspected it. And pytest has compiled them in its own way, for better messages of
-`assert`: old and new are compiled in the same way here. Anything else raises NotLive, before anything was changed; the
-host then starts new servers.
+pytest's marks, because others may have inspected it. And pytest has compiled them in its own way, for better messages
+of `assert`: old and new are compiled in the same way here. Anything else raises NotLive, before anything was changed;
+the host then starts new servers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def reload_tests(items: Sequence[Any], segment: Segment) -> int:
 
 
 def _tests_of(items: Sequence[Any], segment: Segment, edited: set[Key]) -> int:
-    """The tests of the edited functions, also those that another file has imported or inherited."""
+    """The tests of the edited functions, also tests that another file has imported or inherited."""
     plain = {
         first_line(node)
         for node in ast.walk(ast.parse(segment.old))
