@@ -14,9 +14,11 @@ from msp_bridge.adapter import Adapter, ConfigurationError, Finding, Project, Sc
 from msp_bridge.source import SourceText
 from msp_bridge.testing import check_adapter
 
-DOCUMENT = Path(__file__).parents[1] / "docs/how-to/writing-an-adapter.md"
+PAGES = Path(__file__).parents[1] / "docs/how-to"
+DOCUMENT = PAGES / "writing-an-adapter.md"
+TEXT = DOCUMENT.read_text("utf-8") + (PAGES / "adapters-of-difficult-tools.md").read_text("utf-8")
 TOOL = Path(__file__).parent / "support" / "scripted" / "mutate_tool.py"
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", DOCUMENT.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 SOURCE = "é = '😀' + str(price * 2)\nsmall = price < 3\nlarge = price + 1 < 9\n"
 CHECK = """
 names = {"price": 1}
