@@ -16,7 +16,7 @@ def test_each_missed_mutant_is_a_warning_with_its_diff(tmp_path: Path) -> None:
     report = reported(tmp_path, survived(), killed("a.py"), Result(mutant("b.py"), Status.NO_COVERAGE))
     place, diff = "line=1,endLine=1,col=7,endColumn=8", "%0A- a = b + c%0A+ a = b - c"
     uncovered, missed = warnings(report)
-    assert uncovered.startswith(f"::warning file=b.py,{place},title=NoCoverage%3A plus::No test reaches this line")
+    assert uncovered.startswith(f"::warning file=b.py,{place},title=NoCoverage%3A plus::No test runs this line")
     assert missed == f"::warning file=shop.py,{place},title=Survived%3A plus::No test kills this mutant:{diff}"
 
 
@@ -93,4 +93,4 @@ def test_code_quality_has_an_issue_for_each_missed_mutant(tmp_path: Path) -> Non
     ]
     assert issues[0]["fingerprint"] == uncovered.mutant.id
     assert issues[0]["check_name"] == "plus"
-    assert issues[0]["description"].startswith("NoCoverage: plus. No test reaches this line")
+    assert issues[0]["description"].startswith("NoCoverage: plus. No test runs this line")
