@@ -72,7 +72,7 @@ class EditorCommands:
 
     async def accept(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> bool:
         """Write a survivor into the project's file of accepted ones; returns whether the user agreed."""
-        from msp_bridge.reports.accepted import AcceptedSurvivors  # here, for an editor waits for the rest
+        from msp_bridge.reports.accepted import AcceptedSurvivors  # here: an editor waits for the rest
 
         finding, source = _finding(folder, path, argument), await self._saved(folder, path, argument.uri)
         if source is None:

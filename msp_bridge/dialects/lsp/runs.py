@@ -153,6 +153,6 @@ class Runs:
 
 
 async def _accepted(folder: Folder) -> AcceptedSurvivors:
-    from msp_bridge.reports.accepted import AcceptedSurvivors  # here, for an editor waits for the rest
+    from msp_bridge.reports.accepted import AcceptedSurvivors  # here: an editor waits for the rest
 
     return await asyncio.to_thread(AcceptedSurvivors.of, folder.root)

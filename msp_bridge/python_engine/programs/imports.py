@@ -159,7 +159,7 @@ class ImportTrace:
 
     @property
     def files(self) -> set[str]:
-        """Names of the files whose code was executed, also of those that are no module."""
+        """Names of the files whose code was executed, also files that are no module."""
         return set(self._executed)
 
     def called(self, filename: str) -> list[Key]:
