@@ -6,9 +6,9 @@ A file that was not imported before the fork is imported in the fork, with the m
 of such a file as a fresh process would, whatever it changes; what has to be known is which tests run its lines.
 
 The measuring process stands where the import system gets the code of a module (`SourceLoader.get_code`), and has the
-functions of that code noted like functions that were alive at the fork. The module level of a file runs once, in the test
-that imports it first, so its lines count for that test. The confirmation of a survivor (`survivors`) finds the others.
-The code of a file that a test imports again (`importlib.reload`) goes the same way.
+functions of that code noted like functions that were alive at the fork. The module level of a file runs once, in the
+test that imports it first, so its lines count for that test. The confirmation of a survivor (`survivors`) finds the
+others. The code of a file that a test imports again (`importlib.reload`) goes the same way.
 
 Code of these files that comes otherwise (`runpy`, a loader of somebody else) is seen when it is executed, by an audit
 event, and can't be noted. A test that executes such code may run any line.
