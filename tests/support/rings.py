@@ -50,6 +50,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_stryker_js_isolation.py",
         "adapters/test_stryker_js_kept_listings.py",
         "adapters/test_stryker_js_open_run.py",
+        "adapters/test_stryker_js_process_state.py",
         "adapters/test_stryker_js_running.py",
         "adapters/test_stryker_net_copies.py",
         "adapters/test_stryker_net_preparing.py",
@@ -169,7 +170,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
-    "real/test_json_pointer.py": ("test_a_warm_request_gives",),
+    "real/test_json_pointer.py": ("test_each_verdict_is_that_of",),
     # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
     "server/test_interleavings.py": (),
     # More kinds of edits than the core has in `incremental/test_code.py`, and others than these.
@@ -202,6 +203,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_net_preparing.py": ("test_a_tool_or_a_bridge_that_is_killed",),
     "adapters/test_stryker_net_real.py": (),
     # More similar ways to go on with what is open.
+    "adapters/test_stryker_js_process_state.py": ("[command line]",),
     "adapters/test_stryker_js_open_run.py": (
         "test_other_files_are_tested_by_another_run",
         "test_no_time_at_all_lets_nothing_stay",

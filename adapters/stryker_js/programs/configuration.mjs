@@ -6,9 +6,10 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { observe } from './observer.mjs';
+import { runsTestsItself } from './process_state.mjs';
 
 const { config, core, run } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
 
@@ -60,6 +61,7 @@ for (const [name, value] of Object.entries(wanted().options ?? {})) {
   if (value === null) delete options[name];
   else options[name] = value;
 }
-if (wanted().plugin) options.appendPlugins = [...(own.appendPlugins ?? []), wanted().plugin];
+const plugins = [wanted().plugin, runsTestsItself(own) && fileURLToPath(new URL('process_state.mjs', import.meta.url))];
+options.appendPlugins = [...(own.appendPlugins ?? []), ...plugins.filter(Boolean)];
 
 export default Object.defineProperty(options, 'concurrency', { enumerable: true, get: () => wanted().concurrency });

@@ -31,8 +31,8 @@
 // - in memory: mutants change what lives as long as their process: Object.prototype, caches of modules, open handles. When
 //   a run rests, `recover` replaces each test runner that has run a mutant, as StrykerJS itself does after a time-out. The
 //   processes that rest are started and initialised and have run no mutant; where a runner keeps the files of the tests
-//   loaded, they are loaded. Within a request a process tests one mutant after another, as in StrykerJS alone;
-//   `maxTestRunnerReuse` is the user's setting for that.
+//   loaded, they are loaded. Within a request a process tests one mutant after another until one has changed it: see
+//   process_state.mjs.
 // - on disk: mutants may leave files in the sandbox or beside it, or miss to delete some. All files of the private copy are
 //   noted after the first run of the tests. A run whose mutants have left them otherwise ends instead of resting.
 // - what is not seen: `node_modules` (tools keep caches there), and what tests write outside the private copy.
@@ -46,6 +46,8 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
+
+import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
 
 export function send(method, params = {}) {
   const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', method: `msp-bridge/${method}`, params }));
@@ -114,30 +116,24 @@ function listen() {
 
 const used = new Map(); // those whose process has run a mutant, and the options of its last run
 
-// Those that keep the files of the tests in memory from one run to the next. Others load them in each run.
-const KEEP_TESTS_LOADED = new Set(['mocha', 'jasmine', 'cucumber']);
-const NO_TEST = 'msp-bridge: the name of no test';
+const changed = new Set(); // those whose process the last mutant has left changed, see process_state.mjs
+let expected = []; // what the tests change there without a mutant
 
 // Two at a time, as StrykerJS starts them. Whether all are ready.
-async function replaceUsedRunners({ testRunner, maxTestRunnerReuse }) {
+async function replaceUsedRunners(options) {
   const pending = [...used];
   used.clear();
-  const loads = KEEP_TESTS_LOADED.has(testRunner) && !maxTestRunnerReuse;
+  changed.clear();
+  const loads = keepsTestsLoaded(options);
   const replaceNext = async () => {
     for (let next; (next = pending.pop()); ) {
-      const [runner, options] = next;
+      const [runner, last] = next;
       await runner.recover();
-      if (loads) await runner.mutantRun({ ...options, ...nothingToRun(options) });
+      if (loads) await runner.mutantRun(nothingToRun(last));
     }
   };
   const outcomes = await Promise.allSettled([replaceNext(), replaceNext()]);
   return outcomes.every(({ status }) => status === 'fulfilled');
-}
-
-// A run of no test, with no mutant active while the files of the tests are loaded, as in the first run of the tests.
-function nothingToRun({ activeMutant }) {
-  const none = { ...activeMutant, id: '-1' };
-  return { activeMutant: none, testFilter: [NO_TEST], hitLimit: undefined, mutantActivation: 'runtime', reloadEnvironment: false };
 }
 
 // `runner`, but for one of its methods.
@@ -153,17 +149,27 @@ function withMethod(runner, name, method) {
 
 const isMutantRun = (input) => typeof input === 'object' && input !== null && 'runOptions' in input && 'mutant' in input;
 
-// Gives the mutant's result its duration in milliseconds.
-async function mutantRun(runner, task, input) {
+// Gives the mutant's result its duration in milliseconds, and a process that no mutant before it has changed.
+async function mutantRun(runner, task, input, loadsTests) {
   await takeTurn();
   const timed = async (options) => {
-    used.set(runner, { ...options });
     const began = performance.now();
-    const result = await runner.mutantRun(options);
+    const result = await runner.mutantRun({ ...options, expected, loadsTests });
     input.mutant.duration = Math.round(performance.now() - began);
     return result;
   };
-  return task(withMethod(runner, 'mutantRun', timed), input);
+  const unchanged = async (options) => {
+    used.set(runner, { ...options });
+    if (changed.delete(runner)) await runner.recover();
+    let result = await timed(options);
+    if (result.changed?.length > 0 && !result.wasFirst) {
+      await runner.recover();
+      result = await timed(options);
+    }
+    if (result.changed?.length > 0) changed.add(runner);
+    return result;
+  };
+  return task(withMethod(runner, 'mutantRun', unchanged), input);
 }
 
 // The run of the tests without a mutant.
@@ -172,6 +178,7 @@ async function dryRun(runner, task, input) {
   const observed = async (options) => (result = await runner.dryRun(options));
   try {
     const output = await task(withMethod(runner, 'dryRun', observed), input);
+    expected = result.changed ?? [];
     const names = (result.tests ?? []).filter(({ id, name }) => id !== name).map(({ id, name }) => [id, name]);
     if (names.length > 0) send('tests', { names });
     return output;
@@ -238,6 +245,7 @@ const relative = (file) => path.relative(process.cwd(), file).split(path.sep).jo
 // `internal` imports a module of StrykerJS's core; `wanted` reads the run's configuration, see `RunConfig` in launch.py.
 // `own` are the options as the project has them.
 export async function observe(core, internal, wanted, own) {
+  const loadsTests = keepsTestsLoaded(own);
   const wrap = async (file, className, method, wrapper) => {
     const prototype = (await internal(file).catch(() => ({})))[className]?.prototype;
     const original = prototype?.[method];
@@ -305,12 +313,13 @@ export async function observe(core, internal, wanted, own) {
   await wrap('concurrent/pool.js', 'Pool', 'schedule', (schedule) =>
     function (input$, task) {
       const observed = async (resource, input) => {
-        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input);
+        if (isMutantRun(input) && typeof resource.mutantRun === 'function') return mutantRun(resource, task, input, loadsTests);
         if (input !== 0 || typeof resource.dryRun !== 'function') return task(resource, input);
         const { concurrency, warm, directories } = wanted();
         listen();
         resetTurns(concurrency, concurrency);
         used.clear();
+        changed.clear();
         const began = Date.now();
         const output = await dryRun(resource, task, input);
         if (warm) noteFiles(directories, began);

@@ -1,0 +1,78 @@
+"""A mutant that changes the process of its test runner changes no verdict of the mutants after it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied, discovered, results_of
+
+from msp_bridge.adapter import Status
+
+LEFT = {  # what a mutant does to its process: how a test sees it
+    "Object.prototype.kept = 1;": "'kept' in {}",
+    "Object.freeze(Array.prototype);": "Object.isFrozen(Array.prototype)",
+    "fs.kept = 1;": "fs.kept === 1",
+    "globalThis.kept = 1;": "globalThis.kept === 1",
+    "process.env.KEPT = '1';": "process.env.KEPT === '1'",
+    "process.on('kept', () => {});": "process.listenerCount('kept') > 0",
+    "process.chdir('/');": "process.cwd() === '/'",
+    "setInterval(() => {}, 1000);": "process.getActiveResourcesInfo().includes('Timeout')",
+}
+UNMUTATED = """it('changes the process itself', () => {
+  Date.prototype.counted = (Date.prototype.counted ?? 0) + 1;
+  assert.equal(keep0('x'), 'x');
+});
+"""
+BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+
+
+def project(root: Path, functions: list[str], specs: list[str]) -> None:
+    """Write lib/keep.js and its tests; each function does something to its process if its condition is mutated."""
+    source = "".join(
+        f"export function keep{n}(value) {{\n  if (value.length > 1) {{ {statement} }}\n  return value;\n}}\n"
+        for n, statement in enumerate(functions)
+    )
+    (root / "lib/keep.js").write_text(f"import fs from 'node:fs';\n{source}")
+    names = ", ".join(f"keep{n}" for n in range(len(functions)))
+    head = (
+        f"import assert from 'node:assert';\nimport fs from 'node:fs';\nimport {{ {names} }} from '../lib/keep.js';\n"
+    )
+    (root / "test/keep.spec.js").write_text(head + "".join(specs))
+
+
+async def verdicts(root: Path) -> dict[tuple[int, str], Status]:
+    """The status of each condition's mutants in one request, by line and replacement."""
+    async with adapter_on(root, jobs=1) as adapter:
+        mutants = [
+            mutant for mutant in await discovered(adapter, "lib/keep.js") if mutant.replacement in ("true", "false")
+        ]
+        results = await results_of(adapter, mutants)
+    return {(result.mutant.location.start.line, result.mutant.replacement): result.status for result in results}
+
+
+@BOTH
+async def test_what_a_mutant_leaves_in_its_process_reaches_no_other_mutant(modules: Path, tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    check = "it('{n} keeps nothing', () => {{ assert.ok(!({seen})); assert.equal(keep{n}('x'), 'x'); assert.ok(!({seen})); }});\n"
+    specs = [check.format(n=n, seen=seen) for n, seen in enumerate(LEFT.values())]
+    project(root, list(LEFT), [*specs, UNMUTATED])
+    found = await verdicts(root)
+    assert len(found) == 2 * len(LEFT)
+    assert {key for key, status in found.items() if status is not Status.KILLED} == {
+        key for key in found if key[1] == "false"
+    }
+
+
+async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) -> None:
+    root = copied("js_mocha", tmp_path)
+    late = "setTimeout(() => { Object.prototype.late = 1; }, 150).unref();"  # nothing shows that it is to come
+    waits = """it('waits', async () => {
+      assert.equal(keep0('x'), 'x');
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      assert.equal({}.late, undefined);
+    });
+    """
+    project(root, [late], [waits])
+    found = await verdicts(root)
+    assert [status for (_, replacement), status in found.items() if replacement == "false"] == [Status.SURVIVED]
