@@ -43,6 +43,7 @@ class Bounds:
 
     answer: float = 90.0  # for an answer, beyond what a question for results is kept waiting; a slow network has some
     prepare: float = 1800.0  # for the adapter to be opened: an interpreter may be slow to start, a store large
+    begin: float = 3600.0  # for a chunk to begin, behind chunks of others, while the worker gives no result of ours
     result: float = 1800.0  # for the next result of a chunk; the first waits for the tests without mutants
     join: float = 30.0  # for a worker, where there is none, as when one is started anew
     ask: float = 10.0  # for which a worker keeps a question for results waiting

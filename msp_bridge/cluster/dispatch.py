@@ -23,7 +23,7 @@ The invariants.
 - What was at a worker when that was lost is tested again one at a time, with nothing else at its worker, begun or not:
   nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
-  runs only while its chunk does: it may wait behind chunks of others.
+  runs only while its chunk does: it may wait behind chunks of others, but not for ever (`Bounds.begin`).
 - What a worker says is checked (`answers`). One that breaks the rules is refused, and what it had is given out again;
   so is one that ends `EXPIRED` chunks in a row without a result, or answers at once without one.
 - A chunk that its worker has ended because this process was suspended, and asked for nothing, is given out again.
@@ -104,6 +104,7 @@ class Dispatch:
     _wake: asyncio.Event = field(factory=asyncio.Event, init=False)
     _told: set[Notice] = field(factory=set, init=False)  # several workers leave out the same test
     _phase: PhaseReport | None = field(default=None, init=False)
+    _taken: dict[str, float] = field(factory=dict, init=False)  # by worker: when its last result was taken
     _expired: Counter[str] = field(factory=Counter, init=False)  # by worker: chunks that it ended since its last result
 
     def __attrs_post_init__(self) -> None:
@@ -327,9 +328,11 @@ class Dispatch:
         putting = asyncio.ensure_future(self._results.put(result))
         try:
             while not (await asyncio.wait([putting], timeout=self.bounds.ask))[0]:
+                self._taken[address] = asyncio.get_running_loop().time()
                 await self.connection.call(address, remote.renew, chunk, within=self.bounds.answer)
         finally:
             putting.cancel()
+            self._taken[address] = asyncio.get_running_loop().time()
 
     async def _progress(
         self, address: str, chunk: str, mutants: Sequence[Mutant], future: Any
@@ -339,7 +342,7 @@ class Dispatch:
         Raises LeaseExpired, WorkerLost, Refused, ToolError for the scheduler.
         """
         loop = asyncio.get_running_loop()
-        after, last, said = 0, loop.time(), ChunkAnswers(mutants)
+        after, start, begun, said = 0, loop.time(), False, ChunkAnswers(mutants)
         ask, within = self.bounds.ask, self.bounds.ask + self.bounds.answer
         while True:
             asked = loop.time()
@@ -347,20 +350,19 @@ class Dispatch:
             progress, results = _checked(said.read, answer)
             if not (results or progress.ended) and loop.time() - asked < ask / 2:
                 raise _breaks_the_rules("it answers without a result, and does not wait for one")
+            if progress.begun and not begun:
+                start, begun = loop.time(), True
+            limit = self.bounds.result if begun else self.bounds.begin
             if results:
                 self._expired.pop(address, None)
-            if results or not progress.begun:
-                last = loop.time()
-            elif loop.time() - last > self.bounds.result:
-                raise WorkerLost(f"there was no result for {self.bounds.result:.0f} s")
+            elif loop.time() - max(start, self._taken.get(address, start)) > limit:
+                raise WorkerLost(f"there was no result for {limit:g} s")
             if not progress.begun and future.status in ("error", "cancelled", "lost"):
                 raise WorkerLost(f"its task could not run: {future.status}")
             after += len(results)
             yield progress, results
             if progress.expired or (not progress.begun and future.status == "finished"):
                 raise LeaseExpired
-            if results:
-                last = loop.time()
             if progress.ended:
                 return
 

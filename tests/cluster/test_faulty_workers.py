@@ -16,7 +16,7 @@ from support.clusters import Cluster
 from msp_bridge import __version__
 from msp_bridge.cluster import dispatch
 from msp_bridge.cluster import worker as remote
-from msp_bridge.cluster.connection import SchedulerConnection
+from msp_bridge.cluster.connection import Bounds, SchedulerConnection
 from msp_bridge.cluster.dispatch import EXPIRED, Dispatch
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError
@@ -26,6 +26,7 @@ from msp_bridge.notices import FailingTest, PhaseReport, ProjectFailure
 
 MUTANTS = [Mutant("a.py", "plus", Location(Position(n, 1), Position(n, 2)), "-") for n in range(1, 41)]
 ORDER = Order("client", "snapshot", "tree", ".", "scripted", {}, None, nested=False, surroundings=None)
+BOUNDS = Bounds()
 GREETING = Greeting(__version__, "liar", 1, "3.12.0")
 Answer = Callable[[ChunkProgress], Any]
 
@@ -84,6 +85,7 @@ class TwoWorkers:
     lacking: Any = ()
     prepared: Any = None
     address: str = "tcp://fake"
+    keeps_waiting: float = 0  # s for which the liar keeps a question for results
     lies: int = 0
     lied: asyncio.Event = field(factory=asyncio.Event)
     chunks: dict[str, Chunk] = field(factory=dict)
@@ -107,6 +109,7 @@ class TwoWorkers:
                 return self._lie(self.prepared, None)
             case remote.progress, _:
                 chunk, after, _ = arguments
+                await asyncio.sleep(self.keeps_waiting if worker == "liar" else 0)
                 found = [row(number, "Killed") for number in range(len(self.chunks[chunk].mutants))]
                 return self._said(worker, ChunkProgress(found[after:], ended=True))
         return None
@@ -133,12 +136,14 @@ class TwoWorkers:
         return SimpleNamespace(status="pending", release=lambda: None)
 
 
-async def said_while_tested(workers: TwoWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+async def said_while_tested(
+    workers: TwoWorkers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bounds: Bounds = BOUNDS
+) -> list[str]:
     """What is said to the user when all mutants are tested, each by the good worker."""
     monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
     said: list[str] = []
     connection, snapshot = cast(SchedulerConnection, workers), Snapshot("snapshot", tmp_path, {})
-    request = Dispatch(connection, ORDER, snapshot, MUTANTS, said.append)
+    request = Dispatch(connection, ORDER, snapshot, MUTANTS, said.append, bounds=bounds)
     async with asyncio.timeout(120):
         found = [(result.mutant, result.status) async for result in request.results()]
     assert sorted(found, key=repr) == sorted(((mutant, Status.KILLED) for mutant in MUTANTS), key=repr)
@@ -153,6 +158,12 @@ async def test_a_worker_that_breaks_the_rules_is_not_used_and_the_others_go_on(
     [said] = await said_while_tested(TwoWorkers(lie), tmp_path, monkeypatch)
     assert said.startswith("the worker liar is not used: the worker breaks the rules: ")
     assert len(said) < 300
+
+
+async def test_a_worker_that_waits_and_never_begins_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = TwoWorkers(lambda honest: evolve(honest, rows=[], begun=False, ended=False), keeps_waiting=0.05)
+    said = await said_while_tested(workers, tmp_path, monkeypatch, Bounds(ask=0.05, begin=0.3))
+    assert any("liar" in text and "there was no result for 0.3 s" in text for text in said)
 
 
 GREETINGS = {
