@@ -12,7 +12,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Project
+from msp_bridge.adapter import Mutant, Project, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import Isolation, RunPlace, RunPlaces
 
@@ -20,6 +20,8 @@ from .run import GenericRun
 from .settings import Tool
 
 Known = dict[str, tuple[bytes, tuple[Mutant, ...]]]  # path to the state that the mutants are of, and the mutants
+
+UNREADABLE = "make it readable, or leave it out of the tool's `files`"
 
 
 @frozen
@@ -75,17 +77,23 @@ def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
 
 
 def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
-    """Names for the content of each file together with the files at the top, where tools have their configuration."""
+    """Names for the content of each file together with the files at the top, where tools have their configuration.
+
+    Raises ToolError for a file that can't be read.
+    """
     top = blake2b()
     with os.scandir(root) as entries:
-        for entry in sorted((entry for entry in entries if entry.is_file()), key=lambda entry: entry.name):
+        for entry in sorted((entry for entry in entries if os.path.isfile(entry)), key=lambda entry: entry.name):
             status = entry.stat()
             top.update(f"{entry.name}\0{status.st_mtime_ns}\0{status.st_size}\0".encode("utf-8", "surrogatepass"))
     states = {}
     for path in files:
         state = top.copy()
-        with contextlib.suppress(FileNotFoundError):
-            state.update((root / path).read_bytes())
+        try:
+            with contextlib.suppress(FileNotFoundError):  # it has no mutants then
+                state.update((root / path).read_bytes())
+        except OSError as error:
+            raise ToolError(f"{path} can't be read: {error.strerror}", UNREADABLE) from error
         states[path] = state.digest()
     return states
 

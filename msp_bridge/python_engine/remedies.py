@@ -1,7 +1,8 @@
 """Remedies by cause: what to do where tests need a package that isn't installed, rather than to select other tests.
 
 pytest names an option, a fixture, a module or a plug-in. For an option or a fixture, the package is the best known one
-that has it.
+that has it. For a module that no table here has, it is the package of the same name, which may be another than meant:
+the remedy says so.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ DISTRIBUTIONS = {  # of modules that are called otherwise
     "yaml": "PyYAML",
     "zmq": "pyzmq",
 }
+KNOWN = frozenset().union(*(table.values() for table in (OPTIONS, FIXTURES, MARKERS, DISTRIBUTIONS)))
 
 
 def editable(python: Path) -> str:
@@ -91,7 +93,9 @@ def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
         return None
     if own := [name for name in missing if _is_own(name, root)]:
         return editable(plan.python) if len(own) == len(missing) else None
-    return python_install(plan.python, *missing, root=root)
+    command = python_install(plan.python, *missing, root=root)
+    guessed = [name for name in missing if name not in KNOWN and name == _module(text)]
+    return f"{command} (check first that this package has the module {guessed[0]})" if guessed else command
 
 
 def _missing(text: str) -> Iterator[str]:
@@ -111,7 +115,16 @@ def _missing(text: str) -> Iterator[str]:
         yield found["name"]
     if found := NO_MODULE.search(text):
         name = found["name"]
-        yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(name.partition(".")[0]) or name.partition(".")[0]
+        yield DISTRIBUTIONS.get(name) or DISTRIBUTIONS.get(_top(name)) or _top(name)
+
+
+def _module(text: str) -> str | None:
+    found = NO_MODULE.search(text)
+    return None if found is None else _top(found["name"])
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _is_own(name: str, root: Path) -> bool:

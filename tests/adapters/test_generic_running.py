@@ -9,11 +9,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from attrs import define
 from msp_bridge.adapters.generic import Generic
+from msp_bridge.adapters.generic.discovery import GenericDiscovery
 from support.generic_trees import Table, adapter_on, copied, discovered, results_of, settings
 from support.servers import until
 
@@ -417,3 +419,10 @@ async def test_a_mutant_of_a_file_that_was_edited_gets_no_result_and_no_run(scri
         (scripted.root / "a.txt").write_text("one two three\n")
         assert await results_of(adapter, mutants) == []
     assert len(scripted.runs()) == 1
+
+
+async def test_a_file_that_cannot_be_read_is_an_error_with_advice(tmp_path: Path) -> None:
+    (tmp_path / "round.py").symlink_to("round.py")  # as root may read any file, one in circles stands for it
+    discovery = GenericDiscovery(cast(Project, SimpleNamespace(root=tmp_path)), *cast(Any, (None, None, None)))
+    with pytest.raises(ToolError, match=r"^round\.py can't be read: .*: make it readable, or leave it out"):
+        await discovery.mutants(["round.py"])

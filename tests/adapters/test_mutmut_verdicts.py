@@ -155,7 +155,7 @@ async def test_a_module_that_cannot_be_imported_is_one_sentence_and_a_logged_tra
         ),
         (
             b"import nowhere\n",
-            f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere': .* -m pip install nowhere$",
+            f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere': .* -m pip install nowhere \\(check first",
         ),
         (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax: {re.escape(FIX)}$"),
         (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a: {re.escape(FIX)}$"),

@@ -492,3 +492,19 @@ async def test_a_configuration_that_wants_no_such_warnings_gets_none(
     async with adapter_on(root) as adapter:
         assert await discovered(adapter)
     assert caplog.messages == []
+
+
+def test_a_disk_that_is_full_when_the_maps_of_plug_n_play_are_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied("js_mocha", tmp_path, None)
+    (root / ".pnp.cjs").write_text("")
+    sandbox = ProjectSandbox.claim(project_at(root))
+
+    def full(file: Path, _: bytes) -> int:
+        raise OSError(28, "No space left on device", str(file))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ToolError, match=r"no space left for a private copy in .*: free some space"):
+        sandbox.refresh()
+    sandbox.close()

@@ -20,7 +20,7 @@ PLAN = TestPlan(python=Path("/env/bin/python"), arguments=(), sources=(), limit=
         ("pytest.main(): error: unrecognized arguments: --nonsense", None),
         ("E       fixture 'benchmark' not found\n>       available fixtures: cache, capfd", "pytest-benchmark"),
         ("E       fixture 'of_this_project' not found", None),
-        ("ModuleNotFoundError: No module named 'freezegun'", "freezegun"),
+        ("No module named 'a_b.c'", "a_b (check first that this package has the module a_b)"),
         ("ModuleNotFoundError: No module named 'yaml.reader'", "PyYAML"),
         ("Missing required plugins: pytest-mock, pytest-cov", "pytest-mock pytest-cov"),
         ("async def functions are not natively supported.\nYou need to install a suitable plugin", "pytest-asyncio"),
