@@ -6,6 +6,7 @@ A page has a line `<!-- made from the code: NAME -->`, in whose place the text o
 from __future__ import annotations
 
 import ast
+import html
 import importlib
 import inspect
 import re
@@ -25,13 +26,18 @@ def cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
+def code(text: str) -> str:
+    """The text as code in a cell of a table, where a backslash would be shown before each `|` of a code span."""
+    return f"<code>{html.escape(' '.join(text.split())).replace('|', '&#124;')}</code>"
+
+
 def option_rows(command: click.Command) -> Iterator[str]:
     """A row for each option and argument: its names, what it is for, and its default."""
     context = click.Context(command)
     for parameter in command.get_params(context):
         if (record := parameter.get_help_record(context)) is not None:
             names, text = record
-            yield f"| `{cell(names)}` | {cell(text).replace('<', '&lt;')} |"
+            yield f"| {code(names)} | {cell(text).replace('<', '&lt;')} |"
 
 
 def command_text(name: str, command: click.Command, level: str) -> Iterator[str]:
@@ -69,7 +75,7 @@ def fields(cls: type) -> Iterator[str]:
     for node in tree.body[0].body:
         if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
             comment = lines[(node.end_lineno or node.lineno) - 1].partition("  # ")[2]
-            yield f"| `{ast.unparse(node.target)}` | `{cell(ast.unparse(node.annotation))}` | {cell(comment)} |"
+            yield f"| {code(ast.unparse(node.target))} | {code(ast.unparse(node.annotation))} | {cell(comment)} |"
 
 
 def functions(owner: object) -> Iterator[str]:
