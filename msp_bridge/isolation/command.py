@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from .namespaces import HostWorld, enter_host
+from .serving import serve
 
 NO_WORLD, NOT_EXECUTABLE, NOT_FOUND, BY_SIGNAL = 125, 126, 127, 128
 IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFSZ")
@@ -36,6 +37,7 @@ def command_line(options: Mapping[str, object]) -> list[str]:
 def main(options: dict[str, Any]) -> NoReturn:
     """Run `options["command"]`; the other options are the arguments of `enter_host`.
 
+    An empty command: `serve` those that stdin names.
     `report` may name a file, to which `parts` and `refused` of the world are written as JSON before the command starts.
     """
     if "file" in options:
@@ -48,6 +50,10 @@ def main(options: dict[str, Any]) -> NoReturn:
         if report is not None:
             with open(report, "w", encoding="utf-8") as stream:
                 json.dump({"parts": sorted(world.parts), "refused": world.refused}, stream)
+        if not command:
+            serve(world, _become)
+            world.end()
+            os._exit(0)
         pid, namespace = world.fork(world.parts)
         if pid == 0:
             _become(command, world)

@@ -1,0 +1,94 @@
+"""Gremlins: the adapter that lists gremlins' mutants, and tests them with go itself."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope
+
+from .installation import INSTALL, go, gremlins, is_installed
+
+if TYPE_CHECKING:
+    from .module import GoModule
+
+MODULE = "go.mod"
+CONFIGURATION = ".gremlins.yaml"
+
+
+class Gremlins:
+    """gremlins on one Go module."""
+
+    name: ClassVar[str] = "gremlins"
+    markers: ClassVar[tuple[str, ...]] = (MODULE,)
+    sources: ClassVar[tuple[str, ...]] = ("*.go",)
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        """Find a module where gremlins is installed, or that has its configuration."""
+        if project.config_file is not None and project.config_file.suffix not in (".yaml", ".yml"):
+            return None
+        if not (project.root / MODULE).is_file():
+            return None
+        if not is_installed() and not (project.root / CONFIGURATION).is_file():
+            return None
+        project.check_settings(cls.name, (), CONFIGURATION)
+        return cls(project)
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        """Say whether the module, go or the tool is missing."""
+        if not (project.root / MODULE).is_file():
+            return Finding(False, cls.name, f"there is no {MODULE} in {project.root}")
+        return Finding(False, cls.name, "it is not installed", INSTALL)
+
+    @cached_property
+    def _module(self) -> GoModule:
+        from .module import GoModule  # here: a client that only configures doesn't wait for it
+
+        return GoModule(self._project)
+
+    def claims(self, path: str) -> bool:
+        """Any Go file but a test may belong to a package here."""
+        return path.endswith(".go") and not path.endswith("_test.go")
+
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
+        """List the mutants of `gremlins unleash --dry-run`, file by file."""
+        if scope.paths == frozenset():
+            return
+        for item in await self._module.items(scope):
+            yield item
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        """Yield results package by package."""
+        if mutants:
+            async with contextlib.aclosing(self._module.results(list(dict.fromkeys(mutants)))) as results:
+                async for result in results:
+                    yield result
+
+    async def test_command(self) -> tuple[str, ...] | None:
+        """Implement `HasTestCommand`."""
+        return ("go", "test", "-vet=off", "./...")
+
+    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+        """Yield the versions of go and gremlins, how many mutants there are, and what is isolated."""
+        try:
+            version = (await self._module.go.output("version")).decode().strip()
+            yield Finding(True, "go", f"{version} ({go()})")
+            yield Finding(True, self.name, gremlins())
+            items = await self._module.items(Scope())
+            mutants = [item for item in items if isinstance(item, Mutant)]
+            yield Finding(True, "mutants", f"{len(mutants)} in {self._project.root}")
+            yield Finding(True, "isolation", await self._module.isolation())
+        except BridgeError as error:
+            yield Finding.of_error(self.name, error)
+
+    async def aclose(self) -> None:
+        """Delete the binaries; no process outlives its request."""
+        if "_module" in vars(self):  # else nobody has asked for it
+            await self._module.aclose()

@@ -1,0 +1,184 @@
+"""MutatedBinaries: test binaries with mutants in them, as few as can be.
+
+`go build -overlay` takes a file's text from elsewhere, so nothing is written into the module. Most of the time of a
+build is the linker's: mutants share a binary where `programs/mutants.go` can write them into one, some hundred kilobytes
+of added code at most. The compiler says which of them are no Go; the others are built again without those.
+
+A binary with several mutants is used only if its tests pass while no mutant is on. Code that looks at its own callers
+would see one call more, so packages that do are built with one mutant at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, ToolError
+from msp_bridge.concurrency import in_thread
+
+from .go import Go, Package, SourceProgram
+from .listing import TestOptions
+
+MIN_TOGETHER = 4  # for fewer, binaries of their own are built sooner
+MAX_ADDED = 300_000  # bytes of copied functions in one binary
+LOOKS_AT_CALLERS = re.compile(rb"\b(runtime\.Caller|runtime\.Callers|runtime\.Stack|debug\.Stack|debug\.PrintStack)\(")
+OF_MUTANT = re.compile(r"gremlin_(\d+)\.go:\d+(?::\d+)?: (.*)")
+ERROR = re.compile(r"^\S+\.go:\d+:\d+: (.*)", re.MULTILINE)
+SWITCH_FILE = "msp_bridge_gremlin.go"
+SWITCH = """package {name}
+
+import (
+	gremlinOs "os"
+	gremlinStrconv "strconv"
+)
+
+var gremlin__ = func() int {{
+	number, _ := gremlinStrconv.Atoi(gremlinOs.Getenv("MSP_BRIDGE_GREMLIN"))
+	gremlinOs.Unsetenv("MSP_BRIDGE_GREMLIN")
+	return number
+}}()
+"""
+
+
+@frozen
+class Binary:
+    """A test binary of the package of a suite, and its mutants by the numbers that switch them on."""
+
+    file: Path
+    mutants: Mapping[int, Mutant]
+    combined: bool
+
+
+@frozen
+class Refused:
+    """A mutant that does not compile."""
+
+    mutant: Mutant
+    reason: str
+
+
+@define
+class MutatedBinaries:
+    """Builds in the private `directory`. Files that have changed since mutants were found in them give no binary."""
+
+    go: Go
+    program: SourceProgram
+    options: TestOptions
+    directory: Path
+    _numbers: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
+
+    def groups(self, package: Package, mutants: Sequence[Mutant]) -> tuple[list[list[Mutant]], list[Mutant]]:
+        """Return the groups that may share a binary, and the mutants that have to be alone. Blocks."""
+        together = [mutant for mutant in mutants if not mutant.handle.alone]
+        if len(together) < MIN_TOGETHER or self._looks_at_callers(package):
+            return [], list(mutants)
+        groups: list[list[Mutant]] = []
+        added = MAX_ADDED
+        for mutant in together:
+            start, end = mutant.handle.function
+            added += end - start
+            if added > MAX_ADDED:
+                groups.append([])
+                added = end - start
+            groups[-1].append(mutant)
+        return groups, [mutant for mutant in mutants if mutant.handle.alone]
+
+    def _looks_at_callers(self, package: Package) -> bool:
+        files = (self.go.root / package.directory / name for name in package.files)
+        return any(LOOKS_AT_CALLERS.search(reading.content(file)) for file in files)
+
+    async def alone(self, package: Package, tested: Package, mutant: Mutant) -> Binary | Refused | None:
+        """Build the tests of `tested` with `mutant`, of `package`; None if its file has changed."""
+        content = await in_thread(self._content, mutant)
+        if content is None:
+            return None
+        handle = mutant.handle
+        mutated = content[: handle.start] + handle.text.encode() + content[handle.end :]
+        file, printed = await self._build(tested, {mutant.path: mutated})
+        if printed is None:
+            return Binary(file, {0: mutant}, False)
+        error = ERROR.search(printed)
+        if error is None:
+            raise ToolError(f"go can't build {tested.path} with a mutant: {' '.join(printed.split())[-600:]}")
+        return Refused(mutant, error[1])
+
+    async def together(
+        self, package: Package, tested: Package, mutants: Sequence[Mutant]
+    ) -> tuple[Binary | None, list[Refused]]:
+        """Build the tests of `tested` with all `mutants` of `package`, those left out that don't compile.
+
+        There is no binary if the compiler's message names none of them.
+        """
+        numbered = dict(enumerate(mutants, 1))
+        refused: dict[int, Refused] = {}
+        while len(refused) < len(numbered):
+            current = {number: mutant for number, mutant in numbered.items() if number not in refused}
+            texts = await self._combined(package, current)
+            numbered = {number: mutant for number, mutant in numbered.items() if mutant.path in texts}
+            file, printed = await self._build(tested, texts, f"-gcflags={package.path}=-e")
+            if printed is None:
+                built = {number: mutant for number, mutant in current.items() if mutant.path in texts}
+                return Binary(file, built, True), list(refused.values())
+            errors = {int(number): reason for number, reason in reversed(OF_MUTANT.findall(printed))}
+            new = {number: reason for number, reason in errors.items() if number in current}
+            if not new:
+                return None, list(refused.values())
+            refused |= {number: Refused(current[number], reason) for number, reason in new.items()}
+        return None, list(refused.values())
+
+    async def _combined(self, package: Package, numbered: Mapping[int, Mutant]) -> dict[str, bytes]:
+        """Return the texts of files, by their paths."""
+        request, paths = [], []
+        for path in dict.fromkeys(mutant.path for mutant in numbered.values()):
+            of_file = {number: mutant for number, mutant in numbered.items() if mutant.path == path}
+            content = await in_thread(self._content, next(iter(of_file.values())))
+            if content is None:
+                continue
+            places = [
+                {"number": number, "start": m.handle.start, "end": m.handle.end, "text": m.handle.text}
+                for number, m in of_file.items()
+            ]
+            paths.append(path)
+            request.append({"path": path, "text": content.decode(), "mutants": places})
+        answer = await self.program.ask({"combine": request})
+        texts = {path: text.encode() for path, text in zip(paths, answer["combine"] or (), strict=True)}
+        switch = f"{package.directory}/{SWITCH_FILE}"
+        return {**texts, switch: SWITCH.format(name=package.name).encode()} if texts else {}
+
+    def _content(self, mutant: Mutant) -> bytes | None:
+        """Read the file of `mutant`; None if it is not the one that the mutant was found in. Blocks."""
+        try:
+            content = reading.content(self.go.root / mutant.path)
+        except OSError:
+            return None
+        return content if reading.digest_of(content) == mutant.handle.digest else None
+
+    async def _build(self, tested: Package, texts: Mapping[str, bytes], *options: str) -> tuple[Path, str | None]:
+        place = self.directory / str(next(self._numbers))
+        await in_thread(self._write, place, texts)
+        binary = place / "mutated.test"
+        arguments = [f"-tags={self.options.tags}", f"-overlay={place / 'overlay.json'}", *options]
+        return binary, await self.go.build_tests(tested, binary, *arguments)
+
+    def _write(self, place: Path, texts: Mapping[str, bytes]) -> None:
+        place.mkdir()
+        replaced = {}
+        for number, (path, text) in enumerate(texts.items()):
+            (place / f"{number}.go").write_bytes(text)
+            replaced[str(self.go.root / path)] = str(place / f"{number}.go")
+        (place / "overlay.json").write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+
+
+def by_package(packages: Iterable[Package], mutants: Iterable[Mutant]) -> dict[Package | None, list[Mutant]]:
+    """Group `mutants` by the package that their file belongs to; None for a file that is not built here."""
+    owners = {f"{each.directory}/{name}".removeprefix("./"): each for each in packages for name in each.files}
+    groups: dict[Package | None, list[Mutant]] = {}
+    for mutant in mutants:
+        groups.setdefault(owners.get(mutant.path), []).append(mutant)
+    return groups

@@ -1,0 +1,182 @@
+"""TestRunner: runs a test binary in its package's directory, isolated from the user's files, and says how it ended.
+
+Where namespaces are permitted it runs in the module itself, under a layer that drops what it writes. A host for each run
+at a time stays, so a run costs a fork of that. Elsewhere it runs in a private copy, one for each run at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from msp_bridge.adapter import Project
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import Isolation, JsonLinesProcess, Sandbox, SandboxPool, own_tmpdir
+
+from .go import Package, running
+
+ALWAYS = ("-test.paniconexit0", "-test.v", "-test.failfast", "-test.timeout=0")
+SWITCH = "MSP_BRIDGE_GREMLIN"  # the number of the mutant in a binary that has several
+LIMITED = 'ulimit -t "$1"; shift; exec "$@"'
+KILLED = (-9, 137)  # by SIGKILL, as the kernel does at the limit of CPU time
+FAILED = re.compile(r"^--- FAIL: (\S+)", re.MULTILINE)
+BEGUN = re.compile(r"^=== RUN   ([^\s/]+)", re.MULTILINE)
+ENDED = re.compile(r"^--- \w+: (\S+)", re.MULTILINE)
+REASON = re.compile(r"^(panic: .*|fatal error: .*|runtime: .*|\s+\S+\.go:\d+: .*)", re.MULTILINE)
+HEAD, TAIL = 1 << 18, 1 << 16  # bytes of output that are kept
+SHOWN_CHARS = 1000  # of a reason
+
+
+@frozen
+class Outcome:
+    """How a run of a test binary has ended."""
+
+    code: int | None  # None: it was ended at the limit by the clock
+    printed: str
+    seconds: float
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether it was ended at a limit."""
+        return self.code is None or self.code in KILLED
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The tests that failed. Where the process ended without a word of them: the tests that had begun."""
+        found = FAILED.findall(self.printed)
+        if not found:
+            ended = set(ENDED.findall(self.printed))
+            found = [test for test in BEGUN.findall(self.printed) if test not in ended][-1:]
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def reason(self) -> str:
+        """What was printed about the failure, or its last line."""
+        found = REASON.search(self.printed)
+        lines = self.printed.strip().splitlines() or [f"exit code {self.code}"]
+        return (found[0] if found else lines[-1]).strip()[:SHOWN_CHARS]
+
+    @property
+    def tests_completed(self) -> int:
+        """How many tests have come to their end."""
+        return len(ENDED.findall(self.printed))
+
+
+@define
+class TestRunner:
+    """Runs test binaries of one module, those of `directory`, which they may write."""
+
+    project: Project
+    isolation: Isolation = field(init=False)
+    directory: Path = field(factory=lambda: Path(tempfile.mkdtemp(prefix="msp-bridge-go-")), init=False)
+    _copies: SandboxPool[Sandbox, Any] = field(init=False)
+    _idle: list[_Host] = field(factory=list, init=False)
+    _started: set[_Host] = field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.isolation = Isolation.of("gremlins", self.project.root, network=False)
+        self._copies = SandboxPool(partial(Sandbox.claim, self.project.cache, self.project.root))
+
+    async def run(
+        self,
+        package: Package,
+        argv: Sequence[str],
+        *,
+        number: int = 0,
+        seconds: float | None = None,
+        cpu_seconds: int | None = None,
+    ) -> Outcome:
+        """Run `argv` in the directory of `package`; mutant `number` is on.
+
+        The limits are of the clock, and of the CPU time of each process. Raises `ToolError`.
+        """
+        if cpu_seconds is not None:
+            argv = ["sh", "-c", LIMITED, "sh", str(cpu_seconds), *argv]
+        await self.isolation.probe()
+        if self.isolation.is_on:
+            return await self._isolated(self.isolation.root / package.directory, argv, number, seconds)
+        async with self._copies.lease() as warm, own_tmpdir() as env:
+            await warm.refresh()
+            return await _in_copy(warm.sandbox.path / package.directory, argv, {**env, SWITCH: str(number)}, seconds)
+
+    async def _isolated(self, cwd: Path, argv: Sequence[str], number: int, seconds: float | None) -> Outcome:
+        host = await self._host()
+        question = {"command": list(argv), "cwd": str(cwd), "env": {SWITCH: str(number)}, "seconds": seconds}
+        try:
+            answer = await host.process.ask(question)
+        except BaseException:  # a cancel, too: the command ends with its host
+            await self._end(host)
+            raise
+        self._idle.append(host)
+        return Outcome(answer["code"], answer["printed"], answer["seconds"])
+
+    async def _host(self) -> _Host:
+        """Return one that is idle and has the parts that are wanted now, or start one."""
+        while self._idle:
+            host = self._idle.pop()
+            if host.parts == self.isolation.wanted and not host.process.closed:
+                return host
+            await self._end(host)
+        home = Path(await in_thread(tempfile.mkdtemp, None, "msp-bridge-"))
+        command = partial(self.isolation.command, self.isolation.root, (), [self.directory], home)
+        try:
+            process = await JsonLinesProcess.start(
+                await in_thread(command), name="the host of Go tests", cwd=self.isolation.root
+            )
+        except BaseException:
+            await in_thread(shutil.rmtree, home, True)
+            raise
+        await in_thread(self.isolation.note, home)
+        host = _Host(process, home, self.isolation.wanted)
+        self._started.add(host)
+        return host
+
+    async def _end(self, host: _Host) -> None:
+        await host.process.close()
+        await in_thread(shutil.rmtree, host.home, True)
+        self._started.discard(host)
+
+    async def aclose(self) -> None:
+        """End the hosts, delete the directory, and let other bridges have the copies."""
+        for host in list(self._started):
+            await self._end(host)
+        await self._copies.aclose()
+        await in_thread(shutil.rmtree, self.directory, True)
+
+
+@define(eq=False)
+class _Host:
+    """A process in whose world commands run, one at a time."""
+
+    process: JsonLinesProcess
+    home: Path  # its private directory
+    parts: frozenset[str]
+
+
+async def _in_copy(cwd: Path, argv: Sequence[str], env: Mapping[str, str | None], seconds: float | None) -> Outcome:
+    began, printed = time.monotonic(), bytearray()
+    async with running(argv, cwd, env) as tree:
+        try:
+            async with asyncio.timeout(seconds):
+                while piece := await tree.read():
+                    printed += piece
+                    del printed[HEAD:-TAIL]
+                code: int | None = await tree.exited()
+        except TimeoutError:
+            code = None
+        text = printed.decode("utf-8", "replace") + tree.errors
+    return Outcome(code, text, time.monotonic() - began)
+
+
+def only(tests: Iterable[str]) -> str:
+    """A regular expression for these tests and no others."""
+    return f"^({'|'.join(map(re.escape, tests))})$"

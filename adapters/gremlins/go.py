@@ -1,0 +1,143 @@
+"""Calls of go and of our own program for Go sources. None of them writes into the project."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import ToolError
+from msp_bridge.concurrency import in_thread
+from msp_bridge.processes import ProcessTree
+
+from .installation import go, search_path
+
+SHOWN_CHARS = 600  # of output in an error message
+SOURCE = Path(__file__).parent / "programs" / "mutants.go"
+
+
+@frozen
+class Package:
+    """One package of the module, as `go list` describes it."""
+
+    path: str  # the import path
+    directory: str  # relative to the module, with `/`; "." for its root
+    name: str
+    files: tuple[str, ...]  # names of its Go files, tests left out, that are built on this machine
+    has_tests: bool
+    imports: frozenset[str]  # import paths, of its tests too
+
+
+@frozen
+class Go:
+    """The commands of go in the module at `root`."""
+
+    root: Path
+
+    async def output(self, *arguments: str) -> bytes:
+        """Return what `go ARGUMENTS` prints; raises `ToolError` when it fails."""
+        return await output([go(), *arguments], self.root)
+
+    async def packages(self, tags: str) -> tuple[Package, ...]:
+        """Return the packages of the module. Those without a file for this machine are left out."""
+        fields = "Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
+        printed = await self.output("list", "-e", f"-json={fields}", f"-tags={tags}", "./...")
+        return tuple(self._package(fields) for fields in _json_values(printed.decode()))
+
+    def _package(self, fields: Mapping[str, Any]) -> Package:
+        def each(*names: str) -> Iterable[str]:
+            return (item for name in names for item in fields.get(name, ()))
+
+        directory = Path(fields["Dir"])
+        inside = directory.relative_to(self.root) if directory.is_relative_to(self.root) else Path("..")
+        return Package(
+            fields["ImportPath"],
+            inside.as_posix(),
+            fields.get("Name", ""),
+            tuple(each("GoFiles", "CgoFiles")),
+            any(each("TestGoFiles", "XTestGoFiles")),
+            frozenset(each("Imports", "TestImports", "XTestImports")),
+        )
+
+    async def build_tests(self, package: Package, binary: Path, *options: str) -> str | None:
+        """Write the test binary of `package`; return what the compiler prints if it can't be built."""
+        argv = [go(), "test", "-c", "-vet=off", "-o", str(binary), *options, f"./{package.directory}"]
+        async with running(argv, self.root) as tree:
+            printed = await _printed(tree)
+            if await tree.exited() == 0:
+                return None
+            return printed.decode("utf-8", "replace") + tree.first_errors + tree.errors
+
+
+@define
+class SourceProgram:
+    """Our program for Go sources (`programs/mutants.go`), built once for each version of it into `directory`."""
+
+    go: Go
+    directory: Path
+    _built: Path | None = field(default=None, init=False)
+
+    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return its answer; raises `ToolError`."""
+        if self._built is None:
+            self._built = await self._build()
+        with tempfile.NamedTemporaryFile("w", prefix="msp-bridge-", encoding="utf-8") as file:
+            json.dump(request, file)
+            file.flush()
+            answer: dict[str, Any] = json.loads(await output([str(self._built), file.name], self.go.root))
+        return answer
+
+    async def _build(self) -> Path:
+        version = (await self.go.output("env", "GOVERSION")).decode().strip()
+        program = self.directory / f"mutants-{version}-{reading.digest(SOURCE)}"
+        if not program.exists():
+            await in_thread(partial(self.directory.mkdir, parents=True, exist_ok=True))
+            fresh = program.with_suffix(".new")
+            await output([go(), "build", "-o", str(fresh), str(SOURCE)], self.directory, env={"GOWORK": "off"})
+            fresh.replace(program)
+        return program
+
+
+@asynccontextmanager
+async def running(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str | None] | None = None
+) -> AsyncIterator[ProcessTree]:
+    """Start `argv`, to be ended with the block; go is found by what it starts."""
+    changes = {"PATH": search_path(), **(env or {})}
+    async with ProcessTree.running(argv, cwd=cwd, env=changes) as tree:
+        yield tree
+
+
+async def output(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> bytes:
+    """Return what `argv` prints; raises `ToolError` when it fails."""
+    async with running(argv, cwd, env) as tree:
+        printed = await _printed(tree)
+        if await tree.exited() != 0:
+            reason = tree.errors.strip()[-SHOWN_CHARS:] or tree.outcome
+            command = " ".join([Path(argv[0]).name, *argv[1:3]])
+            raise ToolError(f"`{command}` fails in {cwd}: {reason}", "correct what it says")
+    return printed
+
+
+async def _printed(tree: ProcessTree) -> bytes:
+    pieces = []
+    while piece := await tree.read():
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _json_values(text: str) -> list[dict[str, Any]]:
+    """Return the values of a text that has one after the other."""
+    decoder, found, at = json.JSONDecoder(), [], 0
+    while at < len(text.rstrip()):
+        value, at = decoder.raw_decode(text, at)
+        found.append(value)
+        at += len(text[at:]) - len(text[at:].lstrip())
+    return found

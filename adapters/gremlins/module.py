@@ -1,0 +1,75 @@
+"""GoModule: one Go module with what has been measured of its tests, for as long as its files stay as they are."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, UnusableFile
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import JobScheduler, walk
+
+from .binaries import MutatedBinaries
+from .execution import TestRunner
+from .go import Go, Package, SourceProgram
+from .listing import GoListing
+from .run import GremlinsRun
+from .suite import Suite, SuiteMeasurement
+
+
+class GoModule:
+    """What the adapter of one project shares between its requests."""
+
+    def __init__(self, project: Project) -> None:
+        self.go = Go(project.root.resolve())
+        self._program = SourceProgram(self.go, project.cache / "gremlins")
+        self._listing = GoListing(self.go, self._program, project.config_file)
+        self._runner = TestRunner(project)
+        self._scheduler = JobScheduler(lambda: project.jobs)
+        self._state: object = None  # of the files that the suites were measured in
+        self._suites: dict[Package, Suite] = {}
+
+    async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
+        """Return the mutants of the files in scope, and the files that can't be parsed; raises `ToolError`."""
+        return await self._listing.items(scope)
+
+    async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
+        state = await in_thread(_state, self.go.root)
+        if state != self._state:
+            self._state, self._suites = state, {}
+        options = self._listing.options
+        packages = await self.go.packages(options.tags)
+        request = Path(await in_thread(tempfile.mkdtemp, None, None, str(self._runner.directory)))
+        measurement = SuiteMeasurement(self.go, self._runner, options, self._runner.directory)
+        binaries = MutatedBinaries(self.go, self._program, options, request)
+        run = GremlinsRun(packages, self._suites, measurement, binaries, self._runner, self._scheduler)
+        try:
+            async with contextlib.aclosing(run.results(mutants)) as results:
+                async for result in results:
+                    yield result
+        finally:
+            await in_thread(shutil.rmtree, request, True)
+
+    async def isolation(self) -> str:
+        """Describe what is isolated for each run of a test binary."""
+        await self._runner.isolation.probe()
+        return self._runner.isolation.description
+
+    async def aclose(self) -> None:
+        """Delete the binaries."""
+        await self._runner.aclose()
+
+
+def _state(root: Path) -> object:
+    """Identify the files of the module, as they are. Blocks."""
+    found = []
+    for directory, _, files in walk(root):
+        for name in files:
+            with contextlib.suppress(OSError):
+                status = Path(directory, name).lstat()
+                found.append((directory, name, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+    return found

@@ -1,0 +1,214 @@
+"""GremlinsRun: the mutants of one request, each tested by the tests that run its code.
+
+Theory of operation
+-------------------
+gremlins builds and runs all tests of the package for each mutant, with a limit that comes from a run which go's cache
+may have answered: on a library of 209 mutants it reports 177 as timed out that tests kill. So the bridge takes its
+mutants, and tests them itself.
+
+1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
+2. A mutant that no test runs has no coverage. Code outside of functions runs at each start: all tests run it.
+3. The tests that run it are run in one process, in the order of the package. If one fails, they are run without the
+   mutant, once for each set of tests: if they pass, the mutant is killed.
+4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts.
+
+A fresh process runs the tests of each mutant. Many mutants may lie in one binary (`binaries`), of which one is on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from msp_bridge.adapter import Mutant, Notice, Result, Status
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import JobScheduler
+
+from .binaries import Binary, MutatedBinaries, Refused, by_package
+from .execution import Outcome, TestRunner
+from .go import Package
+from .suite import Suite, SuiteMeasurement
+
+NOT_BUILT = "no package of this machine's build has the file"
+
+
+@frozen
+class _Job:
+    """A mutant to test by the tests of one suite."""
+
+    mutant: Mutant
+    suite: Suite
+    tests: tuple[str, ...]  # that run its code
+    binary: Binary | None  # None: to be built for it alone
+    number: int = 0
+
+
+@define
+class GremlinsRun:
+    """One request."""
+
+    packages: Sequence[Package]
+    suites: dict[Package, Suite]  # measured before, in the tree as it is
+    measurement: SuiteMeasurement
+    binaries: MutatedBinaries
+    runner: TestRunner
+    scheduler: JobScheduler
+    _controls: dict[tuple[Package, tuple[str, ...]], bool] = field(factory=dict, init=False)
+
+    async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        """Yield one result for each of `mutants`, but for those whose file has changed."""
+        for package, group in by_package(self.packages, mutants).items():
+            if package is None:
+                for mutant in group:
+                    yield Result(mutant, Status.NO_COVERAGE, status_reason=NOT_BUILT)
+                continue
+            async with contextlib.aclosing(self._of_package(package, group)) as results:
+                async for result in results:
+                    yield result
+
+    async def _of_package(self, package: Package, mutants: list[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        suites = [await self._suite(tested) for tested in self._tested(package)]
+        for suite in suites:
+            for failing in suite.failing:
+                yield failing
+        undecided = []
+        for mutant in mutants:
+            if mutant.handle.text.encode() == await in_thread(self._original, mutant):
+                yield Result(mutant, Status.IGNORED, status_reason="gremlins replaces the operator by itself")
+            elif not any(self._is_covered(package, suite, mutant) for suite in suites):
+                yield Result(mutant, Status.NO_COVERAGE, covered_by=(), static=False)
+            else:
+                undecided.append(mutant)
+        for position, suite in enumerate(suites):
+            last = position == len(suites) - 1
+            survived: list[Mutant] = []
+            async with contextlib.aclosing(self._of_suite(package, suite, undecided)) as results:
+                async for result in results:
+                    if last or result.status is not Status.SURVIVED:
+                        yield result
+                    else:
+                        survived.append(result.mutant)
+            undecided = survived
+
+    def _tested(self, package: Package) -> list[Package]:
+        """The packages whose tests decide: its own, or with `integration` all that need it."""
+        if not self.measurement.options.everything:
+            return [package]
+        needed: dict[str, Package] = {each.path: each for each in self.packages}
+        found = [package.path]
+        for path in found:
+            found += [each.path for each in needed.values() if path in each.imports and each.path not in found]
+        return [needed[path] for path in found if needed[path].has_tests] or [package]
+
+    async def _suite(self, package: Package) -> Suite:
+        if package not in self.suites:
+            self.suites[package] = await self.measurement.measure(package)
+        return self.suites[package]
+
+    def _original(self, mutant: Mutant) -> bytes:
+        content = (self.binaries.go.root / mutant.path).read_bytes()
+        return content[mutant.handle.start : mutant.handle.end]
+
+    def _is_covered(self, package: Package, suite: Suite, mutant: Mutant) -> bool:
+        handle = mutant.handle
+        if handle.function is None:
+            return bool(suite.tests)
+        together = suite.together.covers(_profile_name(package, mutant), handle.line, handle.column)
+        return together or bool(self._covering(package, suite, mutant))
+
+    def _covering(self, package: Package, suite: Suite, mutant: Mutant) -> tuple[str, ...]:
+        handle = mutant.handle
+        if handle.function is None:
+            return suite.tests
+        name = _profile_name(package, mutant)
+        return tuple(test for test, ran in suite.alone.items() if ran.covers(name, handle.line, handle.column))
+
+    async def _of_suite(self, package: Package, suite: Suite, mutants: list[Mutant]) -> AsyncGenerator[Result, None]:
+        """Results of the tests of one suite; SURVIVED also for mutants that none of them runs."""
+        covered = [mutant for mutant in mutants if self._is_covered(package, suite, mutant)]
+        for mutant in mutants:
+            if mutant not in covered:
+                yield Result(mutant, Status.SURVIVED)
+        groups, alone = await in_thread(self.binaries.groups, package, covered)
+        for group in groups:
+            binary, refused = await self.binaries.together(package, suite.package, group)
+            for each in refused:
+                yield Result(each.mutant, Status.COMPILE_ERROR, status_reason=each.reason)
+            if binary is None or (await self._run(suite, binary.file, ())).code != 0:
+                decided = {each.mutant for each in refused}
+                alone += [mutant for mutant in group if mutant not in decided]
+                continue
+            jobs = [
+                _Job(mutant, suite, self._covering(package, suite, mutant), binary, number)
+                for number, mutant in binary.mutants.items()
+            ]
+            async with contextlib.aclosing(self.scheduler.run(jobs, self._test)) as results:
+                async for result in results:
+                    yield result
+            await in_thread(shutil.rmtree, binary.file.parent, True)
+        jobs = [_Job(mutant, suite, self._covering(package, suite, mutant), None) for mutant in alone]
+        async with contextlib.aclosing(self.scheduler.run(jobs, partial(self._built_and_tested, package))) as built:
+            async for found in built:
+                if found is not None:
+                    yield found
+
+    async def _built_and_tested(self, package: Package, job: _Job) -> Result | None:
+        async with self._binary(package, job) as binary:
+            if binary is None:
+                return None
+            if isinstance(binary, Refused):
+                return Result(job.mutant, Status.COMPILE_ERROR, status_reason=binary.reason)
+            return await self._test(_Job(job.mutant, job.suite, job.tests, binary))
+
+    @contextlib.asynccontextmanager
+    async def _binary(self, package: Package, job: _Job) -> AsyncIterator[Binary | Refused | None]:
+        binary = await self.binaries.alone(package, job.suite.package, job.mutant)
+        try:
+            yield binary
+        finally:
+            if isinstance(binary, Binary):
+                await in_thread(shutil.rmtree, binary.file.parent, True)
+
+    async def _test(self, job: _Job) -> Result:
+        """Rules 3 and 4 of the theory."""
+        assert job.binary is not None
+        suite, tests = job.suite, job.tests
+        if tests and len(tests) < len(suite.tests):
+            outcome = await self._run(suite, job.binary.file, tests, job.number)
+            if outcome.code != 0 and await self._passes(suite, tests):
+                return self._result(job, outcome)
+        return self._result(job, await self._run(suite, job.binary.file, (), job.number))
+
+    async def _passes(self, suite: Suite, tests: tuple[str, ...]) -> bool:
+        """Whether `tests` pass without a mutant when no others run before them."""
+        key = suite.package, tests
+        if key not in self._controls:
+            self._controls[key] = (await self._run(suite, suite.binary, tests)).code == 0
+        return self._controls[key]
+
+    async def _run(self, suite: Suite, binary: Path, tests: tuple[str, ...], number: int = 0) -> Outcome:
+        seconds, cpu_seconds = suite.limits
+        argv = [str(binary), *suite.arguments(tests)]
+        return await self.runner.run(suite.package, argv, number=number, seconds=seconds, cpu_seconds=cpu_seconds)
+
+    def _result(self, job: _Job, outcome: Outcome) -> Result:
+        status = Status.SURVIVED if outcome.code == 0 else Status.TIMEOUT if outcome.timed_out else Status.KILLED
+        return Result(
+            job.mutant,
+            status,
+            duration=outcome.seconds * 1000,
+            covered_by=job.tests,
+            killed_by=outcome.failed or None if status is Status.KILLED else None,
+            static=job.mutant.handle.function is None,
+            status_reason=None if status is Status.SURVIVED else outcome.reason,
+            tests_completed=outcome.tests_completed,
+        )
+
+
+def _profile_name(package: Package, mutant: Mutant) -> str:
+    return f"{package.path}/{mutant.path.rpartition('/')[2]}"

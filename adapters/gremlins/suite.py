@@ -1,0 +1,163 @@
+"""Suite: the test binary of one package, and what its tests do without a mutant.
+
+Each test is run alone in an instrumented binary, so that a mutant meets only the tests that run its code. A test that
+does not pass alone covers nothing here; the run of all tests that confirms a survivor includes it.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from attrs import define, evolve, field, frozen
+
+from msp_bridge.adapter import BaselineError, FailingTest
+from msp_bridge.concurrency import in_thread
+from msp_bridge.phases import BASELINE, report_phase
+
+from .execution import ALWAYS, Outcome, TestRunner, only
+from .go import Go, Package
+from .listing import TestOptions
+
+NAMES = re.compile(r"^(?:Test|Example|Fuzz)\S*$", re.MULTILINE)
+BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ [1-9]\d*$", re.MULTILINE)
+PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
+TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
+TIMED = '"$@"; code=$?; times; exit $code'
+ALONE = """
+binary=$1 profiles=$2 number=0; shift 2
+for name; do
+    number=$((number + 1))
+    "$binary" -test.paniconexit0 -test.timeout=10m "-test.run=^$name\\$" "-test.coverprofile=$profiles/$number" \\
+        > /dev/null 2>&1 && echo "passed $name"
+done
+exit 0
+"""
+MAX_ROUNDS = 3  # tests that fail are left out, and others may fail then
+SUITE_LIMIT_S = 600.0  # go's own for the tests of a package
+ALONE_LIMIT_S = 30.0  # for all tests alone, or three times what they take together
+SHOWN_CHARS = 600  # of what the compiler prints
+
+Blocks = list[tuple[tuple[int, int], tuple[int, int]]]  # start and end, line and column (1-based, bytes), in order
+
+
+@frozen
+class Profile:
+    """The code that a run has covered: blocks by file, which go names by import path and name."""
+
+    blocks: dict[str, Blocks] = field(factory=dict)
+
+    @classmethod
+    def read(cls, file: Path) -> Profile:
+        """Read the profile that a run has written; empty if it wrote none. Blocks."""
+        profile = cls()
+        text = file.read_text("utf-8") if file.exists() else ""
+        for name, *numbers in BLOCK.findall(text):
+            line, column, last_line, last_column = map(int, numbers)
+            profile.blocks.setdefault(name, []).append(((line, column), (last_line, last_column)))
+        for blocks in profile.blocks.values():
+            blocks.sort()
+        return profile
+
+    def covers(self, file: str, line: int, column: int) -> bool:
+        """Whether the place lies in a block."""
+        blocks, place = self.blocks.get(file, []), (line, column)
+        last = bisect.bisect_right(blocks, (place, (1 << 62, 0)))
+        return any(place < end for _, end in blocks[:last])
+
+
+@frozen
+class Suite:
+    """The tests of one package in the project as it is."""
+
+    package: Package
+    binary: Path  # instrumented; without any mutant
+    tests: tuple[str, ...]  # those that pass, in the order of a run
+    failing: tuple[FailingTest, ...]
+    seconds: float = 0.0  # for all tests
+    cpu_seconds: float = 0.0
+    together: Profile = field(factory=Profile)
+    alone: dict[str, Profile] = field(factory=dict)  # by tests that pass alone
+
+    def arguments(self, tests: tuple[str, ...] = ()) -> list[str]:
+        """The arguments for a run of `tests`; of all that pass, if there are none."""
+        left_out = [f"-test.skip={only(each.test for each in self.failing)}"] if self.failing else []
+        return [*ALWAYS, *([f"-test.run={only(tests)}"] if tests else left_out)]
+
+    @cached_property
+    def limits(self) -> tuple[float, int]:
+        """How long a run with a mutant may take: seconds, and seconds of CPU."""
+        return 10 + 10 * self.seconds, max(3, math.ceil(20 * self.cpu_seconds))
+
+
+@define
+class SuiteMeasurement:
+    """Measures suites; raises `BaselineError` when the tests of a package can't run."""
+
+    go: Go
+    runner: TestRunner
+    options: TestOptions
+    directory: Path  # for binaries and profiles
+
+    async def measure(self, package: Package) -> Suite:
+        """Build and run the tests of `package`, which decides what is isolated."""
+        if not package.has_tests:
+            return Suite(package, self.directory, (), ())
+        report_phase(f"{BASELINE}: {package.path}")
+        place = self.directory / package.path.replace("/", "_")
+        await in_thread(lambda: place.mkdir(exist_ok=True))
+        binary = place / "measured.test"
+        covered = self.options.coverpkg or ("./..." if self.options.everything else "")
+        cover = ["-cover", "-covermode=set", *([f"-coverpkg={covered}"] if covered else [])]
+        printed = await self.go.build_tests(package, binary, f"-tags={self.options.tags}", *cover)
+        if printed is not None:
+            raise self._error(package, "can't be built", " ".join(printed.split())[:SHOWN_CHARS], [])
+        listed = await self.runner.run(package, [str(binary), "-test.list=."])
+        suite = Suite(package, binary, tuple(NAMES.findall(listed.printed)), ())
+        if not suite.tests:
+            return suite
+        suite = await self._passing(suite, place)
+        return await self._alone(suite, place)
+
+    async def _passing(self, suite: Suite, place: Path) -> Suite:
+        """Run all tests, and leave out those that fail."""
+        for _ in range(MAX_ROUNDS):
+            outcomes: list[Outcome] = []
+
+            async def passes(suite: Suite = suite, outcomes: list[Outcome] = outcomes) -> bool:
+                outcomes.append(await self._together(suite, place))
+                return outcomes[-1].code == 0
+
+            if await self.runner.isolation.decide(passes):
+                spent = [float(part) for part in TIMES.findall(outcomes[-1].printed)[-1]]
+                cpu = 60 * (spent[0] + spent[2]) + spent[1] + spent[3]
+                profile = await in_thread(Profile.read, place / "together")
+                return evolve(suite, seconds=outcomes[-1].seconds, cpu_seconds=cpu, together=profile)
+            failed = [test for test in outcomes[0].failed if test in suite.tests]
+            if not failed or len(failed) == len(suite.tests):
+                break
+            failing = (*suite.failing, *(FailingTest(test, outcomes[0].reason) for test in failed))
+            suite = evolve(suite, tests=tuple(test for test in suite.tests if test not in failed), failing=failing)
+        raise self._error(suite.package, "fail without any mutant", outcomes[0].reason, outcomes[0].failed)
+
+    async def _together(self, suite: Suite, place: Path) -> Outcome:
+        arguments = [each for each in suite.arguments() if each != "-test.failfast"]
+        measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / 'together'}"]
+        argv = ["sh", "-c", TIMED, "sh", *measured]
+        return await self.runner.run(suite.package, argv, seconds=SUITE_LIMIT_S)
+
+    async def _alone(self, suite: Suite, place: Path) -> Suite:
+        argv = ["sh", "-c", ALONE, "sh", str(suite.binary), str(place), *suite.tests]
+        limit = max(ALONE_LIMIT_S, 3 * suite.seconds)
+        outcome = await self.runner.run(suite.package, argv, seconds=limit)
+        passed = set(PASSED.findall(outcome.printed))
+        chosen = [(test, place / str(number)) for number, test in enumerate(suite.tests, 1) if test in passed]
+        return evolve(suite, alone=await in_thread(lambda: {test: Profile.read(file) for test, file in chosen}))
+
+    def _error(self, package: Package, what: str, printed: str, failed: Sequence[str]) -> BaselineError:
+        remedy = f"make `go test ./{package.directory}` pass first"
+        return BaselineError(f"the tests of {package.path} {what}: {printed}", remedy, failed, printed)

@@ -1,0 +1,116 @@
+"""Runs commands one after another, each in a child's world of its own: a world costs a fork, not the start of Python.
+
+Questions and answers are lines of JSON, as in `toolkit/json_lines.py`. A question names a `command`, changes of the
+environment (`env`), a directory (`cwd`) and `seconds` that it may take; null is no limit. The answer has its exit `code`
+(as a shell gives it; null if it was ended at the limit), what it `printed` on both outputs, the middle left out where
+that is long, and the `seconds` that it took.
+
+What a command has started ends with it, where the part "pid" is permitted; else what is left of its session does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+from .namespaces import HostWorld
+
+MARK = "msp-bridge: json lines"
+HEAD, TAIL = 1 << 17, 1 << 16  # bytes of what a command prints that are kept
+BLOCK = 1 << 16
+
+
+def serve(world: HostWorld, become: Callable[[list[str], HostWorld], object]) -> None:
+    """Answer the questions on stdin until it ends. `become` runs a command in the child, and does not return."""
+    with os.fdopen(os.dup(0), "rb") as questions, os.fdopen(os.dup(1), "wb") as answers:
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(2, 1)
+        os.set_inheritable(null, False)
+        answers.write(f"{MARK}\n".encode())
+        _answer(answers, {"id": 0})
+        for line in questions:
+            question = json.loads(line)
+            _answer(answers, {"id": question["id"], **_run(world, question, become)})
+
+
+def _answer(answers: IO[bytes], answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer).encode() + b"\n")
+    answers.flush()
+
+
+def _run(
+    world: HostWorld, question: dict[str, Any], become: Callable[[list[str], HostWorld], object]
+) -> dict[str, Any]:
+    began = time.monotonic()
+    output, theirs = os.pipe()
+    pid, namespace = world.fork(world.parts)
+    if pid == 0:
+        os.dup2(theirs, 1)
+        os.dup2(theirs, 2)
+        os.chdir(question["cwd"])
+        os.environ.update(question["env"])
+        become(question["command"], world)
+    os.close(theirs)
+    try:
+        printed = bytearray()
+        in_time = _wait(pid, output, printed, question["seconds"])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # it has a session of its own, also where it has no namespace
+        if not in_time:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if namespace is not None:
+            namespace.end()
+        _drain(output, printed)
+    finally:
+        os.close(output)
+        world.forget(pid)
+    code = os.waitstatus_to_exitcode(status)
+    return {
+        "code": (code if code >= 0 else 128 - code) if in_time else None,
+        "printed": printed.decode("utf-8", "replace"),
+        "seconds": time.monotonic() - began,
+    }
+
+
+def _wait(pid: int, output: int, printed: bytearray, seconds: float | None) -> bool:
+    """Read what the process prints until it ends; False if it does not end within `seconds`."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    ended = os.pidfd_open(pid)
+    waited = [ended, output]
+    try:
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select(waited, [], [], left)
+            if output in ready:
+                if not _read(output, printed):
+                    waited = [ended]
+            elif ended in ready:
+                return True
+            if not ready:
+                return False
+    finally:
+        os.close(ended)
+
+
+def _drain(output: int, printed: bytearray) -> None:
+    """Read what is left in the pipe; nobody writes to it any more but what has escaped."""
+    os.set_blocking(output, False)
+    with contextlib.suppress(BlockingIOError):
+        while _read(output, printed):
+            pass
+
+
+def _read(output: int, printed: bytearray) -> bool:
+    data = os.read(output, BLOCK)
+    printed += data
+    del printed[HEAD:-TAIL]
+    return bool(data)
