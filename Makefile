@@ -155,6 +155,8 @@ $(VENV)/.test: $(VENV)/.demo $(VENV)/.programs $(wildcard tests/npm/*/package-lo
 		node tests/npm/yarn/node_modules/@yarnpkg/cli-dist/bin/yarn.js --cwd tests/npm/pnp install --immutable > /dev/null
 	node tests/npm/pnpm/node_modules/pnpm/bin/pnpm.cjs --dir tests/npm/pnpm-workspace install --frozen-lockfile \
 		--ignore-scripts --config.confirm-modules-purge=false --store-dir $(CURDIR)/tests/npm/pnpm/node_modules/.store --loglevel error
+	if command -v go > /dev/null; then GOBIN=$(abspath $(BIN)) GOFLAGS=-buildvcs=false go install $(GREMLINS) || \
+		echo "gremlins can't be installed: its tests are skipped" >&2; fi
 	@touch $@
 
 $(VENV)/.programs: $(BIN)/python

@@ -1,8 +1,8 @@
 """MutatedBinaries: test binaries with mutants in them, as few as can be.
 
 `go build -overlay` takes a file's text from elsewhere, so nothing is written into the module. Most of the time of a
-build is the linker's: mutants share a binary where `programs/mutants.go` can write them into one, some hundred kilobytes
-of added code at most. The compiler says which of them are no Go; the others are built again without those.
+build is the linker's: mutants share a binary where `programs/mutants.go` can write them into one, with some hundred
+kilobytes of added code at most. The compiler says which of them are no Go; the others are built again without those.
 
 A binary with several mutants is used only if its tests pass while no mutant is on. Code that looks at its own callers
 would see one call more, so packages that do are built with one mutant at a time.
@@ -72,6 +72,11 @@ class MutatedBinaries:
     options: TestOptions
     directory: Path
     _numbers: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
+
+    def current(self, mutants: Sequence[Mutant]) -> list[Mutant]:
+        """Return the mutants whose file is the one that they were found in. Blocks."""
+        digests = {path: reading.digest(self.go.root / path) for path in {mutant.path for mutant in mutants}}
+        return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
     def groups(self, package: Package, mutants: Sequence[Mutant]) -> tuple[list[list[Mutant]], list[Mutant]]:
         """Return the groups that may share a binary, and the mutants that have to be alone. Blocks."""

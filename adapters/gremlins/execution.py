@@ -1,7 +1,7 @@
 """TestRunner: runs a test binary in its package's directory, isolated from the user's files, and says how it ended.
 
-Where namespaces are permitted it runs in the module itself, under a layer that drops what it writes. A host for each run
-at a time stays, so a run costs a fork of that. Elsewhere it runs in a private copy, one for each run at a time.
+Where namespaces are permitted it runs in the module itself, under a layer that drops what it writes. A host for each
+run at a time stays, so a run costs a fork of that. Elsewhere it runs in a private copy, one for each run at a time.
 """
 
 from __future__ import annotations

@@ -62,7 +62,8 @@ class GremlinsRun:
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield one result for each of `mutants`, but for those whose file has changed."""
-        for package, group in by_package(self.packages, mutants).items():
+        current = await in_thread(self.binaries.current, mutants)
+        for package, group in by_package(self.packages, current).items():
             if package is None:
                 for mutant in group:
                     yield Result(mutant, Status.NO_COVERAGE, status_reason=NOT_BUILT)
@@ -78,9 +79,7 @@ class GremlinsRun:
                 yield failing
         undecided = []
         for mutant in mutants:
-            if mutant.handle.text.encode() == await in_thread(self._original, mutant):
-                yield Result(mutant, Status.IGNORED, status_reason="gremlins replaces the operator by itself")
-            elif not any(self._is_covered(package, suite, mutant) for suite in suites):
+            if not any(self._is_covered(package, suite, mutant) for suite in suites):
                 yield Result(mutant, Status.NO_COVERAGE, covered_by=(), static=False)
             else:
                 undecided.append(mutant)
@@ -109,10 +108,6 @@ class GremlinsRun:
         if package not in self.suites:
             self.suites[package] = await self.measurement.measure(package)
         return self.suites[package]
-
-    def _original(self, mutant: Mutant) -> bytes:
-        content = (self.binaries.go.root / mutant.path).read_bytes()
-        return content[mutant.handle.start : mutant.handle.end]
 
     def _is_covered(self, package: Package, suite: Suite, mutant: Mutant) -> bool:
         handle = mutant.handle
@@ -198,6 +193,9 @@ class GremlinsRun:
 
     def _result(self, job: _Job, outcome: Outcome) -> Result:
         status = Status.SURVIVED if outcome.code == 0 else Status.TIMEOUT if outcome.timed_out else Status.KILLED
+        seconds, cpu_seconds = job.suite.limits
+        limit = f"the tests did not end within {seconds:.0f} s, or {cpu_seconds} s of CPU time"
+        reasons = {Status.KILLED: outcome.reason, Status.TIMEOUT: limit}
         return Result(
             job.mutant,
             status,
@@ -205,7 +203,7 @@ class GremlinsRun:
             covered_by=job.tests,
             killed_by=outcome.failed or None if status is Status.KILLED else None,
             static=job.mutant.handle.function is None,
-            status_reason=None if status is Status.SURVIVED else outcome.reason,
+            status_reason=reasons.get(status),
             tests_completed=outcome.tests_completed,
         )
 

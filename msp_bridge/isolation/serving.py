@@ -1,9 +1,9 @@
 """Runs commands one after another, each in a child's world of its own: a world costs a fork, not the start of Python.
 
 Questions and answers are lines of JSON, as in `toolkit/json_lines.py`. A question names a `command`, changes of the
-environment (`env`), a directory (`cwd`) and `seconds` that it may take; null is no limit. The answer has its exit `code`
-(as a shell gives it; null if it was ended at the limit), what it `printed` on both outputs, the middle left out where
-that is long, and the `seconds` that it took.
+environment (`env`), a directory (`cwd`) and `seconds` that it may take; null is no limit. The answer has its exit
+`code` (as a shell gives it; null if it was ended at the limit), what it `printed` on both outputs, the middle left out
+where that is long, and the `seconds` that it took.
 
 What a command has started ends with it, where the part "pid" is permitted; else what is left of its session does.
 """
@@ -21,12 +21,14 @@ from typing import IO, Any
 
 from .namespaces import HostWorld
 
+Become = Callable[[list[str], HostWorld], object]
+
 MARK = "msp-bridge: json lines"
 HEAD, TAIL = 1 << 17, 1 << 16  # bytes of what a command prints that are kept
 BLOCK = 1 << 16
 
 
-def serve(world: HostWorld, become: Callable[[list[str], HostWorld], object]) -> None:
+def serve(world: HostWorld, become: Become) -> None:
     """Answer the questions on stdin until it ends. `become` runs a command in the child, and does not return."""
     with os.fdopen(os.dup(0), "rb") as questions, os.fdopen(os.dup(1), "wb") as answers:
         null = os.open(os.devnull, os.O_RDONLY)
@@ -45,9 +47,7 @@ def _answer(answers: IO[bytes], answer: dict[str, Any]) -> None:
     answers.flush()
 
 
-def _run(
-    world: HostWorld, question: dict[str, Any], become: Callable[[list[str], HostWorld], object]
-) -> dict[str, Any]:
+def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str, Any]:
     began = time.monotonic()
     output, theirs = os.pipe()
     pid, namespace = world.fork(world.parts)

@@ -181,7 +181,7 @@ class Isolation:
         home: Path | None = None,
         around: Around | None = None,
     ) -> list[str]:
-        """Return the arguments that run `command` inside, or serve commands if it is empty (`isolation.serving`); blocks.
+        """Return the arguments that run `command` inside; if it is empty, serve commands (`isolation.serving`). Blocks.
 
         `sandbox` may be the project itself: then what is written into it is dropped, too. `share`: directories outside
         of the project that stay the real ones. `home`: a private directory for what this needs, by default the

@@ -12,6 +12,7 @@ EXPECTED_SKIPS = (
     "before Linux 6.14",
     "cargo-mutants is not installed",
     "files have no such",
+    "gremlins is not installed",  # where go, or its proxy, is not there
     "hadolint is not installed",  # where it is not on PATH; `make lint` runs it
     "it is no repository",
     "may not ma",  # make a link or a network namespace, mount a disk

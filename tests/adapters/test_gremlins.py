@@ -1,0 +1,196 @@
+"""gremlins through the bridge: every kind of mutant in a real module, with the real go and gremlins."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.gremlins import Gremlins
+from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
+
+from msp_bridge.adapter import BaselineError, FailingTest, Project, Result, Status, UnusableFile
+from msp_bridge.source import SourceText
+from msp_bridge.testing import RunningProcesses, check_adapter
+
+pytestmark = needs_gremlins
+PRICE = {
+    "7 ARITHMETIC_BASE /": Status.KILLED,  # at the start of the test binary
+    "9 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
+    "13 CONDITIONALS_BOUNDARY <=": Status.KILLED,
+    "13 CONDITIONALS_NEGATION >=": Status.KILLED,
+    "16 ARITHMETIC_BASE /": Status.KILLED,
+    "17 CONDITIONALS_BOUNDARY <=": Status.KILLED,
+    "17 CONDITIONALS_NEGATION >=": Status.KILLED,
+    "17 INCREMENT_DECREMENT --": Status.KILLED,
+    "18 INVERT_ASSIGNMENTS +=": Status.KILLED,
+    "24 CONDITIONALS_BOUNDARY >": Status.SURVIVED,
+    "24 CONDITIONALS_NEGATION <": Status.KILLED,
+    "27 ARITHMETIC_BASE -": Status.KILLED,
+    "27 INVERT_BITWISE (b|c)": Status.KILLED,
+    "30 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
+    "38 ARITHMETIC_BASE -": Status.SURVIVED,
+    "43 ARITHMETIC_BASE -": Status.SURVIVED,
+    "44 CONDITIONALS_BOUNDARY <=": Status.KILLED,
+    "44 CONDITIONALS_NEGATION >=": Status.KILLED,
+    "44 INCREMENT_DECREMENT --": Status.KILLED,
+    "52 CONDITIONALS_NEGATION ==": Status.SURVIVED,
+    "57 ARITHMETIC_BASE +": Status.NO_COVERAGE,
+    "57 INVERT_NEGATIVES +": Status.NO_COVERAGE,
+}
+STOCK = {
+    "10 INVERT_ASSIGNMENTS -=": Status.KILLED,
+    "11 INVERT_ASSIGNMENTS +=": Status.KILLED,  # by a later test, which does not run it
+    "20 CONDITIONALS_NEGATION !=": Status.KILLED,
+    "29 CONDITIONALS_BOUNDARY <=": Status.KILLED,
+    "29 CONDITIONALS_NEGATION >=": Status.KILLED,
+    "30 INCREMENT_DECREMENT --": Status.TIMEOUT,
+}
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", PROGRAMS)
+
+
+@pytest.mark.parametrize("isolation", ["on", "off"])
+async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
+    tmp_path: Path, isolation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isolation == "off":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+    async with adapter_on(copied(tmp_path)) as adapter:
+        mutants, notices = await discovered(adapter)
+        results, failing = await results_of(adapter, mutants)
+        by_file = {
+            path: {key(mutant): results[key(mutant)].status for mutant in mutants if mutant.path == path}
+            for path in dict.fromkeys(mutant.path for mutant in mutants)
+        }
+    assert notices == failing == []
+    assert by_file.pop("price/price.go") == PRICE
+    assert by_file.pop("stock/stock.go") == STOCK
+    assert {status for statuses in by_file.values() for status in statuses.values()} == {Status.NO_COVERAGE}
+    assert list(by_file) == ["internal/text/text.go", "price/price_windows.go"]
+    assert results["11 INVERT_ASSIGNMENTS +="].killed_by == ("TestNothingIsLeft",)
+    assert results["24 CONDITIONALS_BOUNDARY >"].covered_by == ("TestFree",)
+    assert results["7 ARITHMETIC_BASE /"].static
+
+
+async def test_a_mutant_that_is_built_alone_gets_the_same_verdict(tmp_path: Path) -> None:
+    async with adapter_on(copied(tmp_path)) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        for wanted in ("27 INVERT_BITWISE (b|c)", "24 CONDITIONALS_BOUNDARY >", "30 ARITHMETIC_BASE -"):
+            [mutant] = [mutant for mutant in mutants if key(mutant) == wanted]
+            results, _ = await results_of(adapter, [mutant])
+            assert results[wanted].status is PRICE[wanted]
+
+
+async def test_the_replacement_keeps_the_operands_of_the_tree(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    source = root / "price" / "price.go"
+    source.write_text("package price\n\nfunc f(a, b, c bool) bool { return a || /* é𝒳 */ b || c }\n", "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        text = SourceText.read(source)
+    assert [text.apply(mutant).split("\n")[2] for mutant in mutants] == [
+        "func f(a, b, c bool) bool { return a && /* é𝒳 */ b || c }",
+        "func f(a, b, c bool) bool { return (a || /* é𝒳 */ b) && c }",
+    ]
+
+
+async def test_a_file_that_is_no_go_is_named_and_the_others_have_their_mutants(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    (root / "internal" / "text" / "text.go").write_text("package text\nfunc {\n", "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, notices = await discovered(adapter)
+    assert {mutant.path for mutant in mutants} == {"price/price.go", "price/price_windows.go", "stock/stock.go"}
+    [notice] = notices
+    assert isinstance(notice, UnusableFile)
+    assert notice.path == "internal/text/text.go"
+    assert "2:6: expected 'IDENT'" in notice.problem
+
+
+async def test_a_test_that_fails_without_a_mutant_is_named_and_left_out(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    (root / "price" / "red_test.go").write_text(
+        'package price\n\nimport "testing"\n\nfunc TestRed(t *testing.T) { t.Error("red") }\n', "utf-8"
+    )
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        results, notices = await results_of(adapter, mutants)
+    assert {key: result.status for key, result in results.items()} == PRICE
+    [notice] = notices
+    assert isinstance(notice, FailingTest)
+    assert notice.test == "TestRed"
+    assert "red" in notice.output
+
+
+@pytest.mark.parametrize(
+    "test", ['func TestRed(t *testing.T) { t.Error("red") }', "func TestRed(t *testing.T) { return 1 }"]
+)
+async def test_a_package_whose_tests_fail_is_an_error_that_names_them(tmp_path: Path, test: str) -> None:
+    root = copied(tmp_path)
+    for file in (root / "stock").glob("*_test.go"):
+        file.unlink()
+    (root / "stock" / "red_test.go").write_text(f'package stock\n\nimport "testing"\n\n{test}\n', "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "stock/stock.go")
+        with pytest.raises(BaselineError, match=r"the tests of example.test/shop/stock .*red") as caught:
+            await results_of(adapter, mutants)
+    assert caught.value.remedy == "make `go test ./stock` pass first"
+
+
+async def test_the_configuration_and_the_packages_that_need_a_file_count(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    (root / ".gremlins.yaml").write_text("unleash:\n  integration: true\n  exclude-files: [price]\n", "utf-8")
+    (root / "stock" / "needs_text_test.go").write_text(
+        'package stock_test\n\nimport (\n\t"testing"\n\n\t"example.test/shop/internal/text"\n)\n\n'
+        'func TestLonger(t *testing.T) {\n\tif text.Longer("a", "bb") {\n\t\tt.Fatal()\n\t}\n}\n',
+        "utf-8",
+    )
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, _ = await results_of(adapter, [mutant for mutant in mutants if mutant.path.startswith("internal")])
+    assert {mutant.path for mutant in mutants} == {"internal/text/text.go", "stock/stock.go"}
+    assert {key: result.status for key, result in results.items()} == {
+        "5 CONDITIONALS_BOUNDARY >=": Status.SURVIVED,
+        "5 CONDITIONALS_NEGATION <=": Status.KILLED,
+    }
+
+
+async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
+        mutants, _ = await discovered(adapter)
+        source = root / "price" / "price.go"
+        source.write_text(source.read_text("utf-8") + "\n// edited\n", "utf-8")
+        results, _ = await results_of(adapter, mutants)
+    assert {result.mutant.path for result in results.values()}.isdisjoint({"price/price.go"})
+    assert len(results) == len([mutant for mutant in mutants if mutant.path != "price/price.go"])
+
+
+async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_path: Path) -> None:
+    running = RunningProcesses()
+    async with adapter_on(copied(tmp_path)) as adapter:
+        mutants, _ = await discovered(adapter, "stock/stock.go")
+        async with contextlib.aclosing(adapter.test(mutants)) as items:
+            while not isinstance(await anext(items), Result):
+                pass
+            waiting = asyncio.create_task(anext(items))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        results, _ = await results_of(adapter, mutants)
+        assert {key: result.status for key, result in results.items()} == STOCK
+    assert await running.settled(0) == []
+
+
+async def test_the_adapter_keeps_its_promises(tmp_path: Path) -> None:
+    await check_adapter(Gremlins, Project(root=copied(tmp_path), cache=tmp_path / "cache", jobs=2), sample=8)
+
+
+async def test_doctor_names_versions_and_mutants(tmp_path: Path) -> None:
+    async with adapter_on(copied(tmp_path)) as adapter:
+        findings = [finding async for finding in adapter.diagnose()]
+    assert [finding.subject for finding in findings if finding.good] == ["go", "gremlins", "mutants", "isolation"]

@@ -1,0 +1,4 @@
+package price
+
+// Only is not built elsewhere.
+func Only(a int) bool { return a > 1 }
