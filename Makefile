@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What some tests drive, and are skipped without: in CI they are installed, elsewhere that is your decision.
 PROGRAMS := chromium elpa-eglot emacs-nox fish neovim pypy3 vim zsh
+GREMLINS := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 LOCKS := core8 core9 core10 yarn pnpm jsonrpc vscode  # in tests/npm: StrykerJS, what it runs with, and clients
 NPM_CI := npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 VSIX := build/msp-bridge.vsix

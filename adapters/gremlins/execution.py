@@ -38,7 +38,7 @@ SHOWN_CHARS = 1000  # of a reason
 
 @frozen
 class Outcome:
-    """How a run of a test binary has ended."""
+    """The end of a run of a test binary."""
 
     code: int | None  # None: it was ended at the limit by the clock
     printed: str

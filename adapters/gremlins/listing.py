@@ -41,7 +41,7 @@ done
 
 @frozen
 class Found:
-    """What testing a mutant needs: the `handle`."""
+    """The `handle` of a mutant: everything that testing it needs."""
 
     digest: str  # of the file's content
     start: int  # bytes, 0-based

@@ -21,7 +21,7 @@ from .suite import Suite, SuiteMeasurement
 
 
 class GoModule:
-    """What the adapter of one project shares between its requests."""
+    """Everything that the requests of one project share."""
 
     def __init__(self, project: Project) -> None:
         self.go = Go(project.root.resolve())

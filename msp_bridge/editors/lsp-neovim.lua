@@ -6,7 +6,7 @@ local command = { "msp-bridge", "serve", "stdio", "--dialect", "lsp" }
 local filetypes = {
   "python", "javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte", "cs", "rust",
 }
-local markers = { "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml" }
+local markers = { "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
 local settings = { testOnSave = "changed" } -- or "file", "off"
 
 if vim.lsp.config then -- 0.11
