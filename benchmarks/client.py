@@ -149,3 +149,9 @@ def run(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = N
     if process.returncode:
         raise ServerFailed(f"{' '.join(map(str, argv))} ended with {process.returncode}: {text[-WORDS:]}")
     return Spent(wall, usage.ru_utime + usage.ru_stime), text
+
+
+def plain_pytest(bridge: Path, root: Path, *arguments: str | Path) -> Spent:
+    """Run pytest by itself, in the environment of `bridge`; a library that is not installed is found."""
+    env = {"PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    return run([bridge.with_name("python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments], root, env)[0]

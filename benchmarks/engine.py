@@ -16,7 +16,8 @@ from typing import Any
 
 import psutil
 
-from benchmarks.client import Client, run
+from benchmarks import long_suite
+from benchmarks.client import Client, plain_pytest, run
 from benchmarks.laboratory import Laboratory, RealProject
 from benchmarks.measuring import Comparison, Series
 
@@ -31,10 +32,12 @@ Mutant = tuple[str, dict[str, Any]]  # path, and the mutant as the protocol has 
 
 
 def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) -> list[Comparison]:
-    """One server for all but the first verdicts."""
+    """One server for all but the first verdicts; where the suite takes minutes, see `long_suite`."""
+    if project.function is not None:
+        return long_suite.measure(laboratory, project)
     bridge, goes = laboratory.bridge(project), rounds or ROUNDS
     with laboratory.copy_of(project) as root:
-        suite = [_plain_suite(bridge, root, project) for _ in range(goes + 1)][1:]
+        suite = [plain_pytest(bridge, root, *project.tests).wall for _ in range(goes + 1)][1:]
         first = [_first_verdict(laboratory, bridge, root) for _ in range(goes)]
         with laboratory.directory() as cache, _server(bridge, root, cache) as client:
             session = Session(client, root)
@@ -128,19 +131,6 @@ def _memory_of_host(process: psutil.Process) -> int:
         return int(process.memory_full_info().pss) if "host" in words and "supervisor" not in words else 0
     except psutil.NoSuchProcess:
         return 0
-
-
-def _plain_suite(bridge: Path, root: Path, project: RealProject) -> float:
-    command: list[str | Path] = [
-        bridge.with_name("python"),
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        *project.tests,
-    ]
-    return run(command, root, _path(root))[0].wall
 
 
 def _path(root: Path) -> dict[str, str]:

@@ -33,6 +33,7 @@ class RealProject:
     settings: str  # the `[tool.mutmut]` that it needs
     requirements: Sequence[str] = ()  # of the library and of its tests, beside pytest
     tests: Sequence[str] = ()  # arguments of pytest, which finds them by itself elsewhere
+    function: tuple[str, str] | None = None  # path and method: its mutants are measured where the suite takes minutes
 
 
 PROJECTS = {
@@ -51,6 +52,12 @@ PROJECTS = {
         RealProject("itsdangerous", "2.2.0", 'source_paths = ["src/itsdangerous"]\n', ["freezegun"]),
         RealProject("toolz", "1.2.0", 'source_paths = ["toolz"]\n'),
         RealProject("jinja2", "3.1.6", 'source_paths = ["src/jinja2"]\n', ["markupsafe", "trio"]),
+        RealProject(
+            "networkx",
+            "3.4.2",
+            'source_paths = ["networkx"]\nonly_mutate = ["networkx/classes/*.py"]\ndo_not_mutate = ["*/tests/*"]\n',
+            function=("networkx/classes/graph.py", "Graph.remove_nodes_from"),
+        ),
         RealProject("click", "8.5.1", 'source_paths = ["src/click"]\n'),
     )
 }

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.client import Client, run
+from benchmarks.client import Client, plain_pytest
 from benchmarks.laboratory import Laboratory, RealProject
 from benchmarks.measuring import Comparison, Values, alternate, cpu_of_tree, series
 
@@ -71,7 +71,7 @@ def _beside(what: str, measured: dict[str, list[Values]], aim: str = "") -> list
 
 
 def _plain_suite(bridge: Path, root: Path) -> Values:
-    spent, _ = run([bridge.with_name("python"), "-m", "pytest", "-q", "-p", "no:cacheprovider"], root)
+    spent = plain_pytest(bridge, root)
     return {"wall s": spent.wall, "CPU s": spent.cpu}
 
 

@@ -55,7 +55,7 @@ class Host:
     keeps_apart: bool = field(default=False, init=False)  # its mutants can run side by side
     _imported: Ran | None = field(default=None, init=False)  # what collecting the tests depends on
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
-    _pending: set[int] = field(factory=set, init=False)
+    _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
     _warned: set[str] = field(factory=set, init=False)
     _plan: TestPlan = field(init=False)  # of the last preparation
@@ -200,7 +200,7 @@ class Host:
 
     async def _answer(self, number: int, future: asyncio.Future[Answer]) -> Answer:
         """To a question that can be stopped. Raises Interrupted."""
-        self._pending.add(number)
+        self._pending[number] = contextvars.copy_context()
         try:
             answer = await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -211,7 +211,7 @@ class Host:
                 raise Interrupted from None
             raise
         finally:
-            self._pending.discard(number)
+            del self._pending[number]
         if answer.get("status") == "stopped":
             raise Interrupted
         return answer
@@ -238,13 +238,20 @@ class Host:
         elif "unprepared" in notice:
             self.is_prepared = self.is_measuring = False
         elif "suite" in notice:
-            tried, suite = counted(notice["tried"], "test"), notice["suite"]
-            log.info("the %s that may run a mutant pass with it; all %d follow, in their order", tried, suite)
+            self._tell_suite(notice)
         elif "tests_run" in notice:
             report_phase(BASELINE, notice["tests_run"], notice["of"], begins=not notice["tests_run"])
         else:
             self.restarts = True
             report_phase(COLLECTING)
+
+    def _tell_suite(self, notice: Answer) -> None:
+        """All tests are run with a mutant: to the request of that mutant."""
+        context, tried = self._pending.get(notice["suite"]), counted(notice["tried"], "test")
+        if context is not None:
+            name = f"the {tried} that may run the mutant pass with it; running all"
+            done = notice["tests_run"]
+            context.run(report_phase, name, done, notice["of"], begins=not done)
 
     async def _stop(self, numbers: list[int], futures: list[asyncio.Future[Answer]]) -> None:
         """Returns when their jobs are gone. A host that somebody has stopped (SIGSTOP) does not answer: it is ended."""

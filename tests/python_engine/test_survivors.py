@@ -57,5 +57,28 @@ def test_what_comes_next(known: Baseline, asked: TargetPlan, stage: Stage | None
 
 
 def test_the_suite_decides_until_it_has_cost_what_isolated_runs_cost() -> None:
-    survivors, known = Survivors(plan()), baseline(1.0)
-    assert [survivors.next(known, mutant())[0] for _ in range(3)] == [Stage.SUITE, Stage.ISOLATED, Stage.ISOLATED]
+    spent = [baseline(1.0, suites_s=seconds) for seconds in (0.0, 3.0, 6.0)]
+    stages = [Survivors(plan()).next(known, mutant())[0] for known in spent]
+    assert stages == [Stage.SUITE, Stage.ISOLATED, Stage.ISOLATED]
+
+
+@pytest.mark.parametrize(
+    ("asked", "verdict", "is_known"),
+    [
+        (plan(), {}, True),
+        (plan(), {"status": "Survived"}, True),
+        (plan(), {"status": "Killed"}, False),  # a test has failed with it meanwhile
+        (plan(dependencies=True), {}, False),  # has to show what its verdict rests on
+    ],
+)
+def test_a_mutant_that_the_whole_suite_passed_with_is_known(
+    asked: TargetPlan, verdict: dict[str, str], is_known: bool
+) -> None:
+    known, survivor = baseline(1.0, survivors=frozenset({mutant().digest})), replace(mutant(), verdict=verdict)
+    assert Survivors(asked).is_known(known, survivor) is is_known
+    assert not Survivors(asked).is_known(baseline(1.0), survivor)
+
+
+def test_a_known_survivor_is_tested_for_two_seconds() -> None:
+    assert Survivors(plan()).again(baseline(0.9), EVERYTHING) == [0, 1]
+    assert Survivors(plan()).again(baseline(2.1), EVERYTHING) == []

@@ -118,3 +118,36 @@ async def test_after_an_edit_a_kill_does_not_wait_for_the_tests_that_are_measure
         assert killed.status is Status.KILLED
         end.touch()
         assert await trial.host() == host
+
+
+async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
+    tree, begun = files(end), tmp_path / "begun"
+    first_waits = f"    if not os.path.exists({str(begun)!r}):\n        open({str(begun)!r}, 'w').close()\n"
+    tree["tests/test_m.py"] = (
+        tree["tests/test_m.py"]
+        .replace(b"def test_long():\n", b"def test_long():\n" + first_waits.encode())
+        .replace(b"    while not", b"        while not")
+        .replace(b"        time.sleep", b"            time.sleep")
+    )
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        mutant = next(mutant for mutant in await trial.discover() if "survives" in (mutant.description or ""))
+        async with aclosing(trial.adapter.test([mutant])) as results:
+            early = await anext(results)
+        assert isinstance(early, Result)
+        assert (early.status, early.covered_by, early.tests_completed) == (Status.SURVIVED, None, 4)
+        end.touch()
+        again = next(iter((await trial.test([mutant])).values()))
+        assert (again.status, again.covered_by) == (Status.SURVIVED, ("tests/test_m.py::test_survives",))
+
+
+async def test_the_next_process_knows_a_survivor_of_a_fresh_process(tmp_path: Path) -> None:
+    source = b"def made():\n    a = 1\n    return 2\n\n\nMADE = made()\n"
+    tests = b"import time\nfrom pkg import m\n\n\ndef test_it():\n    time.sleep(1.1)\n    assert m.MADE == 2\n"
+    tree = {"pyproject.toml": TABLE, "pkg/__init__.py": b"", "pkg/m.py": source, "tests/test_m.py": tests}
+    survived = []
+    for _ in range(2):
+        async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+            results = (await trial.test()).values()
+            survived.append([result.tests_completed for result in results if result.status is Status.SURVIVED])
+            assert Status.KILLED in {result.status for result in results}
+    assert [set(counts) for counts in survived] == [{1}, {0}]

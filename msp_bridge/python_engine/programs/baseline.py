@@ -48,6 +48,7 @@ class Baseline:
     is_unknown: bool = False  # nothing but the collection is known
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
     survivors: frozenset[str] = frozenset()  # mutants with which the whole suite has passed
+    suites_s: float = 0.0  # what such runs have cost, in seconds
 
     @classmethod
     def of(cls, report: Message, collected: Message) -> Baseline:
@@ -180,10 +181,11 @@ class Baseline:
         unsteady: frozenset[int],
         killers: Mapping[str, str],
         survivors: Iterable[str],
+        suites_s: float,
     ) -> Baseline:
         """With what an earlier process has found out."""
         known = replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
-        return replace(known, killers=killers, survivors=frozenset(survivors))
+        return replace(known, killers=killers, survivors=frozenset(survivors), suites_s=suites_s)
 
     def with_unsteady(self, tests: Iterable[int]) -> Baseline:
         """With tests that have passed, and failed, in a fork."""

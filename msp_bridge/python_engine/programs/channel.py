@@ -1,7 +1,7 @@
 """Messages that the bridge and the processes of this folder say to each other: JSON lines over pairs of descriptors.
 
 `Channel` carries the lines, `TargetPlan` is the first of them to a host. How far a run without a mutant has come is
-said more cheaply: by a number in shared memory (`note_test`).
+said more cheaply: by a number in shared memory (`TestCount`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 CHUNK = 1 << 16
 LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # of a mutant's process: the least limit, and times what its tests take
+PROGRESS_S = 0.5  # between two reports of how far a run of all tests has come
 MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
 Message = dict[str, Any]
 
 READY: Message = {"id": 0}  # the first answer, to no question: everything has been imported
 FORMAT = struct.Struct("q")
-_shared = mmap.mmap(-1, FORMAT.size)  # made when the host imports this, before it forks
 
 
 class Channel:
@@ -122,17 +122,36 @@ class TargetPlan:
         return max(LEAST_CPU_S, CPU_FACTOR * seconds) if self.cpu_limited else None
 
 
-def reset() -> None:
-    """A run begins."""
-    FORMAT.pack_into(_shared, 0, 0)
+class TestCount:
+    """How many tests a run has come to, in memory that the host shares with the processes that it forks."""
+
+    __test__ = False  # pytest would take it for a test
+
+    def __init__(self) -> None:
+        self._shared = mmap.mmap(-1, FORMAT.size)
+        self._said: int | None = None
+
+    def reset(self) -> None:
+        """A run begins."""
+        FORMAT.pack_into(self._shared, 0, 0)
+        self._said = None
+
+    def note(self) -> None:
+        """One more test has been run."""
+        FORMAT.pack_into(self._shared, 0, self._count + 1)
+
+    @property
+    def news(self) -> int | None:
+        """The number of tests since `reset`; None if it was asked for since it changed."""
+        count = self._count
+        news, self._said = None if count == self._said else count, count
+        return news
+
+    @property
+    def _count(self) -> int:
+        count: int = FORMAT.unpack_from(self._shared, 0)[0]
+        return count
 
 
-def note_test() -> None:
-    """One more test has been run in a measurement."""
-    FORMAT.pack_into(_shared, 0, tests_run() + 1)
-
-
-def tests_run() -> int:
-    """Since `reset`."""
-    count: int = FORMAT.unpack_from(_shared, 0)[0]
-    return count
+MEASURED, IN_SUITE = "measured", "in suite"  # by a measurement; by a run of all tests with a mutant
+COUNTS = {MEASURED: TestCount(), IN_SUITE: TestCount()}  # made when the host imports this, before it forks

@@ -90,9 +90,10 @@ class IsolatedRuns:
         self.reports: dict[int, Message | None] = {}  # None: the test doesn't pass alone
 
     def want(self, tests: Iterable[int]) -> None:
-        """Each of `tests` is to be run, once."""
+        """Run each of `tests`, once."""
         known = {*self._left, *self._running, *self.reports}
         self._left += [test for test in tests if test not in known]
+        self.advance()
 
     @property
     def done(self) -> bool:
@@ -126,3 +127,36 @@ class IsolatedRuns:
             return
         report: dict[str, Any] | None = answer["report"]
         self.reports[test] = report if report is not None and not report["failing"] else None
+
+
+class Questions:
+    """Requests that test no mutant, and wait for the isolated runs."""
+
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self._send = send
+        self._answers: dict[int, Callable[[], Message]] = {}
+
+    @property
+    def ids(self) -> list[int]:
+        """Their ids."""
+        return list(self._answers)
+
+    @property
+    def wait(self) -> bool:
+        """Whether there are any."""
+        return bool(self._answers)
+
+    def ask(self, id: int, answer: Callable[[], Message]) -> None:
+        """Answer later with what `answer` returns then."""
+        self._answers[id] = answer
+
+    def answer(self) -> None:
+        """The isolated runs have ended."""
+        for id in self.ids:
+            self._send({"id": id, **self._answers.pop(id)()})
+
+    def stop(self, ids: Iterable[int]) -> None:
+        """Forget some, and say so."""
+        for id in ids:
+            if self._answers.pop(id, None) is not None:
+                self._send({"id": id, "status": "stopped"})

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from ...isolation import descendants
 from .baseline import Baseline
-from .channel import READY, Channel, Message, TargetPlan
+from .channel import PROGRESS_S, READY, Channel, Message, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
 from .fork_servers import ForkServers, ServerProcess
 from .measurement import Measurement
-from .measuring import MEASUREMENT, PROGRESS_S, Background, drive
+from .measuring import MEASUREMENT, Background, drive
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .world import World
@@ -115,7 +115,8 @@ class HostServer:
     def _on_baseline(self, baseline: Baseline, plan: TargetPlan) -> None:
         """All tests are measured."""
         assert self._scheduler is not None
-        baseline = replace(baseline, killers=self._scheduler.baseline.killers)
+        known = self._scheduler.baseline
+        baseline = replace(baseline, killers=known.killers, survivors=known.survivors, suites_s=known.suites_s)
         same = self._scheduler.uses(self._servers.pair, self._world.parts)
         if not same:  # what was begun says nothing
             self._scheduler.stop_all()

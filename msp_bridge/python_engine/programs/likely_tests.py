@@ -8,21 +8,15 @@ are considered.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
-from .baseline import Baseline, bits
-from .channel import Message
 from .dependencies import outermost
-from .job_queue import JobQueue
-from .mutant_jobs import MutantJobs, ScheduledMutant
 
 AT_ONCE = 100  # tests that are measured in one job
-IDS = itertools.count(-(1 << 40), -1)
 DEFINITION = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
 
 
@@ -59,42 +53,6 @@ class LikelyTests:
                 score = 4 * own + 2 * is_named + bool(naming)
                 found.append((-score, -near, test))
         return [test for _, _, test in sorted(found)]
-
-
-class Probes:
-    """Measures tests before their turn, one job at a time for all mutants that wait."""
-
-    def __init__(self, likely: LikelyTests, jobs: MutantJobs) -> None:
-        self._likely, self._jobs = likely, jobs
-        self._probed: set[int] = set()
-        self.id: int | None = None  # of the job that runs
-
-    def start(self, baseline: Baseline, mutant: ScheduledMutant) -> None:
-        """Measure tests that are likely to kill `mutant`, if no job runs."""
-        if self.id is not None:
-            return
-        if baseline.is_unknown:
-            tests = self._likely.next(mutant.path, mutant.function, self._probed)
-        else:  # tests that have run an edited function
-            left = (test for test in bits(baseline.unmeasured) if test not in self._probed)
-            tests = sorted(left, key=baseline.durations.__getitem__)[:AT_ONCE]
-        if tests:
-            self.id = next(IDS)
-            self._probed.update(tests)
-            self._jobs.run_probe(baseline, self.id, tests)
-
-    def ended(self, answer: Message, baseline: Baseline) -> Baseline:
-        """The baseline with what the job has measured: so many of its tests as there was time for."""
-        self.id = None
-        report = answer["report"]
-        return baseline if report is None or not baseline.unmeasured else baseline.measured(report, all=False)
-
-    def stop(self, queue: JobQueue) -> list[int]:
-        """The ids of the jobs to stop."""
-        ids = [] if self.id is None else [self.id]
-        if queue.withdraw(ids):
-            self.id = None
-        return ids
 
 
 def _definitions_with(name: str, text: str) -> set[str]:

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...isolation import descendants
-from .channel import Channel, Message, TargetPlan, note_test
+from .channel import COUNTS, MEASURED, Channel, Message, TargetPlan
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
@@ -158,7 +158,8 @@ class Live:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
                 return self._with_dependencies({"not_live": str(error)})
-        return self._with_dependencies((yield from run_until_failure(self._tests, message["tests"])))
+        ran = yield from run_until_failure(self._tests, message["tests"], message.get("counts"))
+        return self._with_dependencies(ran)
 
     def _with_dependencies(self, report: Message) -> Message:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
@@ -190,7 +191,7 @@ class Live:
                 break
             durations[test] = duration
             if message.get("counts"):
-                note_test()
+                COUNTS[MEASURED].note()
             hits, started = self._tests.reach.of(self._tests.items[test])
             if stuck:
                 signal.alarm(stuck)

@@ -99,6 +99,7 @@ class Measurement:
             "unsteady": sorted(baseline.unsteady),
             "killers": dict(baseline.killers),
             "survivors": sorted(baseline.survivors),
+            "suites_s": baseline.suites_s,
         }
         if self._file.is_dir():  # somebody has been at the cache
             shutil.rmtree(self._file)
@@ -119,7 +120,8 @@ class Measurement:
             baseline = Baseline.of(saved["report"], shown)
             alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
             unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
-            baseline = baseline.known(alone, dependent, unsafe, unsteady, saved["killers"], saved["survivors"])
+            killers, survivors, suites_s = saved["killers"], saved["survivors"], float(saved["suites_s"])
+            baseline = baseline.known(alone, dependent, unsafe, unsteady, killers, survivors, suites_s)
             return baseline if collected is None else baseline.of_tests(collected["tests"])
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None

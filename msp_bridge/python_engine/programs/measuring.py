@@ -12,13 +12,11 @@ from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
 from typing import Any
 
-from . import channel
 from .baseline import Baseline
-from .channel import Message
+from .channel import COUNTS, MEASURED, PROGRESS_S, Message
 from .fork_servers import ServerProcess
 
 MEASUREMENT = 0  # the id of its jobs
-PROGRESS_S = 0.5
 
 Say = Callable[[int, int | None], None]  # how many tests have been run, and of how many where that is known
 
@@ -45,11 +43,11 @@ Steps = Generator[Run, Answer, Baseline | None]
 
 def answer_to(run: Run, say: Say = lambda _done, _total: None) -> Answer:
     """Run it, and wait until it has ended."""
-    channel.reset()
+    COUNTS[MEASURED].reset()
     run.server.channel.send(run.message)
     while True:
         while not select.select([run.server.channel.reader], [], [], PROGRESS_S)[0]:
-            say(channel.tests_run(), run.total)
+            _say_news(run, say)
         answers = run.server.channel.receive()
         found = [answer for answer in answers or () if answer["id"] == MEASUREMENT]  # others were stopped
         if answers is None or found:
@@ -94,7 +92,7 @@ class Background:
     def look(self) -> None:
         """Say how far it has come."""
         if self._run is not None:
-            self._say(channel.tests_run(), self._run.total)
+            _say_news(self._run, self._say)
 
     def stop(self) -> None:
         """End it; it has ended when the answer of its job has come."""
@@ -127,8 +125,13 @@ class Background:
 
     def _send(self, run: Run) -> None:
         self._run = run
-        channel.reset()
+        COUNTS[MEASURED].reset()
         run.server.channel.send(run.message)
+
+
+def _say_news(run: Run, say: Say) -> None:
+    if (count := COUNTS[MEASURED].news) is not None:
+        say(count, run.total)
 
 
 def _answer(message: Message | None) -> Answer:

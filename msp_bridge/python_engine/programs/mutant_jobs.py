@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from .baseline import Baseline
-from .channel import Message, TargetPlan
+from .channel import IN_SUITE, Message, TargetPlan
 from .controls import Controls
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
@@ -51,6 +51,7 @@ class ScheduledMutant:
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
     stopped: bool = False
+    late: bool = False  # its run of the suite is ended: it has taken too long
 
     @property
     def function(self) -> str:
@@ -102,12 +103,24 @@ class MutantJobs:
         loaded: bool = False,
     ) -> None:
         """Run `tests`, in this order, in a fork of the collected session, until one fails."""
+        job = self._live_job(baseline, mutant, tests, mutated=mutated)
+        self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
+
+    def _live_job(
+        self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int], *, mutated: bool = True
+    ) -> Message:
         job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
             job["files"] = dict(mutant.files)
         if mutated and mutant.path in baseline.facts:
             job["segment"] = mutant.change.segment.as_list()
-        self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
+        return job
+
+    def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
+        """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
+        job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
+        seconds = self._plan.longest if baseline.is_unknown and baseline.unmeasured else baseline.seconds(tests)
+        self._submit(self._live, job, seconds)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from .channel import Message, TargetPlan
+from .channel import COUNTS, Message, TargetPlan
 from .endings import CUT
 from .listing import leave_out_data
 
@@ -107,14 +107,16 @@ def timed(turn: Turn) -> Generator[Turn, None, float]:
     return time.perf_counter() - start
 
 
-def run_until_failure(session: PytestSession, tests: Sequence[int]) -> Work:
-    """Run `tests` until one fails."""
+def run_until_failure(session: PytestSession, tests: Sequence[int], counts: str | None = None) -> Work:
+    """Run `tests` until one fails; `counts`: of `COUNTS`, the one that notes their number."""
     count, seconds = 0, 0.0
     interruption: TestFailure | None = None
     try:
         for _, turn in session.turns(tests):
             seconds += yield from timed(turn)
             count += 1
+            if counts is not None:
+                COUNTS[counts].note()
             if session.failure is not None:
                 break
     except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success

@@ -13,8 +13,8 @@ gets there in stages, each of which is cheap and either final or hands on to the
   the mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what
   it runs then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the
   order) has no truth but the whole run: FRESH. Otherwise: Survived.
-- `UNMEASURED`: not all tests are measured yet (`measuring`). Likely tests are, and may kill the mutant; NoCoverage and
-  Survived wait for the rest.
+- `UNMEASURED`: not all tests are measured yet (`measuring`). `unmeasured` decides which tests may kill the mutant
+  meanwhile; NoCoverage waits for the rest, and so does Survived, but for one mutant.
 - `FRESH`: a process that imports everything with the mutated file on the disk and runs all tests in their order. Before
   that, the likely killer runs alone in a process of its own: in the same one it could change what the others find.
 
@@ -24,25 +24,25 @@ runs have negative ids. A stopped request is answered when its job is gone.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
+from .answers import answer_of
 from .baseline import Baseline
-from .channel import Message, TargetPlan
-from .controls import Controls, IsolatedRuns
-from .dependencies import Function, joined
+from .channel import COUNTS, IN_SUITE, PROGRESS_S, Message, TargetPlan
+from .controls import Controls, IsolatedRuns, Questions
+from .dependencies import Function
 from .endings import verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
-from .likely_tests import LikelyTests, Probes
+from .likely_tests import LikelyTests
 from .live_code import CodeChange
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
+from .unmeasured import Probes, Unmeasured
 from .world import LOST
 
-PATIENCE_S = 0.5  # after which mutants do not wait any longer for the measurement of all tests
 NOTED_S = 1.0  # of a suite that takes more, what it says of each survivor is kept at once
 
 
@@ -64,25 +64,19 @@ class MutantScheduler:
 
         Through `send` goes also what tests have run alone, under no id. `texts` are those of the test files, by path.
         """
-        self.baseline, self._plan, self._at_once, self._send, self._note = baseline, plan, jobs, send, note
+        self.baseline, self._plan, self._send, self._note = baseline, plan, send, note
         self._live, self._fresh = servers
         self._parts = frozenset(parts)
         self._mutants: dict[int, ScheduledMutant] = {}
-        self._isolated = IsolatedRuns(jobs, self._start_isolated)
-        self._asked: dict[int, Callable[[], Message]] = {}  # what waits for the isolated runs, and is no mutant
+        self._isolated = IsolatedRuns(jobs, lambda id, test: self._jobs.run_isolated(self.baseline, id, test))
+        self._questions = Questions(send)
         self._controls = Controls(baseline.unsteady)
         self._queue = JobQueue()
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
-        self._probes = Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._seek_at = time.monotonic() + PATIENCE_S if baseline.unmeasured else 0.0  # 0: mutants do not wait for it
-        self._survivors = Survivors(plan)
-
-    @property
-    def servers(self) -> list[ServerProcess]:
-        """The servers that run."""
-        return [server for server in (self._live, self._fresh) if server is not None and not server.has_ended]
+        self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
+        self._unmeasured = Unmeasured(self._survivors, probes, several=jobs > 1, measures=bool(baseline.unmeasured))
 
     @property
     def idle(self) -> bool:
@@ -92,35 +86,38 @@ class MutantScheduler:
     @property
     def is_unwanted(self) -> bool:
         """Whether nobody waits for an answer."""
-        return not self._asked and all(mutant.stopped for mutant in self._mutants.values())
+        return not self._questions.wait and all(mutant.stopped for mutant in self._mutants.values())
 
     @property
     def wait_s(self) -> float | None:
         """When `look` is to be called; None: there is no need to."""
-        waits = [self._queue.wait_s, max(0.0, self._seek_at - time.monotonic()) if self._seek_at else None]
+        waits = [self._queue.wait_s, self._unmeasured.wait_s, PROGRESS_S if self._waiting(Stage.SUITE) else None]
         return min((wait for wait in waits if wait is not None), default=None)
 
     def look(self) -> None:
         """Start what has waited for long enough."""
         self._queue.look()
-        if self._seek_at and time.monotonic() >= self._seek_at:
-            self._seek_at = 0.0
+        self.tell()
+        early = self._unmeasured.early
+        if not self._unmeasured.look():
+            return
+        if self.baseline.unmeasured:
             self._seek_all()
+        elif early is not None and early.stage is Stage.SUITE and early.request in self._mutants:
+            early.late = True
+            self._stop_jobs([early.request])
 
     def test(self, request: int, path: str, change: CodeChange, files: Mapping[str, str]) -> None:
         """Start on the way."""
         mutant = self._mutants[request] = ScheduledMutant(request, path, change, files)
-        if self.baseline.unmeasured:
-            self._seek(mutant)
-        else:
-            self._route(mutant)
+        (self._seek if self.baseline.unmeasured else self._route)(mutant)
 
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured: `baseline`."""
         unsteady = self._controls.unsteady | baseline.unsteady
-        self.baseline, self._seek_at = baseline.with_unsteady(unsteady), 0.0
+        self.baseline = baseline.with_unsteady(unsteady)
+        self._unmeasured.complete(baseline)
         for mutant in self._waiting(Stage.UNMEASURED):
-            mutant.completed = 0
             self._route(mutant)
 
     def uses(self, servers: tuple[ServerProcess | None, ServerProcess], parts: Collection[str]) -> bool:
@@ -137,28 +134,26 @@ class MutantScheduler:
     def _seek(self, mutant: ScheduledMutant) -> None:
         """Look for a test that kills it, though not all tests are measured; where there is none it waits for that."""
         mutant.stage = Stage.UNMEASURED
-        baseline = self.baseline
-        ended = self._live is None or self._live.has_ended
-        if self._seek_at or ended or not baseline.allows_live_code(mutant.path, mutant.change):
+        if self._live is None or self._live.has_ended:
             return
-        last = self._last_killer(mutant)
-        tests = [test for test in [last] if test is not None]
-        tests += baseline.covering(mutant.path, mutant.change.lines)
-        tests = [test for test in dict.fromkeys(tests) if test not in mutant.tried]
-        if tests:
-            self.start_live(mutant, tests)
-        else:
-            self._probes.start(baseline, mutant)
+        stage, tests = self._unmeasured.next(self.baseline, mutant, self._last_killer(mutant))
+        if stage is not Stage.UNMEASURED:
+            self._enter(mutant, stage, tests)
 
     def _route(self, mutant: ScheduledMutant) -> None:
         """Begin with the first stage that may say the truth."""
-        path, change = mutant.path, mutant.change
-        if self._live is None or not self.baseline.allows_live_code(path, change):
+        mutant.completed = 0
+        if self._live is None or not self.baseline.allows_live_code(mutant.path, mutant.change):
             self.start_fresh(mutant)
             return
-        tests = self.baseline.candidates(path, change.lines)
+        tests = self.baseline.candidates(mutant.path, mutant.change.lines)
+        known = self._survivors.is_known(self.baseline, mutant)
+        if known:
+            tests = self._survivors.again(self.baseline, tests)
         if tests:
             self.start_live(mutant, tests)
+        elif known:
+            self._answer_known(mutant)
         elif self.baseline.fork_unsafe:  # what these run is not known
             self.start_fresh(mutant)
         else:
@@ -170,8 +165,8 @@ class MutantScheduler:
 
     def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
         """Answer with what `answer` returns once each test has been run alone."""
-        self._asked[request] = answer
-        self._answer_asked()
+        self._questions.ask(request, answer)
+        self._answer_questions()
 
     @property
     def is_sound(self) -> bool:
@@ -182,29 +177,31 @@ class MutantScheduler:
 
     def stop(self, requests: list[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
-        for request in requests:
-            if self._asked.pop(request, None) is not None:
-                self._send({"id": request, "status": "stopped"})
+        self._questions.stop(requests)
         ids = [request for request in requests if request in self._mutants]
         withdrawn = self._queue.withdraw(ids)
         for mutant in [self._mutants[request] for request in ids]:
             mutant.stopped = True
             if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED) or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
-        waiting = self._asked or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
+        waiting = self._questions.wait or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
         if not waiting:
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
                 self._isolated.receive({"id": id, "kill_reason": "stopped"})
             ids += running
         if self.is_unwanted:
-            ids += self._probes.stop(self._queue)
-        for server in self.servers:
-            server.channel.send({"do": "stop", "ids": ids})
+            ids += self._unmeasured.probes.stop(self._queue)
+        self._stop_jobs(ids)
+
+    def _stop_jobs(self, ids: list[int]) -> None:
+        for server in (self._live, self._fresh):
+            if server is not None and not server.has_ended:
+                server.channel.send({"do": "stop", "ids": ids})
 
     def stop_all(self) -> None:
         """Kill all jobs, and answer all requests at once: what becomes of their jobs is not waited for."""
-        self.stop([*self._mutants, *self._asked])
+        self.stop([*self._mutants, *self._questions.ids])
         self.end()
 
     def end(self) -> None:
@@ -212,15 +209,13 @@ class MutantScheduler:
         self._queue.clear()
         for mutant in list(self._mutants.values()):
             self._answer(mutant, {"status": "stopped"})
-        for request in list(self._asked):
-            del self._asked[request]
-            self._send({"id": request, "status": "stopped"})
+        self._questions.stop(self._questions.ids)
 
     def receive(self, answer: Message) -> None:
         """Handle what a job has come to."""
         self._queue.ended(answer["id"])
-        if answer["id"] == self._probes.id:
-            self.baseline = self._probes.ended(answer, self.baseline)
+        if answer["id"] == self._unmeasured.probes.id:
+            self.baseline = self._unmeasured.probes.ended(answer, self.baseline)
             self._seek_all()
         elif -len(self.baseline.tests) <= answer["id"] < 0:
             self._on_isolated_run(answer)
@@ -230,7 +225,10 @@ class MutantScheduler:
     def _on_answer(self, mutant: ScheduledMutant, answer: Message) -> None:
         """A job of `mutant` has ended."""
         mutant.ran.append((answer["report"] or {}).get("ran"))
-        if mutant.stopped or answer["kill_reason"] == "stopped":
+        if mutant.late and not mutant.stopped and answer["kill_reason"] == "stopped":
+            mutant.late = False
+            self._route(mutant)
+        elif mutant.stopped or answer["kill_reason"] == "stopped":
             self._answer(mutant, {"status": "stopped"})
         elif answer["report"] is None and answer["exit"] == LOST:
             raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
@@ -267,7 +265,10 @@ class MutantScheduler:
 
     def survived(self, mutant: ScheduledMutant) -> None:
         """Look for other tests that may kill a mutant that has survived its candidates."""
-        stage, tests = self._survivors.next(self.baseline, mutant)
+        self._enter(mutant, *self._survivors.next(self.baseline, mutant))
+
+    def _enter(self, mutant: ScheduledMutant, stage: Stage | None, tests: list[int]) -> None:
+        """Begin a stage; None: it has survived."""
         if stage is Stage.UNMEASURED:
             self._seek(mutant)
         elif stage is Stage.FRESH:
@@ -276,52 +277,56 @@ class MutantScheduler:
             self._start_suite(mutant, tests)
         elif stage is Stage.ISOLATED:
             mutant.stage = stage
-            self._run_isolated(tests)
+            self._isolated.want(tests)
         elif stage is Stage.LIVE:
             self.start_live(mutant, tests)
         else:
-            self._answer(mutant, self._seen(mutant, mutant.verdict))
+            self._answer(mutant, mutant.verdict)
 
     def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """All tests in their order, with the mutant."""
         mutant.stage, mutant.tests = Stage.SUITE, tests
-        self._send({"id": None, "suite": len(mutant.tests), "tried": len(mutant.tried)})
-        self._jobs.run_live(self.baseline, mutant, mutant.tests)
+        self.baseline = replace(self.baseline, suites_s=self.baseline.suites_s + self.baseline.total)
+        COUNTS[IN_SUITE].reset()
+        self.tell()
+        self._jobs.run_suite(self.baseline, mutant, tests)
+
+    def tell(self) -> None:
+        """Say how far the run of the suite has come that is the only one, if there is one."""
+        suites = self._waiting(Stage.SUITE)
+        if len(suites) == 1 and (count := COUNTS[IN_SUITE].news) is not None:
+            [mutant] = suites
+            run = {"tests_run": count, "of": len(mutant.tests), "tried": len(mutant.tried)}
+            self._send({"id": None, "suite": mutant.request, **run})
 
     def _after_suite(self, mutant: ScheduledMutant) -> None:
-        """The whole suite passes with it: the truth."""
+        """The whole suite passes with it, in a fork or in a fresh process: the truth."""
         self.baseline = replace(self.baseline, survivors=self.baseline.survivors | {mutant.digest})
         if self.baseline.total > NOTED_S:
             self._note()
-        self._answer(mutant, self._seen(mutant, mutant.verdict))
+        self._answer(mutant, mutant.verdict)
 
-    def _run_isolated(self, tests: Collection[int]) -> None:
-        self._isolated.want(tests)
-        self._isolated.advance()
+    def _answer_known(self, mutant: ScheduledMutant) -> None:
+        """The whole suite has passed with it before."""
+        verdict = mutant.verdict or {"status": "Survived", "tests": 0, "seconds": 0.0}
+        self._answer(mutant, verdict)
 
-    def _answer_asked(self) -> None:
+    def _answer_questions(self) -> None:
         """Or run what is unknown: another request may have made it so meanwhile."""
         unknown = self.baseline.unknown_alone
-        if self._asked and unknown:
-            self._run_isolated(unknown)
-            return
-        for request, answer in list(self._asked.items()):
-            del self._asked[request]
-            self._send({"id": request, **answer()})
-
-    def _seen(self, mutant: ScheduledMutant, verdict: Message) -> Message:
-        """NoCoverage for a survivor of all tests, none of which was seen to run its code."""
-        unknown = self._live is None or self.baseline.fork_unsafe
-        covered = unknown or self.baseline.covering(mutant.path, mutant.change.lines)
-        unseen = not covered and not self.baseline.is_static(mutant.path, mutant.change)
-        return {**verdict, "status": "NoCoverage"} if unseen and verdict["status"] == "Survived" else verdict
+        if self._questions.wait and unknown:
+            self._isolated.want(unknown)
+        else:
+            self._questions.answer()
 
     def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
-        mutant.verdict = self._seen(mutant, verdict_of(answer, self._plan))
+        mutant.verdict = verdict_of(answer, self._plan)
         killer = self.killer(mutant)
-        if mutant.verdict["status"] in ("Survived", "NoCoverage") and not mutant.in_order:
+        if mutant.verdict["status"] == "Survived" and not mutant.in_order:
             mutant.in_order = True
             self.start_fresh(mutant)
+        elif mutant.verdict["status"] == "Survived":
+            self._after_suite(mutant)
         elif killer is None:
             self._answer(mutant, mutant.verdict)
         else:
@@ -346,6 +351,9 @@ class MutantScheduler:
         mutant.completed = 0
         first = self._first(mutant)
         mutant.in_order = first is None
+        if first is None and self._survivors.is_known(self.baseline, mutant):
+            self._answer_known(mutant)
+            return
         self._jobs.run_fresh(self.baseline, mutant, first)
 
     def _first(self, mutant: ScheduledMutant) -> int | None:
@@ -359,23 +367,20 @@ class MutantScheduler:
         """The last killer of the mutants of the same function."""
         return self._index(self.baseline.killers.get(mutant.place))
 
-    def _start_isolated(self, id: int, test: int) -> None:
-        self._jobs.run_isolated(self.baseline, id, test)
-
     def _on_isolated_run(self, answer: Message) -> None:
         """One test was run alone."""
         self._isolated.receive(answer)
         waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
-        if (waiting or self._asked) and not self._isolated.done:
+        if (waiting or self._questions.wait) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:
             self.baseline = self.baseline.with_isolated_runs(self._isolated.reports)
             ran = self._isolated.dependencies if self.is_sound else {}
             named = {self.baseline.tests[test]: report for test, report in ran.items()}
             self._send({"id": None, "ran_alone": named, "count": len(self._isolated.reports)})
-            self._isolated = IsolatedRuns(self._at_once, self._start_isolated)
+            self._isolated.reports.clear()
             self._note()
-            self._answer_asked()
+            self._answer_questions()
             for mutant in waiting:
                 self.survived(mutant)
 
@@ -388,11 +393,6 @@ class MutantScheduler:
 
     def _answer(self, mutant: ScheduledMutant, verdict: Message) -> None:
         del self._mutants[mutant.request]
-        covered = None if self.baseline.unmeasured else sorted(self.baseline.covering(mutant.path, mutant.change.lines))
-        static = self.baseline.is_static(mutant.path, mutant.change)
-        ran = joined(mutant.ran) if self.is_sound else None
-        fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
-        rests = {"ran": ran, "tried": None if fresh or verdict["status"] == "Killed" else sorted(mutant.tried)}
-        unsteady = [self.baseline.tests[test] for test in sorted(self._controls.unsteady)]
-        known = {"covered": covered, "static": static, "unsteady": unsteady}
-        self._send({"id": mutant.request, **known, **rests, **verdict})
+        unsteady = self._controls.unsteady
+        answer = answer_of(self.baseline, mutant, verdict, unsteady, live=self._live is not None, sound=self.is_sound)
+        self._send(answer)

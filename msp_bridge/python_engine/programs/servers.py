@@ -20,7 +20,7 @@ import pytest
 
 from ...isolation import descendants
 from .bytecode import read_beside_plugins
-from .channel import Channel, Message, TargetPlan, note_test
+from .channel import COUNTS, MEASURED, Channel, Message, TargetPlan
 from .connection import Connection
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
@@ -164,7 +164,7 @@ class Fresh(Collecting):
         for test, turn in self.turns(chosen):
             durations[test] = yield from timed(turn)
             if counts:
-                note_test()
+                COUNTS[MEASURED].note()
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}

@@ -11,8 +11,12 @@ which shows what it runs when no other has run before: these are candidates as w
 miss is a mutant that is killed only by a test that runs none of its code in any order.
 
 The suite decides as long as it has cost less, for all survivors together, than the isolated runs would; so the cost is
-at most twice that of the cheaper way. A suite that takes no longer than a fresh process decides on every survivor, and
-so does every suite where the plan says `exact`.
+at most twice that of the cheaper way. What it has cost is kept over edits and for the next process, as the isolated
+runs are. A suite that takes no longer than a fresh process decides on every survivor, and so does every suite where the
+plan says `exact`.
+
+A mutant with which the whole suite has passed is *known*: as long as the project is the same, so is that verdict. Asked
+for again, it is tested for `AGAIN_S`, which shows a kill that would contradict it, and not by the whole suite.
 
 A verdict that later runs give again (`dependencies`) has to rest on few tests: there, the isolated runs decide.
 """
@@ -25,14 +29,14 @@ from .mutant_jobs import ScheduledMutant, Stage
 
 ISOLATED_S = 0.015  # what it takes to fork a process for one test
 CHEAP_S = 0.1  # a suite that takes less decides on each survivor
+AGAIN_S = 2.0  # for the tests of a known survivor
 
 
 class Survivors:
-    """Decides for the survivors of one scheduler."""
+    """Decides for the survivors of one plan."""
 
     def __init__(self, plan: TargetPlan) -> None:
         self._plan = plan
-        self._suites_s = 0.0  # what the suite has cost so far
 
     def next(self, baseline: Baseline, mutant: ScheduledMutant) -> tuple[Stage | None, list[int]]:
         """The stage of a mutant that has survived `mutant.tried`, and its tests; None: it has survived."""
@@ -42,12 +46,9 @@ class Survivors:
             return Stage.FRESH, []
         if mutant.digest in baseline.survivors:
             return None, []
-        unknown = baseline.unknown_for(mutant.path, mutant.change)
-        if self._suite_is_due(baseline, unknown):
-            self._suites_s += baseline.total
-            left_out = mutant.left_out | baseline.failing.keys()
-            return Stage.SUITE, [test for test in range(len(baseline.tests)) if test not in left_out]
-        if unknown:
+        if self.suite_is_due(baseline, mutant):
+            return Stage.SUITE, self.suite(baseline, mutant)
+        if unknown := baseline.unknown_for(mutant.path, mutant.change):
             return Stage.ISOLATED, unknown
         if baseline.order_dependent:
             return Stage.FRESH, []
@@ -55,8 +56,30 @@ class Survivors:
         more = [test for test in candidates if test not in mutant.tried]
         return (Stage.LIVE, more) if more else (None, [])
 
-    def _suite_is_due(self, baseline: Baseline, unknown: list[int]) -> bool:
+    def is_known(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
+        """Whether the whole suite has passed with `mutant`, and nothing has failed with it since."""
+        survives = mutant.verdict.get("status", "Survived") in ("Survived", "NoCoverage")
+        return survives and not self._plan.dependencies and mutant.digest in baseline.survivors
+
+    def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
+        """Those of `tests` that a known survivor is tested with."""
+        seconds, chosen = 0.0, []
+        for test in tests:
+            seconds += baseline.durations[test]
+            if seconds > AGAIN_S:
+                break
+            chosen.append(test)
+        return chosen
+
+    def suite(self, baseline: Baseline, mutant: ScheduledMutant) -> list[int]:
+        """All tests in their order, but for those that say nothing about `mutant`."""
+        left_out = mutant.left_out | baseline.failing.keys()
+        return [test for test in range(len(baseline.tests)) if test not in left_out]
+
+    def suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
+        """Whether the suite decides on a survivor."""
         if self._plan.exact or self._plan.dependencies:
             return self._plan.exact
+        unknown = baseline.unknown_for(mutant.path, mutant.change)
         alone_s = baseline.seconds(unknown) + ISOLATED_S * len(unknown)
-        return baseline.total <= CHEAP_S or self._suites_s + baseline.total <= alone_s
+        return baseline.total <= CHEAP_S or baseline.suites_s + baseline.total <= alone_s

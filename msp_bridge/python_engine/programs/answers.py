@@ -1,0 +1,31 @@
+"""The answer about a mutant: its verdict, and what is known of the tests that it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .baseline import Baseline
+from .channel import Message
+from .dependencies import joined
+from .mutant_jobs import ScheduledMutant, Stage
+
+
+def answer_of(
+    baseline: Baseline, mutant: ScheduledMutant, verdict: Message, unsteady: Collection[int], *, live: bool, sound: bool
+) -> Message:
+    """The message for the bridge. `live`: there is a live server; `sound`: see `MutantScheduler.is_sound`."""
+    covering = baseline.covering(mutant.path, mutant.change.lines)
+    static = baseline.is_static(mutant.path, mutant.change)
+    if verdict["status"] == "Survived" and live and not baseline.fork_unsafe:
+        seen = covering or static
+        verdict = verdict if seen else {**verdict, "status": "NoCoverage"}  # no test was seen to run its code
+    fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
+    return {
+        "id": mutant.request,
+        "covered": None if baseline.unmeasured else sorted(covering),
+        "static": static,
+        "unsteady": [baseline.tests[test] for test in sorted(unsteady)],
+        "ran": joined(mutant.ran) if sound else None,
+        "tried": None if fresh or verdict["status"] == "Killed" else sorted(mutant.tried),
+        **verdict,
+    }

@@ -1,0 +1,117 @@
+"""Mutants that are tested before all tests are measured: what may be said of them already.
+
+Theory of operation
+-------------------
+While the tests run without a mutant, which takes as long as the suite, each mutant goes through these, until one of
+them says something or all tests are measured:
+
+- For `PATIENCE_S` it waits: a short suite is measured by then.
+- The tests that are known to run it, and the last killer of its function, run with it.
+- Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
+- The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
+  where several jobs may run at once. It would be run anyway (`survivors`), and where it passes, the mutant has
+  survived. Where it takes longer than the measurement and `LATE` times that, it is ended, for its limit was not known:
+  the mutant begins again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import deque
+
+from .baseline import Baseline, bits
+from .channel import Message
+from .job_queue import JobQueue
+from .likely_tests import AT_ONCE, LikelyTests
+from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+from .survivors import Survivors
+
+PATIENCE_S = 0.5
+EARLY_S = 3.0
+LATE = 0.5
+IDS = itertools.count(-(1 << 40), -1)
+
+
+class Unmeasured:
+    """Decides for the mutants of one scheduler."""
+
+    def __init__(self, survivors: Survivors, probes: Probes, *, several: bool, measures: bool) -> None:
+        """`several`: more than one job may run at once; `measures`: not all tests are measured."""
+        self._survivors, self.probes, self._several = survivors, probes, several
+        began = time.monotonic()
+        self._moments = deque([began + PATIENCE_S, began + EARLY_S] if measures else [])
+        self.early: ScheduledMutant | None = None  # for which the suite runs, or has run
+
+    @property
+    def wait_s(self) -> float | None:
+        """When `look` is to be called; None: there is no need to."""
+        return max(0.0, self._moments[0] - time.monotonic()) if self._moments else None
+
+    def look(self) -> bool:
+        """Whether more may be done now than before."""
+        due = bool(self._moments) and time.monotonic() >= self._moments[0]
+        if due:
+            self._moments.popleft()
+        return due
+
+    def complete(self, baseline: Baseline) -> None:
+        """All tests are measured."""
+        self._moments.clear()
+        if self.early is not None and self.early.stage is Stage.SUITE:
+            self._moments.append(time.monotonic() + LATE * baseline.total)
+
+    def next(self, baseline: Baseline, mutant: ScheduledMutant, last: int | None) -> tuple[Stage, list[int]]:
+        """The stage of a mutant whose last killer was `last`, and its tests."""
+        if len(self._moments) > 1 or not baseline.allows_live_code(mutant.path, mutant.change):
+            return Stage.UNMEASURED, []
+        covering = baseline.covering(mutant.path, mutant.change.lines)
+        tests = [*([] if last is None else [last]), *covering]
+        if tests := [test for test in dict.fromkeys(tests) if test not in mutant.tried]:
+            return Stage.LIVE, tests
+        if covering and self._suite_is_due(baseline, mutant):
+            self.early = mutant
+            return Stage.SUITE, self._survivors.suite(baseline, mutant)
+        self.probes.start(baseline, mutant)
+        return Stage.UNMEASURED, []
+
+    def _suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
+        if self._moments or self.early is not None or not self._several or baseline.fork_unsafe:
+            return False
+        return baseline.is_unknown or self._survivors.suite_is_due(baseline, mutant)
+
+
+class Probes:
+    """Measures tests before their turn, one job at a time for all mutants that wait."""
+
+    def __init__(self, likely: LikelyTests, jobs: MutantJobs) -> None:
+        self._likely, self._jobs = likely, jobs
+        self._probed: set[int] = set()
+        self.id: int | None = None  # of the job that runs
+
+    def start(self, baseline: Baseline, mutant: ScheduledMutant) -> None:
+        """Measure tests that are likely to kill `mutant`, if no job runs."""
+        if self.id is not None:
+            return
+        if baseline.is_unknown:
+            tests = self._likely.next(mutant.path, mutant.function, self._probed)
+        else:  # tests that have run an edited function
+            left = (test for test in bits(baseline.unmeasured) if test not in self._probed)
+            tests = sorted(left, key=baseline.durations.__getitem__)[:AT_ONCE]
+        if tests:
+            self.id = next(IDS)
+            self._probed.update(tests)
+            self._jobs.run_probe(baseline, self.id, tests)
+
+    def ended(self, answer: Message, baseline: Baseline) -> Baseline:
+        """The baseline with what the job has measured: so many of its tests as there was time for."""
+        self.id = None
+        report = answer["report"]
+        return baseline if report is None or not baseline.unmeasured else baseline.measured(report, all=False)
+
+    def stop(self, queue: JobQueue) -> list[int]:
+        """The ids of the jobs to stop."""
+        ids = [] if self.id is None else [self.id]
+        if queue.withdraw(ids):
+            self.id = None
+        return ids
