@@ -6,7 +6,7 @@ The problem. A tree has several projects with different tools. A request names f
 in it, and its client must get every mutant exactly once: none twice, none never, whatever tools and users do
 meanwhile. Files are edited while a request runs, tools fail, and newer requests come.
 
-What is the same for every tool is done here, once:
+What is the same for every tool is done once: steps 1 and 2 here, the others by the `Request` of each part:
 
 1. *Select.* Paths become relative to the root; what lies outside is dropped (`Selection.within`).
 2. *Divide.* The request becomes one `Part` for each tool whose files it is about (`ProjectMap.parts`). The parts run
@@ -41,31 +41,29 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import evolve
-
 from msp_bridge.concurrency import in_thread
 from msp_bridge.environment.cache import cache_of
 from msp_bridge.errors import ToolError
-from msp_bridge.model import Mutant, Result, Scope, Status
+from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import Notice, UnusableFile
 from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import detect_projects
-from msp_bridge.workspace.project_errors import ProjectErrors, named
+from msp_bridge.workspace.project_errors import ProjectErrors
 from msp_bridge.workspace.projects import Part, ProjectMap
-from msp_bridge.workspace.scheduler import RequestScheduler, Turn
+from msp_bridge.workspace.request import Request
+from msp_bridge.workspace.scheduler import RequestScheduler
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.tree import Boundary
 
 if TYPE_CHECKING:
-    from msp_bridge.incremental import Incremental, Verdicts
+    from msp_bridge.incremental import Incremental
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ROUNDS = 3  # times that a request tests the mutants of files that change meanwhile
 STORE = "verdicts.sqlite"  # in the cache of the project
 MANY = 200  # paths, which are looked up within some 5 ms
 AT_ONCE = 1000  # paths that are looked up before a cancel, or the end of the server, is heard
@@ -116,7 +114,7 @@ class Workspace:
         """Every selected mutant once, file by file; several tools' files in any order."""
         selection = await self.within(selection)
         errors, told = ProjectErrors(await self._looked_up(selection, self._parts)), set[Notice]()
-        found = {part: self._discover(part, selection) for part in errors.parts}
+        found = {part: self._discover(selection, part) for part in errors.parts}
         async with contextlib.aclosing(errors.merged(found)) as items:
             async for item in items:
                 if _is_new(item, told):
@@ -132,8 +130,19 @@ class Workspace:
         selection = await self.within(selection)
         with self._scheduler.turn() as turn:
             errors, told = ProjectErrors(await self._looked_up(selection, self._parts)), set[Notice]()
-            alone = len(errors.parts) == 1
-            found = {part: self._test(part, selection, turn, alone=alone, anew=anew) for part in errors.parts}
+            found = {
+                part: Request(
+                    part,
+                    due=self._known(part.tool, selection),
+                    discover=partial(self._discover, selection),
+                    turn=turn,
+                    budget=self.projects.budget,
+                    incremental=self._incremental,
+                    anew=anew,
+                    is_all=len(errors.parts) == 1,
+                ).results()
+                for part in errors.parts
+            }
             async with contextlib.aclosing(errors.merged(found)) as items:
                 async for item in items:
                     if _is_new(item, told):
@@ -149,7 +158,8 @@ class Workspace:
             return
         for part in self._parts(selection):
             tool = part.tool
-            mutants, _ = await self._due(part, selection)
+            async with contextlib.aclosing(self._discover(selection, part)) as found:
+                mutants = [item async for item in found if not isinstance(item, Notice)]
             verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
             for result in () if verdicts is None else await verdicts.known(mutants):
                 yield result
@@ -214,7 +224,7 @@ class Workspace:
     def _parts(self, selection: Selection) -> list[Part]:
         return [] if selection.empty else self.projects.parts(selection.scope)
 
-    async def _discover(self, part: Part, selection: Selection) -> AsyncGenerator[Mutant | Notice, None]:
+    async def _discover(self, selection: Selection, part: Part) -> AsyncGenerator[Mutant | Notice, None]:
         tool = part.tool
         seen: set[Mutant] = set()
         owner = cache(partial(self._owner, Boundary(self.root)))  # once for each file, not for each mutant
@@ -234,120 +244,11 @@ class Workspace:
                     seen.add(mutant)
                     yield mutant
 
-    async def _test(
-        self, part: Part, selection: Selection, turn: Turn, *, alone: bool, anew: bool
-    ) -> AsyncGenerator[Result | Notice, None]:
-        """Steps 3 to 7. A failure that isn't the whole answer becomes the reason of what is due still, too."""
-        due: dict[Mutant, None] | None = None
-        reason, failure = "", None
-        try:
-            due, notices = await self._due(part, selection)
-            for notice in notices:
-                yield notice
-            for rounds in range(1, ROUNDS + 1):
-                async with contextlib.aclosing(self._results(part.tool, due, turn, anew=anew)) as results:
-                    async for result in results:
-                        yield result
-                if not due:
-                    return
-                name = part.tool.adapter.name
-                reason = f"{name} gave no result for it in {rounds} attempts, as when its file keeps changing"
-                if rounds < ROUNDS:
-                    found, notices = await self._due(_narrowed(part, due), selection)
-                    for notice in notices:
-                        yield notice
-                    for gone in [mutant for mutant in due if mutant not in found]:
-                        del due[gone]
-                        yield _untested(gone, "its file has changed since, and it no longer exists: discover again")
-                    due = {mutant: None for mutant in found if mutant in due}  # with the handles of the file as it is
-        except Exception as error:
-            if alone:
-                raise
-            reason, failure = str(named(error, part)), error
-        for mutant in self._known(part.tool, selection) if due is None else due:
-            yield _untested(mutant, reason)
-        if failure is not None:
-            raise failure
-
-    async def _due(self, part: Part, selection: Selection) -> tuple[dict[Mutant, None], list[Notice]]:
-        due: dict[Mutant, None] = {}
-        notices: list[Notice] = []
-        async with contextlib.aclosing(self._discover(part, selection)) as items:
-            async for item in items:
-                if isinstance(item, Notice):
-                    notices.append(item)
-                else:
-                    due[item] = None
-        return due, notices
-
-    async def _results(
-        self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn, *, anew: bool
-    ) -> AsyncGenerator[Result | Notice, None]:
-        """Yield results of earlier runs and of the tool; a mutant with a result is no longer due."""
-        if not due:
-            return
-        verdicts = None
-        if self._incremental is not None:
-            verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
-        if verdicts is not None and not anew:
-            for result in await verdicts.known(due):
-                del due[result.mutant]
-                yield result
-            for result in await self._unaffected(tool, verdicts, due, turn):
-                del due[result.mutant]
-                yield result
-        async with contextlib.aclosing(self._tested(tool, due, turn)) as results:
-            async for item in results:
-                if verdicts is not None and isinstance(item, Result):
-                    verdicts.note(item)
-                yield item
-                if verdicts is not None and verdicts.due:
-                    await verdicts.save(tool.ran_alone())
-        if verdicts is not None:
-            await verdicts.save(tool.ran_alone())
-
-    async def _unaffected(
-        self, tool: MountedAdapter, verdicts: Verdicts, due: dict[Mutant, None], turn: Turn
-    ) -> list[Result]:
-        """The verdicts of earlier runs that depend on nothing that has changed since."""
-        if not due or not tool.knows_reach:
-            return []
-        with self.projects.budget.active(tool.label):
-            await self._wait(turn, tool)
-            return await verdicts.unaffected(due, tool.reach)
-
-    async def _tested(
-        self, tool: MountedAdapter, due: dict[Mutant, None], turn: Turn
-    ) -> AsyncGenerator[Result | Notice, None]:
-        if not due:
-            return
-        with self.projects.budget.active(tool.label):
-            async with contextlib.aclosing(tool.test(list(due))) as results:
-                while True:
-                    await self._wait(turn, tool)
-                    try:
-                        result = await anext(results)
-                    except StopAsyncIteration:
-                        return
-                    if isinstance(result, Notice):
-                        yield result
-                    elif result.mutant in due:
-                        del due[result.mutant]
-                        yield result
-                    else:
-                        log.warning("%s gave a result that is not due: %s", tool.label, result)
-
-    def _known(self, tool: MountedAdapter, selection: Selection) -> list[Mutant]:
+    def _known(self, tool: MountedAdapter, selection: Selection) -> dict[Mutant, None]:
         """The tool's mutants that the client named one by one: what is due when they can't be discovered."""
         owner = cache(partial(self._owner, Boundary(self.root)))
-        known = dict.fromkeys(known.mutant for known in selection.mutants or ())
-        return [mutant for mutant in known if mutant is not None and owner(mutant.path) is tool]
-
-    async def _wait(self, turn: Turn, tool: MountedAdapter) -> None:
-        """Until no newer request wants to go on; meanwhile the tool's share is the others'."""
-        if not turn.may_go_on.is_set():
-            with self.projects.budget.paused(tool.label):
-                await turn.wait()
+        known = (known.mutant for known in selection.mutants or ())
+        return {mutant: None for mutant in known if mutant is not None and owner(mutant.path) is tool}
 
 
 def _incremental(projects: ProjectMap) -> Incremental | None:
@@ -371,11 +272,3 @@ def _is_new(item: object, told: set[Notice]) -> bool:
         return False
     told.add(item)
     return True
-
-
-def _narrowed(part: Part, mutants: Iterable[Mutant]) -> Part:
-    return evolve(part, scope=Scope(frozenset(mutant.path for mutant in mutants)))
-
-
-def _untested(mutant: Mutant, reason: str) -> Result:
-    return Result(mutant, Status.IGNORED, status_reason=f"not tested: {reason}", untested=True)

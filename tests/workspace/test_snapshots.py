@@ -13,8 +13,9 @@ from support.scripted.scripted_adapter import Scripted
 from msp_bridge.adapter import Mutant, Result
 from msp_bridge.model import Scope
 from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.request import ROUNDS
 from msp_bridge.workspace.selection import Selection, Target
-from msp_bridge.workspace.workspace import ROUNDS, Workspace
+from msp_bridge.workspace.workspace import Workspace
 
 MUTATIONS = [
     {"mutator": "digit", "find": "1", "replacement": "2"},
