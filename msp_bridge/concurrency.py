@@ -1,4 +1,4 @@
-"""Work that must finish although its waiter is cancelled, streams that are merged or batched, and a lock to share."""
+"""Work that must finish although its waiter is cancelled, streams that are merged, and a lock to share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
-from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
-U = TypeVar("U")
 P = ParamSpec("P")
 
 
@@ -95,52 +93,6 @@ async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGene
 
 async def _next(source: AsyncGenerator[T, None]) -> T:
     return await anext(source)
-
-
-async def batches(
-    source: AsyncGenerator[T, None],
-    limit: int,
-    around: Callable[[Callable[[U], None]], AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
-) -> AsyncGenerator[list[T | U], None]:
-    """The items of `source` in lists: all that have arrived since the previous list was taken, at most `limit`.
-
-    `source` runs in the context manager that `around` returns, which may add items of its own by what it is given.
-    Back-pressure: while `limit` items wait, nothing is taken from `source`.
-    Cancelling: closing this closes `source`, and waits for it.
-    """
-    ready: list[T | U] = []
-    arrived, room = asyncio.Event(), asyncio.Event()
-
-    def add(item: T | U) -> None:
-        ready.append(item)
-        arrived.set()
-
-    async def gather() -> None:
-        with around(add):
-            await take()
-
-    async def take() -> None:
-        async with contextlib.aclosing(source):
-            async for item in source:
-                add(item)
-                if len(ready) >= limit:
-                    room.clear()
-                    await room.wait()
-
-    gathering = asyncio.create_task(gather(), name="gathering results")
-    gathering.add_done_callback(lambda _: arrived.set())
-    try:
-        while ready or not gathering.done():
-            await arrived.wait()
-            arrived.clear()
-            batch = ready.copy()
-            ready.clear()
-            room.set()
-            if batch:
-                yield batch
-        gathering.result()
-    finally:
-        await cancel_all([gathering])
 
 
 class SharedLock:

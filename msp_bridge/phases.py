@@ -1,6 +1,6 @@
 """Phases: what a tool is busy with before its first result, for a person who waits for it.
 
-What does the work calls `report_phase`, also in a thread. `without_notices` adds each report to the stream of the
+What does the work calls `report_phase`, also in a thread. `batches` adds each report to the stream of the
 request for which the work is done: the context in which the stream runs says which one that is, and tasks and threads
 that are started in it have the same context. Outside of a request a report is only logged.
 """
@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from attrs import define, field
 
-from msp_bridge.concurrency import batches
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.notices import Notice, PhaseReport
 
 log = logging.getLogger(__name__)
@@ -75,29 +75,48 @@ def heard_by(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-async def without_notices(
-    source: AsyncGenerator[T | Notice, None], tell: Tell, level: int = logging.INFO
+async def batches(
+    source: AsyncGenerator[T | Notice, None], tell: Tell, *, limit: int = MAX_BATCH, level: int = logging.INFO
 ) -> AsyncGenerator[list[T], None]:
-    """The batches of `source` (`concurrency.batches`) without its notices.
+    """The items of `source` in lists: all that have arrived since the previous list was taken, at most `limit`.
 
-    `tell` gets these, and what phases are reported while `source` works. The log records them with `level`.
+    `tell` gets its notices, each in its place, and what phases are reported while it works. The log records notices
+    with `level`.
+    Back-pressure: while `limit` items wait, nothing is taken from `source`.
+    Cancelling: closing this closes `source`, and waits for it.
     """
-    async with contextlib.aclosing(batches(source, MAX_BATCH, _heard)) as ready:
-        async for batch in ready:
-            items: list[T] = []
-            for item in batch:
-                if not isinstance(item, Notice):
-                    items.append(item)
-                    continue
-                if not isinstance(item, PhaseReport):  # that is logged where it is reported
-                    log.log(level, "%s", item)
-                await tell(item)
-            if items:
+    ready: list[T | Notice] = []
+    arrived, room, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
+
+    def add(item: T | Notice) -> None:
+        ready.append(item)
+        arrived.set()
+
+    async def gather() -> None:
+        with heard_by(lambda report: loop.call_soon_threadsafe(add, report)):
+            async with contextlib.aclosing(source):
+                async for item in source:
+                    add(item)
+                    if len(ready) >= limit:
+                        room.clear()
+                        await room.wait()
+
+    gathering = asyncio.create_task(gather(), name="gathering results")
+    gathering.add_done_callback(lambda _: arrived.set())
+    try:
+        while ready or not gathering.done():
+            await arrived.wait()
+            arrived.clear()
+            batch = ready.copy()
+            ready.clear()
+            room.set()
+            for notice in batch:
+                if isinstance(notice, Notice):
+                    if not isinstance(notice, PhaseReport):  # that is logged where it is reported
+                        log.log(level, "%s", notice)
+                    await tell(notice)
+            if items := [item for item in batch if not isinstance(item, Notice)]:
                 yield items
-
-
-@contextlib.contextmanager
-def _heard(add: Callable[[PhaseReport], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    with heard_by(lambda report: loop.call_soon_threadsafe(add, report)):
-        yield
+        gathering.result()
+    finally:
+        await cancel_all([gathering])

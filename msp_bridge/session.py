@@ -10,9 +10,9 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from msp_bridge.concurrency import batches
 from msp_bridge.model import Location, Mutant, Position, Result
-from msp_bridge.phases import MAX_BATCH, Tell, without_notices
+from msp_bridge.notices import Told
+from msp_bridge.phases import Tell, batches
 from msp_bridge.source import Edit, SourceText
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from msp_bridge.workspace.selection import Selection, Target
@@ -90,7 +90,7 @@ class Session:
             if named := await workspace.named_files(selection):
                 yield dict.fromkeys(named, ())
             found = workspace.discover(selection)
-            async with contextlib.aclosing(without_notices(found, tell, logging.WARNING)) as ready:
+            async with contextlib.aclosing(batches(found, tell, level=logging.WARNING)) as ready:
                 async for batch in ready:
                     yield _by_path(batch)
 
@@ -101,14 +101,14 @@ class Session:
         anew = selection.mutants is not None
         async with self._workspaces.use(self._configuration) as workspace:
             testing = workspace.test(selection, anew=anew)
-            async with contextlib.aclosing(without_notices(testing, tell, logging.WARNING)) as ready:
+            async with contextlib.aclosing(batches(testing, tell, level=logging.WARNING)) as ready:
                 async for batch in ready:
                     yield batch
 
     async def known(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
         """The verdicts of earlier runs that hold still, in batches; nothing where they are not kept. Runs no test."""
         async with self._workspaces.use(self._configuration) as workspace:
-            async with contextlib.aclosing(batches(workspace.known(selection), MAX_BATCH)) as ready:
+            async with contextlib.aclosing(batches(workspace.known(selection), Told().tell)) as ready:
                 async for batch in ready:
                     yield batch
 

@@ -142,7 +142,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "writing",
     },
     "testing": {"adapter", "isolation", "model", "processes", "python_engine", "reading", "source"},
-    "session": {"concurrency", "model", "phases", "source", "workspace"},
+    "session": {"model", "notices", "phases", "source", "workspace"},
     "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
     "last_results": {"environment.cache", "errors", "model", "reports", "workspace.targets"},

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.concurrency import batches
+from msp_bridge.notices import Told
+from msp_bridge.phases import batches
+
+TOLD = Told()  # no source here has notices
 
 
 class Source:
@@ -43,7 +46,7 @@ async def settle() -> None:
 async def test_all_that_is_ready_comes_in_one_batch() -> None:
     source = Source(10)
     source.release(1)
-    async with contextlib.aclosing(batches(source.numbers(), 100)) as ready:
+    async with contextlib.aclosing(batches(source.numbers(), TOLD.tell, limit=100)) as ready:
         assert await anext(ready) == [0]
         source.release(9)
         await settle()
@@ -55,7 +58,7 @@ async def test_all_that_is_ready_comes_in_one_batch() -> None:
 
 async def test_a_single_item_does_not_wait_for_others() -> None:
     source = Source(3)
-    async with contextlib.aclosing(batches(source.numbers(), 100)) as ready:
+    async with contextlib.aclosing(batches(source.numbers(), TOLD.tell, limit=100)) as ready:
         for number in range(3):
             source.release(1)
             assert await anext(ready) == [number]
@@ -64,7 +67,7 @@ async def test_a_single_item_does_not_wait_for_others() -> None:
 async def test_the_source_is_not_asked_for_more_than_the_limit_ahead() -> None:
     source = Source(100)
     source.release(100)
-    async with contextlib.aclosing(batches(source.numbers(), 4)) as ready:
+    async with contextlib.aclosing(batches(source.numbers(), TOLD.tell, limit=4)) as ready:
         assert await anext(ready) == [0, 1, 2, 3]
         await settle()
         assert source.asked == 8
@@ -83,7 +86,7 @@ def test_nothing_is_lost_or_reordered(last: int, limit: int, releases: list[int]
             source.release(last)
 
         releasing = asyncio.create_task(release())
-        async with contextlib.aclosing(batches(source.numbers(), limit)) as ready:
+        async with contextlib.aclosing(batches(source.numbers(), TOLD.tell, limit=limit)) as ready:
             async for batch in ready:
                 assert 0 < len(batch) <= limit
                 seen += batch
@@ -97,7 +100,7 @@ def test_nothing_is_lost_or_reordered(last: int, limit: int, releases: list[int]
 async def test_closing_waits_until_the_source_has_cleaned_up() -> None:
     source = Source(10)
     source.release(1)
-    ready = batches(source.numbers(), 4)
+    ready = batches(source.numbers(), TOLD.tell, limit=4)
     await anext(ready)
     await ready.aclose()
     assert source.closed
@@ -117,7 +120,7 @@ async def test_a_cancel_waits_until_the_source_has_cleaned_up() -> None:
             ended = True
 
     async def consume() -> None:
-        async with contextlib.aclosing(batches(numbers(), 4)) as ready:
+        async with contextlib.aclosing(batches(numbers(), TOLD.tell, limit=4)) as ready:
             async for _ in ready:
                 pass
 
@@ -140,18 +143,18 @@ async def test_an_error_of_the_source_comes_after_what_it_gave_before() -> None:
         yield 2
         raise LookupError("broken")
 
-    async with contextlib.aclosing(batches(numbers(), 100)) as ready:
+    async with contextlib.aclosing(batches(numbers(), TOLD.tell, limit=100)) as ready:
         assert await anext(ready) == [1, 2]
         with pytest.raises(LookupError, match="broken"):
             await anext(ready)
 
 
 async def test_an_empty_source_gives_no_batch() -> None:
-    async with contextlib.aclosing(batches(Source(0).numbers(), 4)) as ready:
+    async with contextlib.aclosing(batches(Source(0).numbers(), TOLD.tell, limit=4)) as ready:
         assert [batch async for batch in ready] == []
 
 
 async def test_closing_before_the_first_batch_starts_nothing() -> None:
     source = Source(3)
-    await batches(source.numbers(), 4).aclose()
+    await batches(source.numbers(), TOLD.tell, limit=4).aclose()
     assert source.asked == 0

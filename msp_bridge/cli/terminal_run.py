@@ -21,7 +21,7 @@ from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import ProjectFailure, Told, UnusableFile
-from msp_bridge.phases import without_notices
+from msp_bridge.phases import batches
 from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.kept import SECONDS, STARTED, TESTED, WHOLE
 from msp_bridge.reports.merging import Shard
@@ -41,7 +41,7 @@ PENDING = "not tested: the run ended before"
 
 async def found_mutants(workspace: Workspace, selected: Selected, told: Told) -> list[Mutant]:
     """The selected mutants; `told` gets the notices. Raises BridgeError."""
-    found = without_notices(workspace.discover(selected.selection), told.tell)
+    found = batches(workspace.discover(selected.selection), told.tell)
     async with contextlib.aclosing(found):
         return [mutant async for batch in found for mutant in batch if selected.takes(mutant)]
 
@@ -203,7 +203,7 @@ class TerminalRun:
         self, workspace: Workspace, mutants: Sequence[Mutant], terminal: TerminalReport, page: LivePage | None
     ) -> None:
         testing = workspace.test(Selection.of(mutants), anew=self.force or self.config.short.status is not None)
-        async with contextlib.aclosing(without_notices(testing, self.told.tell)) as tested:
+        async with contextlib.aclosing(batches(testing, self.told.tell)) as tested:
             async for batch in tested:
                 for result in batch:
                     self.results[result.mutant] = result

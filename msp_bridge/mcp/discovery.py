@@ -11,7 +11,7 @@ from msp_bridge.mcp.answers import problem_text
 from msp_bridge.mcp.known_mutants import KnownMutants
 from msp_bridge.model import Mutant
 from msp_bridge.notices import Told
-from msp_bridge.phases import without_notices
+from msp_bridge.phases import batches
 from msp_bridge.reports.results import place
 from msp_bridge.source import SourceText
 from msp_bridge.text import one_line
@@ -61,9 +61,9 @@ async def recall(workspace: Workspace, known: KnownMutants) -> None:
 
 async def _listed(workspace: Workspace, selection: Selection, told: Told) -> list[Mutant]:
     found: list[Mutant] = []
-    discovering = without_notices(workspace.discover(selection.of_whole_files), told.tell)
-    async with contextlib.aclosing(discovering) as batches:
-        async for batch in batches:
+    discovering = batches(workspace.discover(selection.of_whole_files), told.tell)
+    async with contextlib.aclosing(discovering) as ready:
+        async for batch in ready:
             found += batch
     return sorted(found, key=place)
 

@@ -25,7 +25,7 @@ from msp_bridge.mcp.left_running import Work
 from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport, Told
-from msp_bridge.phases import without_notices
+from msp_bridge.phases import batches
 from msp_bridge.text import counted, one_line
 
 LOOK_S = 1.0  # between two looks at the files
@@ -67,9 +67,9 @@ class TestRun(Work):
         self._code = frozenset(PurePosixPath(mutant.path).suffix for mutant in mutants)
         self.progress.total, self.progress.message = len(mutants), "preparing"
         came = missed = 0
-        async with contextlib.aclosing(without_notices(testing, self._told.tell)) as batches:
+        async with contextlib.aclosing(batches(testing, self._told.tell)) as ready:
             try:
-                async for result in (result async for batch in batches for result in batch):
+                async for result in (result async for batch in ready for result in batch):
                     came, missed = came + 1, missed + result.status.undetected
                     self.progress.step(f"{came} of {len(mutants)} mutants tested, {missed} not killed")
                     self._take(result)

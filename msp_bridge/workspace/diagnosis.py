@@ -19,7 +19,7 @@ from msp_bridge.adapter import Adapter, ChecksTests, Finding
 from msp_bridge.errors import SEE_DOCTOR, BridgeError
 from msp_bridge.model import Mutant, Scope, Status
 from msp_bridge.notices import FailingTest, Told, UnusableFile
-from msp_bridge.phases import without_notices
+from msp_bridge.phases import batches
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
@@ -103,12 +103,12 @@ async def _trial(adapter: Adapter) -> AsyncGenerator[Finding, None]:
     mutants: list[Mutant] = []
     told = Told()
     try:
-        async with contextlib.aclosing(without_notices(adapter.discover(Scope()), told.tell)) as found:
+        async with contextlib.aclosing(batches(adapter.discover(Scope()), told.tell)) as found:
             async for batch in found:
                 mutants += batch
         for file in told.of(UnusableFile):
             yield Finding.of_error("files", file.error)
-        testing = without_notices(adapter.test(mutants[:TRIED]), told.tell)
+        testing = batches(adapter.test(mutants[:TRIED]), told.tell)
         async with contextlib.aclosing(testing):
             async for result in (result async for batch in testing for result in batch):
                 if result.status is not Status.IGNORED:
