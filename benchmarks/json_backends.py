@@ -20,6 +20,23 @@ CPU = "CPU \N{MICRO SIGN}s a mutant"
 
 
 @frozen
+class MutantResult:
+    """A mutant after its test, as MSP has it."""
+
+    id: str
+    location: msp.Location
+    mutator_name: str
+    status: Status
+    description: str | None = None
+    replacement: str | None = None
+    covered_by: list[str] | None = None
+    duration: float | None = None
+    killed_by: list[str] | None = None
+    status_reason: str | None = None
+    tests_completed: int | None = None
+
+
+@frozen
 class Backend:
     """One back end: cattrs' converter, and the bare functions that it is built upon."""
 
@@ -34,7 +51,13 @@ def measure(_: Laboratory, project: RealProject, rounds: int | None) -> list[Com
     del project
     backends = {"orjson": _orjson(), "msgspec": _msgspec()}
     results, wanted = _results(), _wanted()
-    plain = asdict(results, value_serializer=lambda _, __, value: value.value if isinstance(value, Status) else value)
+    plain = {
+        path: [
+            asdict(one, value_serializer=lambda _, __, value: value.value if isinstance(value, Status) else value)
+            for one in found
+        ]
+        for path, found in results.items()
+    }
     received = backends["orjson"].unstructure_and_dump(wanted)
     assert backends["msgspec"].parse_and_structure(received, msp.MutationTestParams) == wanted
     jobs: dict[str, Callable[[Backend], Callable[[], Any]]] = {
@@ -86,9 +109,9 @@ def _location(line: int) -> msp.Location:
     )
 
 
-def _results() -> msp.MutationTestResult:
+def _results() -> dict[str, list[MutantResult]]:
     results = [
-        msp.MutantResult(
+        MutantResult(
             id=str(2**52 + number),
             location=_location(number + 1),
             mutator_name="number",
@@ -103,7 +126,7 @@ def _results() -> msp.MutationTestResult:
         )
         for number in range(MUTANTS)
     ]
-    return msp.MutationTestResult({"shop/cart.py": msp.MutantResultFile(results)})
+    return {"shop/cart.py": results}
 
 
 def _wanted() -> msp.MutationTestParams:

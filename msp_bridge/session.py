@@ -45,16 +45,16 @@ class Session:
         await self._workspaces.check(configuration)
         return evolve(self, configuration=configuration)
 
-    def at(self, root: Path) -> Session:
-        """The session at another root, with its default configuration; the client has to `leave` it.
+    def acquire(self, root: Path) -> Session:
+        """The session at another root, with its default configuration; the client has to `release` it.
 
         Raises BridgeError where none may be opened.
         """
-        return Session(self._workspaces.at(root))
+        return Session(self._workspaces.acquire(root))
 
-    async def leave(self, other: Session) -> None:
-        """The client has no further request for `other`, which `at` has given it: what only it kept warm ends."""
-        await self._workspaces.leave(other._workspaces)
+    async def release(self, other: Session) -> None:
+        """The client has no further request for `other`, which it has acquired: what only it kept warm ends."""
+        await self._workspaces.release(other._workspaces)
 
     async def tools(self, paths: Iterable[str]) -> Mapping[str, str]:
         """The label of the tool that could mutate a file (its name, and the folder of its project if any), by path.

@@ -51,7 +51,7 @@ API = {
 }
 MAY = {  # what each package, or module at the top level, may import of ours, besides itself
     "access": {"errors", "jsonrpc"},
-    "jsonrpc": {"errors", "processes", "writing"},
+    "jsonrpc": {"errors", "processes", "text", "writing"},
     "model": set(),
     "errors": set(),
     "concurrency": set(),

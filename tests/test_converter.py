@@ -10,11 +10,9 @@ import pytest
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case
-from msp_bridge.dialects.msp import Wire
-from msp_bridge.dialects.msp_types import OneBased
+from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case, reads
+from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_mutant, wire_result
 from msp_bridge.jsonrpc.messages import RpcError
-from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 WIRE_LOCATION = {"start": {"line": 1, "column": 2}, "end": {"line": 3, "column": 4}}
@@ -24,11 +22,6 @@ LOCATION = model.Location(model.Position(1, 2), model.Position(3, 4))
 @pytest.fixture(scope="module")
 def converter() -> StrictConverter:
     return StrictConverter()
-
-
-@pytest.fixture(scope="module")
-def dialect() -> Wire:
-    return Wire()
 
 
 def faults(converter: StrictConverter, value: Any, wanted: type[Any]) -> list[str]:
@@ -89,20 +82,11 @@ def test_unknown_keys_are_left_to_later_versions_of_the_protocol(converter: Stri
     assert converter.structure({"whole": 1, "later": {}, "snake_case": "not ours"}, Sample) == Sample(whole=1)
 
 
-def test_what_is_none_is_left_out_and_what_is_empty_stays(converter: StrictConverter) -> None:
-    mutant = msp.MutantResult(
-        id="1",
-        location=converter.structure(WIRE_LOCATION, msp.Location),
-        mutator_name="m",
-        status=model.Status.SURVIVED,
-        replacement="",
-        covered_by=[],
-        duration=0.0,
-        static=False,
-        tests_completed=0,
-    )
-    assert converter.unstructure(mutant) == {
-        "id": "1",
+def test_what_is_none_is_left_out_and_what_is_empty_stays() -> None:
+    mutant = model.Mutant("a.py", "m", LOCATION, "")
+    result = model.Result(mutant, model.Status.SURVIVED, 0.0, (), static=False, tests_completed=0)
+    assert wire_result(result) == {
+        "id": mutant.id,
         "location": WIRE_LOCATION,
         "mutatorName": "m",
         "status": "Survived",
@@ -199,45 +183,45 @@ def test_positions_are_one_based_whole_numbers(converter: StrictConverter, numbe
     assert "must be a whole number from 1 on" in fault
 
 
-def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data(dialect: Wire) -> None:
+def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data() -> None:
     with pytest.raises(RpcError) as caught:
-        dialect.configure_params({"configFilePath": 5})
+        reads(msp.ConfigureParams)({"configFilePath": 5})
     fault = "params.configFilePath: must be a string, not 5"
     assert (caught.value.code, caught.value.message, caught.value.data) == (-32602, fault, {"faults": [fault]})
 
 
 @pytest.mark.parametrize("params", [None, {}, {"configFilePath": None}])
-def test_params_may_be_left_out(dialect: Wire, params: Any) -> None:
-    assert dialect.configure_params(params).config_file_path is None
+def test_params_may_be_left_out(params: Any) -> None:
+    assert reads(msp.ConfigureParams)(params).config_file_path is None
 
 
 @pytest.mark.parametrize("params", [None, {}, {"files": None}, {"files": None, "mutants": None}])
-def test_no_selection_selects_everything(dialect: Wire, params: Any) -> None:
-    assert dialect.test_selection(params) == Selection()
+def test_no_selection_selects_everything(params: Any) -> None:
+    assert to_test(params) == Selection()
 
 
-def test_an_empty_list_selects_nothing(dialect: Wire) -> None:
-    assert dialect.test_selection({"files": []}).empty
-    assert dialect.test_selection({"mutants": {}}).empty
-    assert dialect.test_selection({"mutants": {"a.py": {"mutants": []}}}).empty
-    assert dialect.discover_selection({"files": []}).empty
+def test_an_empty_list_selects_nothing() -> None:
+    assert to_test({"files": []}).empty
+    assert to_test({"mutants": {}}).empty
+    assert to_test({"mutants": {"a.py": {"mutants": []}}}).empty
+    assert to_discover({"files": []}).empty
 
 
-def test_mutants_win_over_files(dialect: Wire) -> None:
+def test_mutants_win_over_files() -> None:
     known = {"id": "1", "location": WIRE_LOCATION, "mutatorName": "m", "replacement": "r"}
-    selection = dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {"a.py": {"mutants": [known]}}})
+    selection = to_test({"files": [{"path": "b.py"}], "mutants": {"a.py": {"mutants": [known]}}})
     assert selection == Selection(mutants=(KnownMutant("a.py", LOCATION, "m", "r"),))
-    assert dialect.test_selection({"files": [{"path": "b.py"}], "mutants": {}}).empty
+    assert to_test({"files": [{"path": "b.py"}], "mutants": {}}).empty
 
 
-def test_files_and_ranges_become_targets(dialect: Wire) -> None:
-    selection = dialect.discover_selection({"files": [{"path": "a.py", "range": WIRE_LOCATION}, {"path": "src/"}]})
+def test_files_and_ranges_become_targets() -> None:
+    selection = to_discover({"files": [{"path": "a.py", "range": WIRE_LOCATION}, {"path": "src/"}]})
     assert selection == Selection(targets=(Target("a.py", LOCATION), Target("src/")))
 
 
-def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Wire) -> None:
+def test_a_discovered_mutant_is_read_back_as_the_same() -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "", description="d")
-    wire = dialect.discovered(mutant)
+    wire = wire_mutant(mutant)
     assert wire == {
         "id": mutant.id,
         "location": WIRE_LOCATION,
@@ -245,14 +229,14 @@ def test_a_discovered_mutant_is_read_back_as_the_same(dialect: Wire) -> None:
         "replacement": "",
         "description": "d",
     }
-    selection = dialect.test_selection({"mutants": dialect.files([("a.py", wire)])["files"]})
+    selection = to_test({"mutants": wire_files([("a.py", wire)])["files"]})
     assert selection.takes(mutant)
 
 
-def test_a_result_has_all_that_the_tool_reported(dialect: Wire) -> None:
+def test_a_result_has_all_that_the_tool_reported() -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "x")
     result = model.Result(mutant, model.Status.KILLED, 1.5, ("t1", "t2"), ("t2",), False, "assert 1 == 2", 2)
-    assert dialect.tested(result) == {
+    assert wire_result(result) == {
         "id": mutant.id,
         "location": WIRE_LOCATION,
         "mutatorName": "m",
@@ -267,34 +251,7 @@ def test_a_result_has_all_that_the_tool_reported(dialect: Wire) -> None:
     }
 
 
-def test_mutants_are_grouped_by_file_and_empty_named_files_are_there(dialect: Wire) -> None:
-    assert dialect.files([("a.py", 1), ("b.py", 2), ("a.py", 3)], ["a.py", "c.py"]) == {
+def test_mutants_are_grouped_by_file_and_empty_named_files_are_there() -> None:
+    assert wire_files([("a.py", 1), ("b.py", 2), ("a.py", 3)], ["a.py", "c.py"]) == {
         "files": {"a.py": {"mutants": [1, 3]}, "c.py": {"mutants": []}, "b.py": {"mutants": [2]}}
     }
-
-
-def test_the_version_is_the_one_that_clients_compare_as_a_whole_string(dialect: Wire) -> None:
-    assert dialect.configured() == {"version": "0.4.0"}
-
-
-def test_what_is_made_by_hand_is_what_the_converter_makes() -> None:
-    mutant = Mutant("a.py", "number", Location(Position(1, 2), Position(3, 4)), "", description="one less")
-    result = Result(mutant, Status.TIMEOUT, 1.5, ("t1", "t2"), ("t1",), False, "late", 0)
-    location = msp.Location(msp.Position(OneBased(1), OneBased(2)), msp.Position(OneBased(3), OneBased(4)))
-    known = {
-        "id": mutant.id,
-        "location": location,
-        "mutator_name": "number",
-        "description": "one less",
-        "replacement": "",
-    }
-    rest = {
-        "covered_by": ["t1", "t2"],
-        "duration": 1.5,
-        "killed_by": ["t1"],
-        "status_reason": "late",
-        "tests_completed": 0,
-    }
-    wire = StrictConverter().unstructure(msp.MutantResult(status=Status.TIMEOUT, static=False, **known, **rest))
-    assert Wire().tested(result) == wire
-    assert Wire().discovered(mutant) == StrictConverter().unstructure(msp.DiscoveredMutant(**known))

@@ -27,7 +27,15 @@ def write_plugin(editor: str, text: str) -> list[str]:
 
     Raises ConfigurationError.
     """
-    return WRITERS[editor](text)
+    if editor in PLUGINS:
+        return [_own(PLUGINS[editor](), text)]
+    if editor in TOML:
+        program, name = TOML[editor]
+        return [_tables(editor, _configuration(program) / name, text)]
+    if editor in SERVERS:
+        file, command = SERVERS[editor]
+        return [_server(editor, file(), text, command)]
+    return _emacs(text, "msp-bridge" if editor == "emacs" else "msp-bridge-lsp")
 
 
 def joined_patterns(old: str, new: str) -> str:
@@ -45,19 +53,7 @@ def _endings(match: re.Match[str]) -> list[str]:
     return (match[1] or match[2]).split(",")
 
 
-def _neovim(text: str) -> list[str]:
-    return [_own(_configuration("nvim") / "plugin/msp-bridge.lua", text)]
-
-
-def _neovim_lsp(text: str) -> list[str]:
-    return [_own(_configuration("nvim") / "plugin/msp-bridge-lsp.lua", text)]
-
-
-def _vim(text: str) -> list[str]:
-    return [_own(Path.home() / ".vim/compiler/mutants.vim", text)]
-
-
-def _emacs(text: str, name: str = "msp-bridge") -> list[str]:
+def _emacs(text: str, name: str) -> list[str]:
     old, new = Path.home() / ".emacs.d", _configuration("emacs")
     home = new if new.is_dir() and not old.is_dir() else old
     init = Path.home() / ".emacs" if (Path.home() / ".emacs").is_file() else home / "init.el"
@@ -69,18 +65,6 @@ def _emacs(text: str, name: str = "msp-bridge") -> list[str]:
     if re.search(rf"{name}(?!-lsp)", code):  # loaded in the user's own way
         return [done, f"nothing to change: {init}"]
     return [done, _replace(init, _appended(before, load + "\n"))]
-
-
-def _emacs_lsp(text: str) -> list[str]:
-    return _emacs(text, "msp-bridge-lsp")
-
-
-def _helix(text: str) -> list[str]:
-    return [_tables("helix", _configuration("helix") / "config.toml", text)]
-
-
-def _helix_lsp(text: str) -> list[str]:
-    return [_tables("helix-lsp", _configuration("helix") / "languages.toml", text)]
 
 
 def _tables(editor: str, file: Path, text: str) -> str:
@@ -104,23 +88,7 @@ def _languages(table: Mapping[str, Any]) -> set[str]:
     return {language.get("name", "") for language in table.get("language", ()) if isinstance(language, dict)}
 
 
-def _zed_lsp(text: str) -> list[str]:
-    return [_server("zed-lsp", _configuration("zed") / "settings.json", text, "lsp", "pylsp", "binary")]
-
-
-def _sublime_lsp(text: str) -> list[str]:
-    mac = Path.home() / "Library/Application Support/Sublime Text"
-    packages = (mac if sys.platform == "darwin" else _configuration("sublime-text")) / "Packages"
-    return [_server("sublime-lsp", packages / "User/LSP.sublime-settings", text, "clients", "msp-bridge", "command")]
-
-
-def _kate_lsp(text: str) -> list[str]:
-    return [
-        _server("kate-lsp", _configuration("kate") / "lspclient/settings.json", text, "servers", "python", "command")
-    ]
-
-
-def _server(editor: str, file: Path, text: str, *command: str) -> str:
+def _server(editor: str, file: Path, text: str, command: Sequence[str]) -> str:
     """Put a language server into JSON settings. The keys `command` lead to the program that is started.
 
     Of what is there already only a command that starts a bridge is replaced, and to a list of servers ours is added.
@@ -161,20 +129,6 @@ def _added(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any
         elif key == "language_servers" and isinstance(there, list):
             added[key] = [*there, *(word for word in value if word not in there)]
     return added
-
-
-WRITERS: dict[str, Callable[[str], list[str]]] = {
-    "neovim-lsp": _neovim_lsp,
-    "neovim": _neovim,
-    "vim": _vim,
-    "emacs-lsp": _emacs_lsp,
-    "emacs": _emacs,
-    "helix-lsp": _helix_lsp,
-    "helix": _helix,
-    "zed-lsp": _zed_lsp,
-    "sublime-lsp": _sublime_lsp,
-    "kate-lsp": _kate_lsp,
-}
 
 
 def _holds(table: Mapping[str, object], part: Mapping[str, object]) -> bool:
@@ -236,3 +190,22 @@ def _left_alone(file: Path, reason: str, editor: str) -> ConfigurationError:
 
 def _quoted(path: Path) -> str:
     return str(path).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _sublime() -> Path:
+    mac = Path.home() / "Library/Application Support/Sublime Text"
+    packages = (mac if sys.platform == "darwin" else _configuration("sublime-text")) / "Packages"
+    return packages / "User/LSP.sublime-settings"
+
+
+PLUGINS: Mapping[str, Callable[[], Path]] = {  # files of our own
+    "neovim": lambda: _configuration("nvim") / "plugin/msp-bridge.lua",
+    "neovim-lsp": lambda: _configuration("nvim") / "plugin/msp-bridge-lsp.lua",
+    "vim": lambda: Path.home() / ".vim/compiler/mutants.vim",
+}
+TOML = {"helix": ("helix", "config.toml"), "helix-lsp": ("helix", "languages.toml")}
+SERVERS: Mapping[str, tuple[Callable[[], Path], Sequence[str]]] = {  # JSON settings, and the keys of the program there
+    "zed-lsp": (lambda: _configuration("zed") / "settings.json", ("lsp", "pylsp", "binary")),
+    "sublime-lsp": (_sublime, ("clients", "msp-bridge", "command")),
+    "kate-lsp": (lambda: _configuration("kate") / "lspclient/settings.json", ("servers", "python", "command")),
+}

@@ -193,10 +193,9 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
     mutants = asyncio.run(_discover(options, selected, told))
     mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
     if as_json:
-        from msp_bridge.dialects.msp import Wire
+        from msp_bridge.dialects.msp import wire_files, wire_mutant
 
-        wire = Wire()
-        answer = wire.files((mutant.path, wire.discovered(mutant)) for mutant in mutants)
+        answer = wire_files((mutant.path, wire_mutant(mutant)) for mutant in mutants)
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
         console = _console()

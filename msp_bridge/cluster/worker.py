@@ -25,7 +25,7 @@ import contextlib
 import logging
 import platform
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from hashlib import blake2b
 from pathlib import Path
@@ -68,7 +68,11 @@ async def lacking(snapshot: str, entries: Mapping[str, SnapshotEntry] | None, da
 
     None when `entries` are needed for that: a snapshot that the worker has seen is named by its id alone.
     """
-    return await _state(dask_worker).lacking(snapshot, entries)
+    state = _state(dask_worker)
+    if entries is not None:
+        _remember(state.snapshots, snapshot, entries)
+    known = state.snapshots.get(snapshot)
+    return None if known is None else await in_thread(state.store.lacking, known.values())
 
 
 async def keep(files: Mapping[str, bytes], dask_worker: Any) -> WireError | None:
@@ -102,12 +106,14 @@ async def renew(chunk: str, dask_worker: Any) -> None:
 
 async def end_chunk(chunk: str, dask_worker: Any) -> None:
     """Nobody wants more of it. Returns when its tests have ended."""
-    await _state(dask_worker).end_chunk(chunk)
+    running = _state(dask_worker).running(chunk)  # perhaps before its start
+    await running.end()
+    running.asked = time.monotonic()  # forgotten when its lease has run out
 
 
 async def release(client: str, dask_worker: Any) -> None:
     """Close all that was set up for this client. Returns when it is."""
-    await _state(dask_worker).release(client)
+    await _state(dask_worker).close(lambda place: place.client == client)
 
 
 class WorkerState:
@@ -119,22 +125,15 @@ class WorkerState:
         make_private(self._home, Path.home())
         self.store = ContentStore(self._home / "files")
         self._kept = False  # whether files came since the store was swept
-        self._snapshots: dict[str, Mapping[str, SnapshotEntry]] = {}
+        self.snapshots: dict[str, Mapping[str, SnapshotEntry]] = {}
         self._orders: dict[str, Order] = {}
         self._places: list[WorkerPlace] = []
         self._chunks: dict[str, RunningChunk] = {}
         self._preparing = asyncio.Lock()
         self._watching = asyncio.create_task(self._watch(), name="leases of chunks")
 
-    async def lacking(self, snapshot: str, entries: Mapping[str, SnapshotEntry] | None) -> list[str] | None:
-        """Call the function of this name."""
-        if entries is not None:
-            _remember(self._snapshots, snapshot, entries)
-        known = self._snapshots.get(snapshot)
-        return None if known is None else await in_thread(self.store.lacking, known.values())
-
     async def prepare(self, order: Order) -> None:
-        """Call the function of this name. Raises BridgeError."""
+        """Set up the order. Raises BridgeError."""
         _remember(self._orders, order.id, order)
         async with self.place(order) as place:
             await place.check(order)
@@ -144,7 +143,7 @@ class WorkerState:
                 await in_thread(self.store.sweep)
 
     async def keep(self, files: Mapping[str, bytes]) -> None:
-        """Call the function of this name. Raises ToolError."""
+        """Write files into the store. Raises ToolError."""
         self._kept = True
         await in_thread(self.store.keep, files)
 
@@ -161,7 +160,7 @@ class WorkerState:
             place = await self._chosen(order)
             place.users += 1
         try:
-            entries = self._snapshots.get(order.snapshot)
+            entries = self.snapshots.get(order.snapshot)
             if entries is None and place.snapshot != order.snapshot:
                 raise ToolError("the worker does not know the snapshot any more", "run it again")
             threads = int(self._worker.state.nthreads)
@@ -194,19 +193,6 @@ class WorkerState:
             self._chunks[chunk] = RunningChunk(self._place_of)
         return self._chunks[chunk]
 
-    async def end_chunk(self, chunk: str) -> None:
-        """Call the function of this name."""
-        running = self.running(chunk)  # perhaps before its start
-        await running.end()
-        running.asked = time.monotonic()  # forgotten when its lease has run out
-
-    async def release(self, client: str) -> None:
-        """Call the function of this name."""
-        closing = [place for place in self._places if place.client == client]
-        self._places = [place for place in self._places if place not in closing]
-        for place in closing:
-            await shielded(place.close())
-
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S)
@@ -228,7 +214,11 @@ class WorkerState:
 
     async def _close_unused(self, idle: float) -> None:
         now = time.monotonic()
-        closing = [place for place in self._places if not place.users and now - place.used > idle]
+        await self.close(lambda place: not place.users and now - place.used > idle)
+
+    async def close(self, is_over: Callable[[WorkerPlace], bool]) -> None:
+        """Close the places that `is_over` is true of. Returns when they are."""
+        closing = [place for place in self._places if is_over(place)]
         self._places = [place for place in self._places if place not in closing]
         for place in closing:
             await shielded(place.close())

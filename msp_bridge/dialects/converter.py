@@ -1,4 +1,4 @@
-"""The strict converter between JSON values and attrs types: camelCase on the wire, None left out, no type bent.
+"""The strict converter from JSON values to attrs types: camelCase on the wire, no type bent.
 
 A client can send a million faults in a message of a few MB. So the first MAX_FAULTS end the search, and a fault is a
 short text. cattrs' own detailed validation keeps an exception and its traceback for each: a thousand times the message.
@@ -6,13 +6,11 @@ short text. cattrs' own detailed validation keeps an exception and its traceback
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Iterable
-from operator import attrgetter
+from functools import partial
 from typing import Any, NewType, TypeVar, get_args, get_type_hints
 
 import attrs
-from cattrs.gen import make_dict_unstructure_fn, override
 from cattrs.preconf.orjson import make_converter
 
 from msp_bridge.dialects.msp_types import OneBased
@@ -36,7 +34,7 @@ class WrongShape(ValueError):
 
 
 class StrictConverter:
-    """Structures and unstructures any attrs class."""
+    """Structures any attrs class."""
 
     def __init__(self) -> None:
         self._converter = make_converter(detailed_validation=False)
@@ -48,9 +46,6 @@ class StrictConverter:
         self._converter.register_structure_hook_factory(_is_list, self._list)
         self._converter.register_structure_hook_factory(_is_dict, self._dict)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
-        # orjson would take an Enum as it is, but not everything that is dumped goes through orjson (`jsonrpc.messages`)
-        self._converter.register_unstructure_hook(enum.Enum, attrgetter("value"))
-        self._converter.register_unstructure_hook_factory(attrs.has, self._unstructure_class)
 
     def structure(self, value: Any, expected: type[T]) -> T:
         """`value` as an `expected`. Raises WrongShape."""
@@ -66,10 +61,6 @@ class StrictConverter:
             return self.structure({} if params is None else params, expected)
         except WrongShape as error:
             raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
-
-    def unstructure(self, value: Any) -> Any:
-        """`value` as a JSON value."""
-        return self._converter.unstructure(value)
 
     def _structure_class(self, cls: type[Any]) -> Any:
         types = get_type_hints(cls)
@@ -99,10 +90,6 @@ class StrictConverter:
             raise WrongShape(faults[:MAX_FAULTS])
 
         return structure_object
-
-    def _unstructure_class(self, cls: type[Any]) -> Any:
-        names: dict[str, Any] = {field.name: override(rename=camel_case(field.name)) for field in attrs.fields(cls)}
-        return make_dict_unstructure_fn(cls, self._converter, _cattrs_omit_if_default=True, **names)
 
     def _structure(self, expected: Any) -> Structure:
         hook = self._converter.get_structure_hook(expected)
@@ -209,3 +196,11 @@ def _described(value: Any) -> str:
 def _shown(value: Any) -> str:
     text = repr(value[: MAX_SHOWN + 1] if isinstance(value, str) else value)
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
+
+
+STRICT = StrictConverter()
+
+
+def reads(expected: type[T]) -> Callable[[Any], T]:
+    """Make the function that reads params as an `expected`, for a `Method`. It raises RpcError."""
+    return partial(STRICT.params, expected=expected)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import abc
 import asyncio
-import functools
 import logging
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from pkgutil import resolve_name
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from attrs import define, evolve
+from attrs import define
 
 from msp_bridge.concurrency import cancel_all
-from msp_bridge.errors import BridgeError
-from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.connection import Connection, Service
 from msp_bridge.jsonrpc.messages import Call, ErrorCode, RpcError
 from msp_bridge.session import Session
-from msp_bridge.text import one_line
 
 log = logging.getLogger(__name__)
 
@@ -40,11 +37,10 @@ class Dialect(abc.ABC):
 
     A dialect owns no process, no file and no state of a tool. What it does for a message ends with the method that the
     message called, and a cancel of that ends it; what has to last longer goes to `_in_background`. It raises RpcError
-    for what is wrong on the wire; BridgeError passes through, and becomes the error `failed`.
+    for what is wrong on the wire, and BridgeError for what the user can fix.
     """
 
     title: ClassVar[str]  # the protocol's name, in messages
-    failed: ClassVar[int] = ErrorCode.REQUEST_FAILED  # the code for what the user can fix
 
     def __init__(self, session: Session, client: Connection) -> None:
         """`client` is for what the server sends by itself: notifications, requests, the end."""
@@ -60,10 +56,8 @@ class Dialect(abc.ABC):
 
     async def serve(self) -> None:
         """Until the client leaves; returns when everything that it had running has ended."""
-        service = self.service
-        methods, notifications = self._translated(service.methods), self._translated(service.notifications)
         try:
-            await self._client.serve(evolve(service, methods=methods, notifications=notifications))
+            await self._client.serve(self.service)
         finally:
             if self._watching is not None:
                 self._watching.cancel()
@@ -102,20 +96,6 @@ class Dialect(abc.ABC):
         if not task.cancelled() and (failure := task.exception()) is not None:
             gone = isinstance(failure, ConnectionError)
             log.log(logging.INFO if gone else logging.ERROR, "%s failed", task.get_name(), exc_info=failure)
-
-    def _translated(self, methods: Mapping[str, Method]) -> Mapping[str, Method]:
-        return {
-            name: evolve(method, run=functools.partial(self._translating_errors, method))
-            for name, method in methods.items()
-        }
-
-    async def _translating_errors(self, method: Method, params: Any) -> Any:
-        """Answer what the user can fix as it is; the connection answers any other error as a fault of the bridge."""
-        try:
-            return await method.run(params)
-        except BridgeError as error:
-            log.error("%s", error)
-            raise RpcError(self.failed, one_line(str(error))) from error
 
 
 @define

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.dialects.converter import StrictConverter
+from msp_bridge.dialects.converter import STRICT, reads
 from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.jsonrpc.connection import Connection, Method, Service
+from msp_bridge.jsonrpc.connection import Method, Service
 from msp_bridge.notices import Told, UnusableFile
-from msp_bridge.session import Session
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
-
-T = TypeVar("T")
 
 PROGRESS = "reportMutationTestProgress"
 
@@ -32,119 +28,93 @@ class Msp(Dialect):
 
     title: ClassVar[str] = "MSP"
 
-    def __init__(self, session: Session, client: Connection) -> None:
-        super().__init__(session, client)
-        self._wire = Wire()
-
     @property
     def service(self) -> Service:
-        """`configure` is sequential: requests behind it count on it."""
+        """`configure` is sequential: requests behind it count on it. A client may send 100,000 paths, or mutants."""
         return Service(
             {
-                "configure": Method(self._configure, sequential=True),
-                "discover": Method(self._discover),
-                "mutationTest": Method(self._mutation_test),
+                "configure": Method(self._configure, reads(msp.ConfigureParams), sequential=True),
+                "discover": Method(self._discover, to_discover, large=True),
+                "mutationTest": Method(self._mutation_test, to_test, large=True),
             }
         )
 
-    async def _configure(self, params: Any) -> Any:
-        self._session = await self._session.configured(self._wire.configure_params(params).config_file_path)
-        return self._wire.configured()
+    async def _configure(self, params: msp.ConfigureParams) -> Any:
+        self._session = await self._session.configured(params.config_file_path)
+        return {"version": msp.VERSION}
 
-    async def _discover(self, params: Any) -> Any:
-        session = self._session  # also when `configure` comes meanwhile
-        selection = await asyncio.to_thread(self._wire.discover_selection, params)
+    async def _discover(self, selection: Selection) -> Any:
         found: list[tuple[str, Any]] = []
         paths: dict[str, None] = {}
         told = Told()
-        async with contextlib.aclosing(session.discover(selection, told.tell)) as batches:
+        async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
             async for batch in batches:
                 paths |= dict.fromkeys(batch)
-                found += [
-                    (path, self._wire.discovered(mutant)) for path, mutants in batch.items() for mutant in mutants
-                ]
+                found += [(path, wire_mutant(mutant)) for path, mutants in batch.items() for mutant in mutants]
         if not found:
             told.check_files()
         for file in told.of(UnusableFile):  # of which "no mutants" would be wrong
             paths.pop(file.path, None)
-        return self._wire.files(found, paths)
+        return wire_files(found, paths)
 
-    async def _mutation_test(self, params: Any) -> Any:
-        session = self._session  # also when `configure` comes meanwhile
-        selection = await asyncio.to_thread(self._wire.test_selection, params)
+    async def _mutation_test(self, selection: Selection) -> Any:
         told = Told()
-        async with contextlib.aclosing(session.test(selection, told.tell)) as batches:
+        async with contextlib.aclosing(self._session.test(selection, told.tell)) as batches:
             async for batch in batches:
-                tested = ((result.mutant.path, self._wire.tested(result)) for result in batch)
-                await self._client.notify(PROGRESS, self._wire.files(tested))
+                await self._client.notify(
+                    PROGRESS, wire_files((result.mutant.path, wire_result(result)) for result in batch)
+                )
         told.check_files()
-        return self._wire.files(())
+        return wire_files(())
 
 
-class Wire:
-    """Translates one way on the way in (JSON values; RpcError -32602 with the first faults), the other on the way out.
+def to_discover(params: Any) -> Selection:
+    """The selection of the params of `discover`. Raises RpcError."""
+    return _files(STRICT.params(params, msp.DiscoverParams).files)
 
-    What a client may send many of is read in a thread: 100,000 paths take half a second, and delay no other client.
-    """
 
-    def __init__(self) -> None:
-        self._converter = StrictConverter()
+def to_test(params: Any) -> Selection:
+    """The selection of the params of `mutationTest`: `mutants` wins over `files`. Raises RpcError."""
+    selected = STRICT.params(params, msp.MutationTestParams)
+    if selected.mutants is None:
+        return _files(selected.files)
+    return Selection(
+        mutants=tuple(_known(path, mutant) for path, file in selected.mutants.items() for mutant in file.mutants)
+    )
 
-    def configure_params(self, params: Any) -> msp.ConfigureParams:
-        """The params of `configure`."""
-        return self.params(params, msp.ConfigureParams)
 
-    def discover_selection(self, params: Any) -> Selection:
-        """The selection of the params of `discover`."""
-        return _files(self.params(params, msp.DiscoverParams).files)
+def wire_mutant(mutant: model.Mutant) -> Any:
+    """A DiscoveredMutant. Made by hand, as `wire_result`: a converter would take four times as long."""
+    wire = {"id": mutant.id, "location": _wire_location(mutant.location), "mutatorName": mutant.mutator}
+    if mutant.description is not None:
+        wire["description"] = mutant.description
+    wire["replacement"] = mutant.replacement
+    return wire
 
-    def test_selection(self, params: Any) -> Selection:
-        """The selection of the params of `mutationTest`: `mutants` wins over `files`."""
-        selected = self.params(params, msp.MutationTestParams)
-        if selected.mutants is None:
-            return _files(selected.files)
-        return Selection(
-            mutants=tuple(_known(path, mutant) for path, file in selected.mutants.items() for mutant in file.mutants)
-        )
 
-    def configured(self) -> Any:
-        """The answer of `configure`."""
-        return self._converter.unstructure(msp.ConfigureResult(msp.VERSION))
+def wire_result(result: model.Result) -> Any:
+    """A MutantResult."""
+    wire = wire_mutant(result.mutant)
+    wire["status"] = result.status.value
+    for name, value in (
+        ("coveredBy", result.covered_by),
+        ("duration", result.duration),
+        ("killedBy", result.killed_by),
+        ("static", result.static),
+        ("statusReason", result.status_reason),
+        ("testsCompleted", result.tests_completed),
+    ):
+        if value is not None:
+            wire[name] = list(value) if isinstance(value, tuple) else value
+    return wire
 
-    def discovered(self, mutant: model.Mutant) -> Any:
-        """A DiscoveredMutant. Made by hand, as `tested`: the converter would take four times as long."""
-        wire = {"id": mutant.id, "location": _wire_location(mutant.location), "mutatorName": mutant.mutator}
-        if mutant.description is not None:
-            wire["description"] = mutant.description
-        wire["replacement"] = mutant.replacement
-        return wire
 
-    def tested(self, result: model.Result) -> Any:
-        """A MutantResult."""
-        wire = self.discovered(result.mutant)
-        wire["status"] = result.status.value
-        for name, value in (
-            ("coveredBy", result.covered_by),
-            ("duration", result.duration),
-            ("killedBy", result.killed_by),
-            ("static", result.static),
-            ("statusReason", result.status_reason),
-            ("testsCompleted", result.tests_completed),
-        ):
-            if value is not None:
-                wire[name] = list(value) if isinstance(value, tuple) else value
-        return wire
-
-    def files(self, mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) -> Any:
-        """A DiscoverResult or MutationTestResult: pairs of path and mutant; each of `named` is there, if only empty."""
-        files: dict[str, Any] = {path: {"mutants": []} for path in named}
-        for path, mutant in mutants:
-            files.setdefault(path, {"mutants": []})["mutants"].append(mutant)
-        return {"files": files}
-
-    def params(self, params: Any, expected: type[T]) -> T:
-        """The params of a request, in any dialect."""
-        return self._converter.params(params, expected)
+def wire_files(mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) -> Any:
+    """A DiscoverResult or MutationTestResult: pairs of path and mutant; each of `named` is there, if only empty."""
+    found: dict[str, Any] = {path: {"mutants": []} for path in named}
+    for path, mutant in mutants:
+        found.setdefault(path, {"mutants": []})["mutants"].append(mutant)
+    return {"files": found}
 
 
 def _files(files: list[msp.FileRange] | None) -> Selection:

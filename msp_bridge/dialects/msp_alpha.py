@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import enum
 import re
@@ -11,9 +10,9 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from msp_bridge.dialects.converter import Token
+from msp_bridge.dialects.converter import STRICT, Token, reads
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
-from msp_bridge.dialects.msp import Wire
+from msp_bridge.dialects.msp import wire_mutant, wire_result
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result, Status
@@ -59,6 +58,14 @@ class GlobParams:
     partial_result_token: Token | None = None
 
 
+@frozen
+class Wanted:
+    """The selection of a request, and the token for its partial results."""
+
+    selection: Selection
+    token: Token | None
+
+
 class MspAlpha(Dialect):
     """Serves one client. `initialize` is the first request; `instrument` discovers, `mutate` tests.
 
@@ -69,55 +76,49 @@ class MspAlpha(Dialect):
 
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
-        self._wire = Wire()
         self._handshake = Handshake(Code.SERVER_NOT_INITIALIZED)
 
     @property
     def service(self) -> Service:
         """The methods of the protocol."""
-        methods = {
-            "initialize": Method(self._initialize, sequential=True),
-            "instrument": Method(self._instrument),
-            "mutate": Method(self._mutate),
+        methods: dict[str, Method[Any]] = {
+            "initialize": Method(self._initialize, reads(InitializeParams), sequential=True),
+            "instrument": Method(self._instrument, self._wanted, large=True),
+            "mutate": Method(self._mutate, self._wanted, large=True),
         }
         return Service(methods, admit=self._handshake.admit, cancelled=Code.REQUEST_CANCELLED)
 
-    async def _initialize(self, params: Any) -> Any:
-        wanted = self._wire.params(params, InitializeParams)
-        _check_version(wanted.client_info.version)
-        self._session = await self._session.configured(_configuration(wanted.config_uri))
+    async def _initialize(self, params: InitializeParams) -> Any:
+        _check_version(params.client_info.version)
+        self._session = await self._session.configured(_configuration(params.config_uri))
         self._handshake.done = True
         partial = {"partialResults": True}
         capabilities = {"instrumentationProvider": partial, "mutationTestProvider": partial}
         return {"serverInfo": {"version": VERSION}, "capabilities": capabilities}
 
-    async def _instrument(self, params: Any) -> Any:
-        wanted, selection = await asyncio.to_thread(self._wanted, params)
-
+    async def _instrument(self, wanted: Wanted) -> Any:
         told = Told()
 
         async def pending() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
+            async with contextlib.aclosing(self._session.discover(wanted.selection, told.tell)) as batches:
                 async for files in batches:
                     yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
 
-        return await self._delivered(pending(), wanted.partial_result_token, told)
+        return await self._delivered(pending(), wanted.token, told)
 
-    async def _mutate(self, params: Any) -> Any:
-        wanted, selection = await asyncio.to_thread(self._wanted, params)
-
+    async def _mutate(self, wanted: Wanted) -> Any:
         told = Told()
 
-        async def tested() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.test(selection, told.tell)) as batches:
-                async for results in batches:
-                    yield [self._tested(result) for result in results]
+        async def results() -> AsyncGenerator[Sequence[Any], None]:
+            async with contextlib.aclosing(self._session.test(wanted.selection, told.tell)) as batches:
+                async for batch in batches:
+                    yield [self._tested(result) for result in batch]
 
-        return await self._delivered(tested(), wanted.partial_result_token, told)
+        return await self._delivered(results(), wanted.token, told)
 
-    def _wanted(self, params: Any) -> tuple[GlobParams, Selection]:
-        wanted = self._wire.params(params, GlobParams)
-        return wanted, _selection(wanted)
+    def _wanted(self, params: Any) -> Wanted:
+        given = STRICT.params(params, GlobParams)
+        return Wanted(_selection(given), given.partial_result_token)
 
     async def _delivered(self, results: AsyncGenerator[Sequence[Any], None], token: Token | None, told: Told) -> Any:
         """The answer: all results, or none of them when there is a token to report them against.
@@ -136,10 +137,10 @@ class MspAlpha(Dialect):
         return answer
 
     def _pending(self, mutant: Mutant) -> Any:
-        return {"fileName": mutant.path, **self._wire.discovered(mutant), "status": Status.PENDING.value}
+        return {"fileName": mutant.path, **wire_mutant(mutant), "status": Status.PENDING.value}
 
     def _tested(self, result: Result) -> Any:
-        return {"fileName": result.mutant.path, **self._wire.tested(result)}
+        return {"fileName": result.mutant.path, **wire_result(result)}
 
 
 def _configuration(uri: str | None) -> str | None:

@@ -1,4 +1,4 @@
-"""The types of MSP 0.4, as its specification names them, in lsprotocol's style: attrs classes, snake_case fields.
+"""The params of MSP 0.4, as its specification names them, in lsprotocol's style: attrs classes, snake_case fields.
 
 On the wire the fields are camelCase, and absent when None. Positions are 1-based; columns count UTF-16 code units.
 They are not compared and have no `repr`: attrs would compile that for each class while an editor waits.
@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import NewType
 
 from attrs import frozen
-
-from msp_bridge.model import Status as MutantStatus
 
 VERSION = "0.4.0"  # the VS Code client compares the whole string
 
@@ -50,13 +48,6 @@ class ConfigureParams:
 
 
 @frozen(eq=False, repr=False)
-class ConfigureResult:
-    """The protocol version that the server speaks."""
-
-    version: str
-
-
-@frozen(eq=False, repr=False)
 class DiscoverParams:
     """`discover`: where to look; the whole project when absent."""
 
@@ -82,47 +73,8 @@ class DiscoveredFile:
 
 
 @frozen(eq=False, repr=False)
-class DiscoverResult:
-    """The mutants of each file, by path relative to the working directory."""
-
-    files: dict[str, DiscoveredFile]
-
-
-@frozen(eq=False, repr=False)
 class MutationTestParams:
     """`mutationTest`: `mutants` wins over `files`; the whole project when both are absent."""
 
     files: list[FileRange] | None = None
     mutants: dict[str, DiscoveredFile] | None = None
-
-
-@frozen(eq=False, repr=False)
-class MutantResult:
-    """A mutant after its test: `duration` in milliseconds, `covered_by` and `killed_by` are names of tests."""
-
-    id: str
-    location: Location
-    mutator_name: str
-    status: MutantStatus
-    description: str | None = None
-    replacement: str | None = None
-    covered_by: list[str] | None = None
-    duration: float | None = None
-    killed_by: list[str] | None = None
-    static: bool | None = None
-    status_reason: str | None = None
-    tests_completed: int | None = None
-
-
-@frozen(eq=False, repr=False)
-class MutantResultFile:
-    """The results of one file."""
-
-    mutants: list[MutantResult]
-
-
-@frozen(eq=False, repr=False)
-class MutationTestResult:
-    """The results of each file: the params of `reportMutationTestProgress`, and the answer of `mutationTest`."""
-
-    files: dict[str, MutantResultFile]

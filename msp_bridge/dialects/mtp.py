@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field, frozen
 
+from msp_bridge.dialects.converter import reads
 from msp_bridge.dialects.dialect import Dialect, Handshake
-from msp_bridge.dialects.msp import Wire
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
@@ -99,7 +99,6 @@ class Mtp(Dialect):
 
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
-        self._wire = Wire()
         self._handshake = Handshake(SERVER_NOT_INITIALIZED)
         self._known: dict[str, KnownMutant] = {}  # what the client has been sent, by uid, and exists as far as we know
         self._running = 0
@@ -110,16 +109,16 @@ class Mtp(Dialect):
     def service(self) -> Service:
         """The methods of the protocol. Some clients send `exit` as a request."""
         leave = Method(self._exit)
-        methods = {
-            "initialize": Method(self._initialize, sequential=True),
-            "testing/discoverTests": Method(self._discover),
-            "testing/runTests": Method(self._run),
+        methods: dict[str, Method[Any]] = {
+            "initialize": Method(self._initialize, reads(InitializeParams), sequential=True),
+            "testing/discoverTests": Method(self._discover, reads(RunParams), large=True),
+            "testing/runTests": Method(self._run, reads(RunParams), large=True),
             "exit": leave,
         }
         return Service(methods, {"exit": leave}, admit=self._handshake.admit)
 
-    async def _initialize(self, params: Any) -> Any:
-        self._end_with_parent(self._wire.params(params, InitializeParams).process_id)
+    async def _initialize(self, params: InitializeParams) -> Any:
+        self._end_with_parent(params.process_id)
         self._handshake.done = True
         testing = {
             "supportsDiscovery": True,
@@ -135,7 +134,7 @@ class Mtp(Dialect):
             "capabilities": {"testing": testing},
         }
 
-    async def _discover(self, params: Any) -> Any:
+    async def _discover(self, params: RunParams) -> Any:
         async with self._answering(params) as request:
             found = self._session.discover(request.selection, partial(self._tell, request))
             async with contextlib.aclosing(found) as batches:
@@ -145,7 +144,7 @@ class Mtp(Dialect):
                         await self._update(request, path, [self._node(mutant, "discovered") for mutant in mutants])
         return {}
 
-    async def _run(self, params: Any) -> Any:
+    async def _run(self, params: RunParams) -> Any:
         async with self._answering(params) as request:
             testing = self._session.test(request.selection, partial(self._tell, request))
             async with contextlib.aclosing(testing) as batches:
@@ -158,19 +157,18 @@ class Mtp(Dialect):
                         await self._update(request, path, await self._nodes_of(path, found))
         return {"attachments": []}
 
-    async def _exit(self, params: Any) -> Any:
+    async def _exit(self, _: Any) -> Any:
         """The requests that run are completed before."""
         await self._idle.wait()
         self._client.end()
         return {}
 
     @contextlib.asynccontextmanager
-    async def _answering(self, given: Any) -> AsyncIterator[Request]:
+    async def _answering(self, params: RunParams) -> AsyncIterator[Request]:
         """Afterwards the client has been sent every node that it named, and the end."""
         self._running += 1
         self._idle.clear()
         try:
-            params = await asyncio.to_thread(self._wire.params, given, RunParams)
             if params.filter is not None:
                 text = "params.filter: mutants can't be filtered by an expression: send their nodes as `tests`"
                 raise RpcError(ErrorCode.INVALID_PARAMS, text)

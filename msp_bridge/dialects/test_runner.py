@@ -32,8 +32,9 @@ from typing import Any, ClassVar
 from attrs import define, evolve, field, frozen
 
 from msp_bridge.concurrency import shielded
+from msp_bridge.dialects.converter import reads
 from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.dialects.msp import Wire
+from msp_bridge.dialects.msp import wire_mutant, wire_result
 from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, ClientTree, File, TestStatus
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
@@ -76,7 +77,6 @@ class JsonRpcTestRunner(Dialect):
 
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
-        self._wire = Wire()
         self._tree = ClientTree()
         self._operations: set[str] = set()  # the nodes that they are on
         self._touched = Counter[str]()  # of how many operations a node has the status
@@ -84,23 +84,23 @@ class JsonRpcTestRunner(Dialect):
     @property
     def service(self) -> Service:
         """The methods of the protocol."""
+        node = reads(NodeParams)
         return Service(
             {
-                "testrunner/start": Method(self._start),
-                "testrunner/run": Method(self._run),
-                "testrunner/invalidate": Method(self._invalidate),
+                "testrunner/start": Method(self._start, reads(StartParams)),
+                "testrunner/run": Method(self._run, node),
+                "testrunner/invalidate": Method(self._invalidate, node),
                 "testrunner/debug": Method(self._debug),
-                "testrunner/details": Method(self._details),
+                "testrunner/details": Method(self._details, node),
             }
         )
 
-    async def _start(self, params: Any) -> Any:
-        self._wire.params(params, StartParams)
+    async def _start(self, _: StartParams) -> Any:
         operation = Operation(SOLUTION, self._tree.parents(SOLUTION))
         return await self._perform(operation, self._discovered(operation, Selection(), TestStatus.IDLE))
 
-    async def _invalidate(self, params: Any) -> Any:
-        id = self._wire.params(params, NodeParams).id
+    async def _invalidate(self, params: NodeParams) -> Any:
+        id = params.id
         files = self._tree.below(id)
         is_mutant = self._tree.file_of(id) is not None
         operation = Operation(id, self._tree.parents_below(id), {id: None} if is_mutant else {})
@@ -108,22 +108,22 @@ class JsonRpcTestRunner(Dialect):
         selection = _whole(files) if in_one_file else Selection()  # what is new in a project may be anywhere
         return await self._perform(operation, self._discovered(operation, selection, TestStatus.PASSED))
 
-    async def _run(self, params: Any) -> Any:
-        id = self._wire.params(params, NodeParams).id
+    async def _run(self, params: NodeParams) -> Any:
+        id = params.id
         operation = Operation(id, self._tree.parents(id), dict.fromkeys(self._tree.mutants(id)))
         return await self._perform(operation, self._tested(operation))
 
-    async def _debug(self, params: Any) -> Any:
+    async def _debug(self, _: Any) -> Any:
         text = "a mutant can't be debugged: debug the tests that testrunner/details names, with its diff applied"
         raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
 
-    async def _details(self, params: Any) -> Any:
-        id = self._wire.params(params, NodeParams).id
+    async def _details(self, params: NodeParams) -> Any:
+        id = params.id
         file = self._tree.file_of(id)
         if file is None:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"params.id: there is no mutant {id[:100]!r}")
         mutant, result = file.mutants[id], file.results.get(id)
-        sent = self._wire.discovered(mutant) if result is None else self._wire.tested(result)
+        sent = wire_mutant(mutant) if result is None else wire_result(result)
         return {**sent, "diff": await self._diff(mutant)}
 
     async def _diff(self, mutant: Mutant) -> str | None:

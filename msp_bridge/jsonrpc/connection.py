@@ -41,10 +41,11 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from attrs import define, field, frozen
 
+from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.framing import Farewell, FramingError
 from msp_bridge.jsonrpc.messages import (
     MAX_PARTS,
@@ -63,24 +64,36 @@ from msp_bridge.jsonrpc.messages import (
 )
 from msp_bridge.jsonrpc.outgoing import Outgoing
 from msp_bridge.jsonrpc.streams import MessageStream
+from msp_bridge.text import one_line
 
 log = logging.getLogger(__name__)
+
+P = TypeVar("P")
 
 MAX_OPEN = 256  # requests of one peer: an editor has a handful, and each costs two tasks
 MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers
 REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read that
 
 
-@frozen
-class Method:
-    """A method: `run` takes the JSON value of `params` (None when absent), and returns that of `result`.
+def _as_it_is(params: Any) -> Any:
+    """Read the JSON value of `params` as itself."""
+    return params
 
+
+@frozen
+class Method(Generic[P]):
+    """A method: `run` takes what `read` makes of the JSON value of `params` (None when absent), and returns `result`.
+
+    `read` raises RpcError. It has the method's turn, in a thread where the params may be `large`: reading those takes
+    half a second, and delays no other peer.
     `sequential`: requests behind this one begin when it has ended. As they count on it, neither `$/cancelRequest` nor
     the end of the input cancels it.
     """
 
-    run: Callable[[Any], Awaitable[Any]]
+    run: Callable[[P], Awaitable[Any]]
+    read: Callable[[Any], P] = _as_it_is
     sequential: bool = False
+    large: bool = False
 
 
 def _admit_all(_: Call) -> None:
@@ -92,13 +105,15 @@ class Service:
     """A service of a connection: the `methods` of requests and of `notifications`, by name; others are unknown.
 
     `admit` is called when it is a message's turn. It raises RpcError for one that may not come now: a request is
-    answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request.
+    answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request, and
+    `failed` of the answer where a method raises BridgeError.
     """
 
-    methods: Mapping[str, Method]
-    notifications: Mapping[str, Method] = field(factory=dict)
+    methods: Mapping[str, Method[Any]]
+    notifications: Mapping[str, Method[Any]] = field(factory=dict)
     admit: Callable[[Call], None] = _admit_all
     cancelled: int = ErrorCode.REQUEST_CANCELLED
+    failed: int = ErrorCode.REQUEST_FAILED
 
 
 @define(eq=False)
@@ -118,7 +133,8 @@ class Connection:
     reads no more is gone, too.
     Back-pressure: `notify` and `request` wait until the peer reads; so do answers, of which there is a limited number.
     A connection that is closing refuses both.
-    Errors: a method raises RpcError to answer with it; any other error is logged, and answered by -32603 without text.
+    Errors: a method raises RpcError to answer with it, or BridgeError for what the user can fix; any other error is
+    logged, and answered by -32603 without text.
     """
 
     def __init__(self, messages: MessageStream) -> None:
@@ -251,11 +267,21 @@ class Connection:
         """The answer, of a notification too; cancelled by `$/cancelRequest`."""
         try:
             await request.turn.wait()
-            return response(request.id, await self._call(request))
+            self._service.admit(request.call)
+            method = self._known_method(request)
+            given = request.call.params
+            params = await asyncio.to_thread(method.read, given) if method.large else method.read(given)
+            running = method.run(params)
+            if not method.sequential:
+                self._pass_turn(request)
+            return response(request.id, await running)
         except RpcError as error:
             failure = error
             if request.id is None:
                 log.info("the notification %s is dropped: %s", request.call.method, error)
+        except BridgeError as error:  # which the user can fix
+            log.error("%s", error)
+            failure = RpcError(self._service.failed, one_line(str(error)))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -269,19 +295,15 @@ class Connection:
                 failure = _fault(request.call, error)
         return error_response(request.id, failure)
 
-    async def _call(self, request: _Request) -> Any:
-        self._service.admit(request.call)
-        method = self._method(request)
-        if method is None:
-            known = ", ".join(sorted(self._service.methods))
-            text = f"there is no method {request.call.method[:100]!r}; the methods are {known}"
-            raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
-        running = method.run(request.call.params)
-        if not method.sequential:
-            self._pass_turn(request)
-        return await running
+    def _known_method(self, request: _Request) -> Method[Any]:
+        """The method of a request or notification. Raises RpcError when there is none."""
+        if (method := self._method(request)) is not None:
+            return method
+        known = ", ".join(sorted(self._service.methods))
+        text = f"there is no method {request.call.method[:100]!r}; the methods are {known}"
+        raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
 
-    def _method(self, request: _Request) -> Method | None:
+    def _method(self, request: _Request) -> Method[Any] | None:
         methods = self._service.notifications if request.id is None else self._service.methods
         return methods.get(request.call.method)
 

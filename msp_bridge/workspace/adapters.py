@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from attrs import evolve, frozen
 
@@ -12,11 +12,9 @@ from msp_bridge.adapter import (
     Adapter,
     AskRanAlone,
     Edit,
-    Finding,
     IgnoresMutants,
     KnowsReach,
     Mutant,
-    Project,
     Ran,
     Reach,
     ReportsSurroundings,
@@ -136,23 +134,12 @@ class MountedAdapter:
 class UnavailableAdapter:
     """Stands where the tools of a folder can't be used, and raises the reason for every request.
 
-    It claims all files of its folder, so that none falls to a tool around it.
+    It claims all files of its folder, so that none falls to a tool around it. It has the methods of an adapter that a
+    workspace calls.
     """
 
     name: ClassVar[str] = "msp-bridge"
-    markers: ClassVar[tuple[str, ...]] = ()
-    sources: ClassVar[tuple[str, ...]] = ()
     reason: BridgeError
-
-    @classmethod
-    def detect(cls, project: Project) -> Self | None:
-        """Never: it takes the place of another adapter."""
-        return None
-
-    @classmethod
-    def absent(cls, project: Project) -> Finding:
-        """Nothing is missing."""
-        return Finding(True, cls.name, f"nothing is wrong in {project.root}")
 
     def claims(self, path: str) -> bool:
         """All of them."""
@@ -162,15 +149,6 @@ class UnavailableAdapter:
         """Raises ConfigurationError."""
         raise ConfigurationError(self.reason.problem, self.reason.remedy)
         yield  # what makes it a generator
-
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
-        """Raises ConfigurationError."""
-        raise ConfigurationError(self.reason.problem, self.reason.remedy)
-        yield
-
-    async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """The reason."""
-        yield Finding.of_error(self.name, self.reason)
 
     async def aclose(self) -> None:
         """Nothing runs."""

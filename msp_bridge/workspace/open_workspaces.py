@@ -28,7 +28,8 @@ class _Entry:
 class OpenWorkspaces:
     """The workspaces of one server, at one root, by the configuration file that was named for them.
 
-    `named` is the file that the server was started with; clients may name those of the project. `at` has other roots.
+    `named` is the file that the server was started with; clients may name those of the project. `acquire` has other
+    roots.
 
     A workspace is opened anew when a file that its configuration was read from has changed, and, at the next `check`,
     when other tools are set up, or in other folders: looking for those takes its time in a large tree.
@@ -39,14 +40,14 @@ class OpenWorkspaces:
     def __init__(self, root: Path, options: Configuration, named: str | None = None, *, anywhere: bool = False) -> None:
         self.root, self._options, self._named, self._anywhere = root, options, named, anywhere
         self._others: dict[Path, OpenWorkspaces] = {}  # by their roots
-        self._clients = 0  # of one of `_others`: who has it, and has not left it
+        self._clients = 0  # of one of `_others`: who has acquired it, and not released it
         self._left = False  # nobody has these any more
         self._entries: dict[str | None, _Entry] = {}
         self._outdated: list[_Entry] = []  # no new request gets them
         self._opening = asyncio.Lock()
 
-    def at(self, root: Path) -> OpenWorkspaces:
-        """The workspaces at another `root`, for a client that has to `leave` them; with the same options.
+    def acquire(self, root: Path) -> OpenWorkspaces:
+        """The workspaces at another `root`, for a client that has to `release` them; with the same options.
 
         Raises ConfigurationError when it lies outside of ours, unless clients may open `anywhere`, as one may that has
         started the server.
@@ -65,8 +66,8 @@ class OpenWorkspaces:
         self._others[root]._clients += 1
         return self._others[root]
 
-    async def leave(self, other: OpenWorkspaces) -> None:
-        """A client that has got `other` by `at` has no further request: what only it kept warm ends."""
+    async def release(self, other: OpenWorkspaces) -> None:
+        """A client that has acquired `other` has no further request: what only it kept warm ends."""
         other._clients -= 1
         if other is not self and other._clients <= 0:
             self._others.pop(other.root, None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from attrs import field, frozen
 
@@ -60,7 +61,7 @@ class ProjectFolder:
     def _mount(self) -> tuple[MountedAdapter, ...]:
         fault = self.fault
         if fault is not None:
-            return (MountedAdapter(UnavailableAdapter(fault), self.path),)
+            return (MountedAdapter(cast("Adapter", UnavailableAdapter(fault)), self.path),)
         used = [one.adapter for one in self.candidates if one.adapter is not None and one.is_used]
         return tuple(MountedAdapter(adapter, self.path) for adapter in used)
 

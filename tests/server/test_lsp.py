@@ -597,7 +597,7 @@ async def test_a_folder_that_is_closed_loses_its_diagnostics_and_its_tools(proje
         await client.begin(None, workspaceFolders=[{"uri": inner.as_uri(), "name": "inner"}])
         await client.execute("msp-bridge.test", uri=(inner / "a.py").as_uri())
         await client.tested()
-        kept = workspaces.at(inner)
+        kept = workspaces.acquire(inner)
         assert kept._clients == 2
         client.heard.clear()
         folders = {"added": [], "removed": [{"uri": inner.as_uri(), "name": "inner"}]}

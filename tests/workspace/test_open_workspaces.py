@@ -321,13 +321,13 @@ async def test_what_the_last_client_of_a_folder_leaves_ends(
     folder = root / "folder"
     folder.mkdir()
     (folder / "scripted.json").write_text(json.dumps({"mutations": []}))
-    ours, others = workspaces.at(folder), workspaces.at(folder)
+    ours, others = workspaces.acquire(folder), workspaces.acquire(folder)
     workspace = await opened(ours)
-    await workspaces.leave(ours)
+    await workspaces.release(ours)
     assert await opened(others) is workspace
     assert closed == []
     async with others.use(None):  # a request that still runs keeps its tools
-        await workspaces.leave(others)
+        await workspaces.release(others)
         assert closed == []
     assert closed == [workspace]
-    assert workspaces.at(folder) is not ours
+    assert workspaces.acquire(folder) is not ours

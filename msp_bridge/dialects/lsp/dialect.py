@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from msp_bridge import __version__
-from msp_bridge.dialects.converter import StrictConverter
+from msp_bridge.dialects.converter import STRICT, reads
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.commands import ACCEPT, COMMANDS, IGNORE, SHOW, EditorCommands
@@ -48,7 +48,6 @@ class Lsp(Dialect):
 
     def __init__(self, session: Session, client: Connection) -> None:
         super().__init__(session, client)
-        self._read = StrictConverter().params
         self._folders = Folders()
         self._set_up({}, None)
         self._said: set[str] = set()  # why saves could not be tested, since one could
@@ -60,27 +59,31 @@ class Lsp(Dialect):
     def service(self) -> Service:
         """Every change of a text is made at its turn: what comes behind it sees it."""
         requests = {
-            "initialize": Method(self._initialize, sequential=True),
+            "initialize": Method(self._initialize, reads(lsp.InitializeParams), sequential=True),
             "shutdown": Method(self._shutdown, sequential=True),
-            "textDocument/codeAction": Method(self._code_action),
-            "textDocument/codeLens": Method(self._code_lens),
-            "textDocument/diagnostic": Method(self._diagnostic),
-            "textDocument/hover": Method(self._hover),
+            "textDocument/codeAction": Method(self._code_action, reads(lsp.CodeActionParams)),
+            "textDocument/codeLens": Method(self._code_lens, reads(lsp.DocumentParams)),
+            "textDocument/diagnostic": Method(self._diagnostic, reads(lsp.DocumentParams)),
+            "textDocument/hover": Method(self._hover, reads(lsp.PlaceParams)),
             "workspace/diagnostic": Method(self._workspace_diagnostic),
-            "workspace/executeCommand": Method(self._execute),
-            "msp-bridge/mutants": Method(self._mutants),
-            "msp-bridge/test": Method(self._test),
+            "workspace/executeCommand": Method(self._execute, reads(lsp.ExecuteCommandParams)),
+            "msp-bridge/mutants": Method(self._mutants, reads(lsp.MutantsParams)),
+            "msp-bridge/test": Method(self._test, reads(lsp.TestParams), large=True),
         }
         notifications = {
             "initialized": Method(self._check),
             "exit": Method(self._exit),
-            "textDocument/didOpen": Method(self._did_open, sequential=True),
-            "textDocument/didChange": Method(self._did_change),
-            "textDocument/didSave": Method(self._did_save),
-            "textDocument/didClose": Method(self._did_close, sequential=True),
-            "window/workDoneProgress/cancel": Method(self._cancel_progress),
-            "workspace/didChangeConfiguration": Method(self._did_change_configuration),
-            "workspace/didChangeWorkspaceFolders": Method(self._did_change_folders),
+            "textDocument/didOpen": Method(self._did_open, reads(lsp.DidOpenParams), sequential=True),
+            "textDocument/didChange": Method(self._did_change, reads(lsp.DidChangeParams)),
+            "textDocument/didSave": Method(self._did_save, reads(lsp.DocumentParams)),
+            "textDocument/didClose": Method(self._did_close, reads(lsp.DocumentParams), sequential=True),
+            "window/workDoneProgress/cancel": Method(self._cancel_progress, reads(lsp.ProgressCancelParams)),
+            "workspace/didChangeConfiguration": Method(
+                self._did_change_configuration, reads(lsp.DidChangeConfigurationParams)
+            ),
+            "workspace/didChangeWorkspaceFolders": Method(
+                self._did_change_folders, reads(lsp.DidChangeWorkspaceFoldersParams)
+            ),
         }
         return Service(requests, notifications, self._admit)
 
@@ -90,7 +93,7 @@ class Lsp(Dialect):
             await super().serve()
         finally:
             for folder in self._folders:
-                await self._session.leave(folder.session)
+                await self._session.release(folder.session)
 
     def _admit(self, call: Call) -> None:
         """The order of the life cycle (LSP 3.17, "Server lifecycle"): `exit` may come at any time."""
@@ -106,21 +109,20 @@ class Lsp(Dialect):
         self._publisher = Publisher(self._editor, self._folders, self._in_background)
         self._runs = Runs(self._editor, self._folders, self._publisher, listing)
 
-    async def _initialize(self, params: Any) -> Any:
-        given = await asyncio.to_thread(self._read, params, lsp.InitializeParams)
-        self._set_up(given.capabilities, given.initialization_options)
-        self._configure(given.initialization_options)
-        if given.workspace_folders:
-            uris = [folder.uri for folder in given.workspace_folders]
-        elif given.root_uri or given.root_path:
-            uris = [given.root_uri or Path(given.root_path or "").absolute().as_uri()]
+    async def _initialize(self, params: lsp.InitializeParams) -> Any:
+        self._set_up(params.capabilities, params.initialization_options)
+        self._configure(params.initialization_options)
+        if params.workspace_folders:
+            uris = [folder.uri for folder in params.workspace_folders]
+        elif params.root_uri or params.root_path:
+            uris = [params.root_uri or Path(params.root_path or "").absolute().as_uri()]
         else:
             uris = [self._session.root.as_uri()]
         unusable = await self._open_folders(uris)
         if unusable and not any(self._folders):
-            raise RpcError(self.failed, str(unusable[0]))
+            raise RpcError(ErrorCode.REQUEST_FAILED, str(unusable[0]))
         self._handshake.done = True
-        self._end_with_parent(given.process_id)
+        self._end_with_parent(params.process_id)
         capabilities: dict[str, Any] = {
             "positionEncoding": self._editor.units.encoding,
             "textDocumentSync": {"openClose": True, "change": 2, "save": {"includeText": False}},
@@ -149,23 +151,23 @@ class Lsp(Dialect):
         self.exit_code = 0 if self._handshake.shut_down else 1
         self._client.end()
 
-    async def _did_change_configuration(self, params: Any) -> None:
-        settings = self._read(params, lsp.DidChangeConfigurationParams).settings
+    async def _did_change_configuration(self, params: lsp.DidChangeConfigurationParams) -> None:
+        settings = params.settings
         self._configure(settings.get("msp-bridge", settings) if isinstance(settings, dict) else None)
 
-    async def _did_change_folders(self, params: Any) -> None:
-        event = self._read(params, lsp.DidChangeWorkspaceFoldersParams).event
+    async def _did_change_folders(self, params: lsp.DidChangeWorkspaceFoldersParams) -> None:
+        event = params.event
         for gone in event.removed:
             path = path_of(gone.uri)
             folder = None if path is None else self._folders.remove(Path(path).resolve())
             if folder is not None:
                 await self._publisher.clear(folder)
-                await self._session.leave(folder.session)
+                await self._session.release(folder.session)
         for error in await self._open_folders([folder.uri for folder in event.added]):
             await self._editor.say(str(error), ERROR)
 
-    async def _did_open(self, params: Any) -> None:
-        item = self._read(params, lsp.DidOpenParams).text_document
+    async def _did_open(self, params: lsp.DidOpenParams) -> None:
+        item = params.text_document
         place = self._folders.locate(item.uri)
         if place is None:
             return
@@ -184,19 +186,18 @@ class Lsp(Dialect):
         except BridgeError as error:  # nobody has asked: a test will say so
             log.info("what is known of %s is not shown: %s", path, error)
 
-    async def _did_change(self, params: Any) -> None:
-        given = self._read(params, lsp.DidChangeParams)
-        document = self._folders.documents.get(given.text_document.uri)
-        place = self._folders.locate(given.text_document.uri)
+    async def _did_change(self, params: lsp.DidChangeParams) -> None:
+        document = self._folders.documents.get(params.text_document.uri)
+        place = self._folders.locate(params.text_document.uri)
         if document is not None and place is not None:
-            changed = document.change(given.content_changes, self._editor.units)
-            document.version = given.text_document.version
+            changed = document.change(params.content_changes, self._editor.units)
+            document.version = params.text_document.version
             folder, path = place
             if path in folder.findings and folder.findings[path].move(changed):
                 self._publisher.edited(folder, path)
 
-    async def _did_save(self, params: Any) -> None:
-        uri = self._read(params, lsp.DocumentParams).text_document.uri
+    async def _did_save(self, params: lsp.DocumentParams) -> None:
+        uri = params.text_document.uri
         document, place = self._folders.documents.get(uri), self._folders.locate(uri)
         if document is None or place is None:
             return
@@ -231,8 +232,8 @@ class Lsp(Dialect):
         if self._testing.get(uri) is task:
             del self._testing[uri]
 
-    async def _did_close(self, params: Any) -> None:
-        uri = self._read(params, lsp.DocumentParams).text_document.uri
+    async def _did_close(self, params: lsp.DocumentParams) -> None:
+        uri = params.text_document.uri
         place = self._folders.locate(uri)
         document = self._folders.documents.pop(uri, None)
         if place is None or document is None:
@@ -242,28 +243,27 @@ class Lsp(Dialect):
             folder.findings[path].move(Changed.between(document.source.text, saved.text))
             await self._publisher.publish(folder, path)
 
-    async def _cancel_progress(self, params: Any) -> None:
-        self._editor.cancel(self._read(params, lsp.ProgressCancelParams).token)
+    async def _cancel_progress(self, params: lsp.ProgressCancelParams) -> None:
+        self._editor.cancel(params.token)
 
-    async def _diagnostic(self, params: Any) -> Any:
-        place = self._folders.locate(self._read(params, lsp.DocumentParams).text_document.uri)
+    async def _diagnostic(self, params: lsp.DocumentParams) -> Any:
+        place = self._folders.locate(params.text_document.uri)
         return {"kind": "full", "items": [] if place is None else await self._publisher.diagnostics(*place)}
 
     async def _workspace_diagnostic(self, _: Any) -> Any:
         return {"items": await self._publisher.reports()}
 
-    async def _hover(self, params: Any) -> Any:
-        given = self._read(params, lsp.PlaceParams)
-        uri = given.text_document.uri
+    async def _hover(self, params: lsp.PlaceParams) -> Any:
+        uri = params.text_document.uri
         place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or place[1] not in place[0].findings:
             return None
-        at = self._editor.units.model(source, given.position)
+        at = self._editor.units.model(source, params.position)
         here = Location(at, Position(at.line, at.column + 1))
         return place[0].findings[place[1]].hover(here, source, self._editor.units)
 
-    async def _code_lens(self, params: Any) -> Any:
-        uri = self._read(params, lsp.DocumentParams).text_document.uri
+    async def _code_lens(self, params: lsp.DocumentParams) -> Any:
+        uri = params.text_document.uri
         place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
@@ -276,14 +276,13 @@ class Lsp(Dialect):
                 await asyncio.sleep(0)
         return lenses
 
-    async def _code_action(self, params: Any) -> Any:
-        given = self._read(params, lsp.CodeActionParams)
-        uri, only = given.text_document.uri, given.context.only
+    async def _code_action(self, params: lsp.CodeActionParams) -> Any:
+        uri, only = params.text_document.uri, params.context.only
         place, source = self._folders.locate(uri), await self._folders.source(uri)
         if place is None or source is None or not await place[0].session.tools([place[1]]):
             return []
         offers, (folder, path) = Offers(self._editor, uri, source), place
-        first, last = (self._editor.units.model(source, end).line for end in (given.range.start, given.range.end))
+        first, last = (self._editor.units.model(source, end).line for end in (params.range.start, params.range.end))
         lines = Location(Position(first, 1), Position(last + 1, 1))
         tests = offers.tests(lines, await asyncio.to_thread(symbols, path, source)) if only is None else []
         wants_fixes = only is None or any("quickfix".startswith(kind) for kind in only)
@@ -293,38 +292,36 @@ class Lsp(Dialect):
             else []
         )
 
-    async def _execute(self, params: Any) -> Any:
-        given = self._read(params, lsp.ExecuteCommandParams)
-        if given.command not in COMMANDS:
-            raise RpcError(ErrorCode.INVALID_PARAMS, f"there is no command {given.command!r:.100}")
-        if given.arguments is None or len(given.arguments) != 1:
+    async def _execute(self, params: lsp.ExecuteCommandParams) -> Any:
+        if params.command not in COMMANDS:
+            raise RpcError(ErrorCode.INVALID_PARAMS, f"there is no command {params.command!r:.100}")
+        if params.arguments is None or len(params.arguments) != 1:
             raise RpcError(ErrorCode.INVALID_PARAMS, 'the command needs one argument, an object with an "uri"')
-        argument = self._read(given.arguments[0], lsp.CommandArguments)
+        argument = STRICT.params(params.arguments[0], lsp.CommandArguments)
         folder, path = self._folders.place(argument.uri)
-        if given.command == SHOW:
+        if params.command == SHOW:
             return await self._commands.show(folder, path, argument)
-        if given.command == IGNORE:
+        if params.command == IGNORE:
             return await self._commands.ignore(folder, path, argument)
-        if given.command == ACCEPT:
+        if params.command == ACCEPT:
             if await self._commands.accept(folder, path, argument):
                 await self._publisher.publish(folder, path)
                 self._editor.refresh(LENSES)
             return None
-        selection, what = await self._commands.selected(given.command, folder, path, argument)
+        selection, what = await self._commands.selected(params.command, folder, path, argument)
         if selection is None:
             return None
-        if given.work_done_token is not None:
-            await self._runs.test(folder, selection, what, given.work_done_token)
+        if params.work_done_token is not None:
+            await self._runs.test(folder, selection, what, params.work_done_token)
         else:
-            self._in_background(self._test_saying_errors(folder, selection, what), given.command)
+            self._in_background(self._test_saying_errors(folder, selection, what), params.command)
         return None
 
-    async def _mutants(self, params: Any) -> Any:
-        return await self._explorer.mutants(self._read(params, lsp.MutantsParams).uri)
+    async def _mutants(self, params: lsp.MutantsParams) -> Any:
+        return await self._explorer.mutants(params.uri)
 
-    async def _test(self, params: Any) -> None:
-        given = await asyncio.to_thread(self._read, params, lsp.TestParams)
-        for folder, selection, what in await self._explorer.selected(given):
+    async def _test(self, params: lsp.TestParams) -> None:
+        for folder, selection, what in await self._explorer.selected(params):
             await self._runs.test(folder, selection, what)
 
     async def _test_saying_errors(self, folder: Folder, selection: Selection, what: str) -> None:
@@ -342,9 +339,9 @@ class Lsp(Dialect):
             try:
                 if (path := path_of(uri)) is None:
                     raise ConfigurationError(f"{uri} is no folder of this machine")
-                session = self._session.at(Path(path))
+                session = self._session.acquire(Path(path))
                 if not self._folders.add(session):
-                    await self._session.leave(session)
+                    await self._session.release(session)
             except BridgeError as error:
                 log.error("%s", error)
                 errors.append(error)
