@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def reason(self) -> str:
-        """What was printed about the failure, or its last line."""
+        """The line of the output that is about the failure, or its last line."""
         found = REASON.search(self.printed)
         lines = self.printed.strip().splitlines() or [f"exit code {self.code}"]
         return (found[0] if found else lines[-1]).strip()[:SHOWN_CHARS]
