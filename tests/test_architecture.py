@@ -166,6 +166,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "access",
         "adapter",
         "cluster.connection",
+        "concurrency",
         "dialects.dialect",
         "dialects.msp",
         "environment",

@@ -35,6 +35,8 @@ COMMANDS = {  # name: module and object, and what it does
     "results": ("results:results", "Show the last results again, without testing."),
     "show": ("results:show_command", "Show one mutant: its diff, its tests, its history."),
     "accept": ("accept:command", "Accept survivors that no test can or should kill."),
+    "apply": ("apply:command", "Write a mutant into your file to debug with it, and take it back."),
+    "watch": ("watch:command", "Test the mutants of what you save."),
     "diff": ("compare:command", "Show what has changed between two runs."),
     "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
     "discover": ("run:discover", "List mutants without testing them."),

@@ -13,6 +13,7 @@ from attrs import evolve, fields_dict
 from rich.console import Console
 
 from msp_bridge.cli import Exit, show, show_failing_tests
+from msp_bridge.cli.apply import UNDO, AppliedMutant
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, outside, with_options
 from msp_bridge.cli.outputs import Outputs, check_live, output_options
 from msp_bridge.cli.short_runs import OPTIONS as SHORT_OPTIONS
@@ -118,6 +119,8 @@ def run(
     if incremental or kept is not None:
         options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
     options.start_logging("warning")
+    if (applied := AppliedMutant.of(options.root)) is not None:
+        click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
     if live:
         check_live()
     if shard is None:  # the threshold is that of the whole

@@ -224,3 +224,36 @@ def test_accept_refuses_what_it_can_not_mean(project: KeptProject) -> None:
     project.write("a.py", "def f(x):\n    return x + 2\n")
     assert "has changed since" in str(project.call("accept", plus.id, "--reason", "x").exception)
     assert not (project.root / "mutants-accepted.toml").exists()
+
+
+def test_a_mutant_is_applied_and_taken_back(project: KeptProject) -> None:
+    text = "\ufeffdef f(x):\r\n    return x + 1\r\n"
+    file = project.root / "c.py"
+    file.write_bytes(text.encode())
+    file.chmod(0o750)
+    plus = project.mutant("c.py", "+", "-")
+    project.keep({plus: SURVIVED})
+    assert "apply --undo" in project.call("apply", plus.id).output
+    assert file.read_bytes() == text.replace("+", "-").encode()
+    assert file.stat().st_mode & 0o777 == 0o750
+    assert "a mutant is applied in c.py" in str(project.call("apply", plus.id).exception)
+    assert project.call("apply", "--undo").output == "c.py is as it was\n"
+    assert file.read_bytes() == text.encode()
+    assert "no mutant is applied" in str(project.call("apply", "--undo").exception)
+
+
+def test_a_file_that_has_changed_since_is_not_written(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: SURVIVED})
+    file = project.root / "a.py"
+    text = file.read_text()
+    assert "names 2 mutants" in str(project.call("apply", "a.py").exception)
+    project.call("apply", plus.id)
+    file.write_text("mine\n")
+    assert "a.py has changed since the mutant was applied" in str(project.call("apply", "--undo").exception)
+    assert file.read_text() == "mine\n"
+    file.write_text(text)
+    project.call("apply", "--undo")
+    file.write_text(text + "# more\n")
+    assert "a.py has changed since" in str(project.call("apply", times.id).exception)
+    assert file.read_text() == text + "# more\n"

@@ -63,6 +63,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "cli/test_run_docs.py",
         "cli/test_run_since.py",
         "cli/test_run_verify.py",
+        "cli/test_survivors_life.py",
         "cluster/test_conformance_on_a_cluster.py",
         "cluster/test_failures.py",
         "cluster/test_networks.py",
