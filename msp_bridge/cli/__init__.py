@@ -38,6 +38,7 @@ COMMANDS = {  # name: module and object, and what it does
     "apply": ("apply:command", "Write a mutant into your file to debug with it, and take it back."),
     "watch": ("watch:command", "Test the mutants of what you save."),
     "diff": ("compare:command", "Show what has changed between two runs."),
+    "trend": ("compare:trend", "Show the mutation score of each kept run."),
     "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
     "discover": ("run:discover", "List mutants without testing them."),
     "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it."),

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from msp_bridge.workspace.workspace import Workspace
 if TYPE_CHECKING:
     from msp_bridge.reports.live import LivePage
 
+ESTIMATED_FROM = 3  # kept runs
 PENDING = "not tested: the run ended before"
 
 
@@ -182,8 +184,7 @@ class TerminalRun:
 
     async def _test(self, workspace: Workspace, console: Console, lines: PhaseLines | None) -> None:
         root, quiet, short = self.options.root, self.options.quiet, self.config.short
-        kept = self._known.kept.all()
-        if about := estimate(list(self.results), kept):
+        if about := estimate(list(self.results), list(islice(self._known.kept.each(), ESTIMATED_FROM))):
             console.print(about)
         async with contextlib.AsyncExitStack() as stack:
             page = await stack.enter_async_context(live_page(root, self.report)) if self.live else None
@@ -193,7 +194,7 @@ class TerminalRun:
             stack.enter_context(self._collected())
             groups = [list(self.results)]
             if short.budget is not None:
-                groups = in_order(self.results, self._changes, kept)
+                groups = in_order(self.results, self._changes, self._known.kept.all())
                 await stack.enter_async_context(self._budget(short.budget))
             for group in groups:
                 if not self.stopped:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 KEPT = 20  # runs
 FOLDER = "runs"  # in the cache of the project
-WHOLE, STARTED, SECONDS, TESTED, COMMIT = "whole project", "started", "seconds", "tested", "commit"  # in its `config`
+WHOLE, STARTED, SECONDS, TESTED = "whole project", "started", "seconds", "tested"  # in its `config`
 STALE = "stale: the source has changed since"
 PENDING = Status.PENDING.value
 
@@ -45,9 +45,13 @@ class KeptReports:
         for old in self._files()[KEPT:]:
             old.unlink(missing_ok=True)
 
+    def each(self) -> Iterator[Report]:
+        """Every report that can be read; each is read when it is asked for."""
+        return (report for file in self._files() if (report := _read(file)) is not None)
+
     def all(self) -> list[Report]:
         """Every report that can be read."""
-        return [report for file in self._files() if (report := _read(file)) is not None]
+        return list(self.each())
 
     def number(self, number: int) -> Report:
         """The report of the last run (1), the one before (2), and so on. Raises CommandLineError."""
@@ -59,7 +63,7 @@ class KeptReports:
 
     def last(self) -> Report | None:
         """The last result of each mutant, as one report; None when no run is kept."""
-        return joined(self.all())
+        return joined(self.each())
 
     def _files(self) -> list[Path]:
         try:
@@ -68,13 +72,13 @@ class KeptReports:
             return []
 
 
-def joined(reports: Sequence[Report]) -> Report | None:
-    """One report of `reports`, newest first (see the module)."""
-    if not reports:
-        return None
+def joined(reports: Iterable[Report]) -> Report | None:
+    """One report of `reports`, newest first (see the module); None when there is none."""
+    newest: Report | None = None
     files: dict[str, dict[str, Any]] = {}
     tests: dict[str, Any] = {}
     for report in reports:
+        newest = newest or report
         for path, file in report["files"].items():
             ours = files.setdefault(path, {**file, "mutants": {}})
             if ours["source"] == file["source"]:
@@ -86,9 +90,11 @@ def joined(reports: Sequence[Report]) -> Report | None:
         tests = {**report.get("testFiles", {}), **tests}
         if report.get("config", {}).get(WHOLE) is True and not _has_pending(report):
             break
+    if newest is None:
+        return None
     for file in files.values():
         file["mutants"] = sorted(file["mutants"].values(), key=lambda fields: _start(fields))
-    return {**reports[0], "files": dict(sorted(files.items())), "testFiles": tests}
+    return {**newest, "files": dict(sorted(files.items())), "testFiles": tests}
 
 
 @frozen
