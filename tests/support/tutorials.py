@@ -104,6 +104,18 @@ def printed(root: Path, command: str, **variables: str) -> str:
     return done.stdout
 
 
+def in_any_order(output: str) -> str:
+    """The lines in alphabetical order, with each time as 00:00:00: results come as they are known, in any order."""
+    return "\n".join(sorted(re.sub(r"\d\d:\d\d:\d\d", "00:00:00", output).split("\n"))).strip()
+
+
+def prints(output: str, shown: str) -> bool:
+    """Whether the output of a command is the one that a page shows."""
+    if "…" in shown:
+        return pattern(shown).fullmatch(output) is not None
+    return in_any_order(output) == in_any_order(shown)
+
+
 def pattern(output: str) -> re.Pattern[str]:
     """What matches the output that a page shows."""
     text = re.escape(output.rstrip()).replace("\\ ", " ")
