@@ -76,7 +76,7 @@ class Suite:
 
     package: Package
     binary: Path  # instrumented; without any mutant
-    tests: tuple[str, ...]  # those that pass, in the order of a run
+    tests: tuple[str, ...]  # passing tests, in the order of a run
     failing: tuple[FailingTest, ...]
     seconds: float = 0.0  # for all tests
     cpu_seconds: float = 0.0
@@ -124,7 +124,7 @@ class SuiteMeasurement:
         return await self._alone(suite, place)
 
     async def _passing(self, suite: Suite, place: Path) -> Suite:
-        """Run all tests, and leave out those that fail."""
+        """Run all tests, and leave out failing ones."""
         for _ in range(MAX_ROUNDS):
             outcomes: list[Outcome] = []
 

@@ -37,7 +37,7 @@ def command_line(options: Mapping[str, object]) -> list[str]:
 def main(options: dict[str, Any]) -> NoReturn:
     """Run `options["command"]`; the other options are the arguments of `enter_host`.
 
-    An empty command: `serve` those that stdin names.
+    An empty command: `serve` the commands that stdin names.
     `report` may name a file, to which `parts` and `refused` of the world are written as JSON before the command starts.
     """
     if "file" in options:

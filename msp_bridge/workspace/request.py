@@ -1,4 +1,4 @@
-"""Request: what one tool owes to a request, from the mutants that are due to those that are left out.
+"""Request: what one tool owes to a request, from the mutants that are due to the ones left out.
 
 `workspace` has the theory of operation; its steps 3 to 7 are here. `Request.due` is the only record of what is owed.
 A mutant leaves it exactly when its result is given on, so none gets two, and what is left in the end is reported.

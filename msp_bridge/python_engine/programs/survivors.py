@@ -62,7 +62,7 @@ class Survivors:
         return survives and not self._plan.dependencies and mutant.digest in baseline.survivors
 
     def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
-        """Those of `tests` that a known survivor is tested with."""
+        """Choose the tests of `tests` that a known survivor is tested with."""
         seconds, chosen = 0.0, []
         for test in tests:
             seconds += baseline.durations[test]
@@ -72,7 +72,7 @@ class Survivors:
         return chosen
 
     def suite(self, baseline: Baseline, mutant: ScheduledMutant) -> list[int]:
-        """All tests in their order, but for those that say nothing about `mutant`."""
+        """All tests in their order, but for tests that say nothing about `mutant`."""
         left_out = mutant.left_out | baseline.failing.keys()
         return [test for test in range(len(baseline.tests)) if test not in left_out]
 

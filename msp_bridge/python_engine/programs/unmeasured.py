@@ -10,7 +10,7 @@ them says something or all tests are measured:
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
 - The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
   where several jobs may run at once. It would be run anyway (`survivors`), and where it passes, the mutant has
-  survived. Where it takes longer than the measurement and `LATE` times that, it is ended, for its limit was not known:
+  survived. Where it takes longer than the measurement and `LATE` times that, it is ended: its limit was not known, and
   the mutant begins again.
 """
 
