@@ -63,7 +63,7 @@ async def _watch(options: Options, takes: Callable[[Mutant], bool]) -> None:
 
 @define(eq=False)
 class Watch:
-    """What was saved and is not tested yet, and what has survived."""
+    """The files that were saved and are not tested yet, and what has survived."""
 
     workspace: Workspace
     takes: Callable[[Mutant], bool]  # whether a mutant is wanted
