@@ -5,6 +5,8 @@ Theory of operation
 A test failed with a mutant, in a job that ran other tests before it, or in a fork. It kills the mutant if it fails with
 the mutant, and passes without it, when nothing else can be the reason:
 
+The rows of `transitions` say what follows each run:
+
 - `STEADY` runs the killer alone with the mutant, in a fork, where other tests ran before it in an order that is not
   the suite's. `FRESH_STEADY` runs an unsteady killer alone in a fresh process.
 - `CONTROL` runs it alone without the mutant, and `LOADED` once more under load, as often as `Controls` says that it is
@@ -18,12 +20,14 @@ the mutant, and passes without it, when nothing else can be the reason:
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from .baseline import Baseline
 from .channel import Message
 from .controls import Controls
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+from .transitions import Action, Seen
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
 
@@ -56,7 +60,7 @@ class KillConfirmation:
         self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
         self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
 
-    def begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
+    def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill by a test of a job that has run in a fork."""
         if killer == mutant.tests[0] and not self._controls.is_unsteady(killer):
             self._control(mutant, killer)
@@ -64,46 +68,50 @@ class KillConfirmation:
             mutant.stage = Stage.STEADY
             self._jobs.run_live(self._way.baseline, mutant, [killer])
 
-    def begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
+    def _begin_fresh(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill of a fresh process: by a test that ran alone, or after the tests before it in the suite."""
+        mutant.from_fresh = True
         if self._controls.is_unsteady(killer):
             mutant.stage = Stage.FRESH_STEADY
             self._jobs.run_fresh(self._way.baseline, mutant, killer)
         else:
-            mutant.from_fresh = True
             self._control(mutant, killer)
 
-    def receive(self, mutant: ScheduledMutant, answer: Message) -> None:
-        """Handle the end of a job in one of the stages above."""
-        killer = self._way.killer(mutant)
-        assert killer is not None
-        if mutant.stage is Stage.STEADY:
-            self._after_steady(mutant, killer, answer)
-        elif mutant.stage is Stage.FRESH_STEADY:
-            self._after_fresh_steady(mutant, killer, answer)
-        else:
-            self._after_control(mutant, killer, answer)
+    def actions(self) -> dict[Action, Callable[[ScheduledMutant, int], None]]:
+        """The actions that are done here, with a mutant and the test that killed it."""
+        return {
+            Action.CONFIRM: self._begin_live,
+            Action.CONFIRM_FRESH: self._begin_fresh,
+            Action.CONTROL: self._control_alone,
+            Action.LOADED: partial(self._run_control, loaded=True),
+            Action.AGAIN: self._confirm,
+            Action.DISTRUST: partial(self._fails_without, loaded=False),
+            Action.DISTURBED: partial(self._fails_without, loaded=True),
+            Action.LEAVE_OUT: self._without,
+            Action.KILLED: self._killed,
+        }
+
+    def seen(self, mutant: ScheduledMutant, killer: int, answer: Message) -> Seen:
+        """What the end of a job in one of the stages above has shown."""
+        if _failed(answer):
+            return Seen.FAILED
+        if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
+            return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
+        self._controls.passed(killer)
+        self._ran_without[killer] = mutant.ran[-1]
+        if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, answer["report"]["seconds"]):
+            return Seen.DUE_UNDER_LOAD
+        unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
+        return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
 
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
         return self._controls.fails_alone(test) or test in self._way.baseline.order_dependent
 
-    def _after_steady(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
-        if _failed(answer):
-            mutant.rest_on_last()
-            self._control(mutant, killer)
-        elif self._controls.is_unsteady(killer):
-            self._without(mutant, killer)
-        else:
-            self._way.start_fresh(mutant)
-
-    def _after_fresh_steady(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
-        if not _failed(answer):
-            self._without(mutant, killer)
-        else:
-            mutant.from_fresh = True
-            mutant.rest_on_last()
-            self._control(mutant, killer)
+    def _control_alone(self, mutant: ScheduledMutant, killer: int) -> None:
+        """The killer has failed alone with the mutant."""
+        mutant.rest_on_last()
+        self._control(mutant, killer)
 
     def _control(self, mutant: ScheduledMutant, killer: int) -> None:
         if self.needs_others(killer):
@@ -119,20 +127,6 @@ class KillConfirmation:
             self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
         else:
             self._jobs.run_fresh(self._way.baseline, mutant, killer, mutated=False, loaded=loaded)
-
-    def _after_control(self, mutant: ScheduledMutant, killer: int, answer: Message) -> None:
-        report, loaded = answer["report"], mutant.stage is Stage.LOADED
-        if report is None or report.get("failure", "") is not None:
-            self._fails_without(mutant, killer, loaded=loaded)
-            return
-        self._controls.passed(killer)
-        self._ran_without[killer] = mutant.ran[-1]
-        if not loaded and self._controls.due_under_load(killer, report["seconds"]):
-            self._run_control(mutant, killer, loaded=True)
-        elif self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS:
-            self._confirm(mutant, killer)
-        else:
-            self._killed(mutant, killer)
 
     def _fails_without(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         baseline = self._way.baseline

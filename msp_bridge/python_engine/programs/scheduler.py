@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 The truth about a mutant is what a fresh process says: the mutated file on the disk, all tests, in their order. A mutant
-gets there in stages, each of which is cheap and either final or hands on to the next:
+gets there in stages, each of which is cheap and either final or hands on to the next (`transitions` is the table):
 
 - *route*. Where live code isn't the truth (`live_code`), straight to `FRESH`. No test runs it: NoCoverage.
 - `LIVE`: the candidate tests in a fork of the collected session, the last killer first, then the fastest.
@@ -40,6 +40,7 @@ from .likely_tests import LikelyTests
 from .live_code import CodeChange
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
+from .transitions import TRANSITIONS, Action, Seen
 from .unmeasured import Probes, Unmeasured
 from .world import LOST
 
@@ -74,6 +75,12 @@ class MutantScheduler:
         self._queue = JobQueue()
         self._jobs = MutantJobs(plan, servers, parts, self._controls, self._queue)
         self._confirmation = KillConfirmation(self, self._jobs, self._controls, note, live=self._live is not None)
+        self._own_actions: dict[Action, Callable[[ScheduledMutant], None]] = {
+            Action.ANSWER: lambda mutant: self._answer(mutant, mutant.verdict),
+            Action.SURVIVED: self.survived,
+            Action.RECORD: self._record,
+            Action.FRESH: self._start_in_order,
+        }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
         self._unmeasured = Unmeasured(self._survivors, probes, several=jobs > 1, measures=bool(baseline.unmeasured))
@@ -232,30 +239,33 @@ class MutantScheduler:
             self._answer(mutant, {"status": "stopped"})
         elif answer["report"] is None and answer["exit"] == LOST:
             raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
-        elif mutant.stage in (Stage.LIVE, Stage.SUITE):
-            self._after_live(mutant, answer)
-        elif mutant.stage is Stage.FRESH:
-            self._after_fresh(mutant, answer)
         else:
-            self._confirmation.receive(mutant, answer)
+            self._act(mutant, TRANSITIONS[mutant.stage, self._seen(mutant, answer)])
 
-    def _after_live(self, mutant: ScheduledMutant, answer: Message) -> None:
-        if answer["report"] is not None and "not_live" in answer["report"]:
-            self.start_fresh(mutant)
-            return
+    def _act(self, mutant: ScheduledMutant, action: Action) -> None:
+        """Do what `transitions` says; where a kill is to be confirmed, the killer is known."""
+        if action in self._own_actions:
+            self._own_actions[action](mutant)
+        else:
+            killer = self.killer(mutant)
+            assert killer is not None
+            self._confirmation.actions()[action](mutant, killer)
+
+    def _seen(self, mutant: ScheduledMutant, answer: Message) -> Seen:
+        """What the end of its job has shown; where that is a verdict, it is noted."""
+        killer = self.killer(mutant)
+        if mutant.stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
+            assert killer is not None
+            return self._confirmation.seen(mutant, killer, answer)
+        if "not_live" in (answer["report"] or {}):
+            return Seen.NOT_LIVE
         mutant.verdict = verdict_of(answer, self._plan)
-        if "tests" in mutant.verdict:
+        if "tests" in mutant.verdict and mutant.stage is not Stage.FRESH:
             mutant.completed += mutant.verdict["tests"]
             mutant.verdict["tests"] = mutant.completed
-        killer = self.killer(mutant)
-        if mutant.verdict["status"] == "Survived" and mutant.stage is Stage.SUITE:
-            self._after_suite(mutant)
-        elif mutant.verdict["status"] == "Survived":
-            self.survived(mutant)
-        elif killer is None:
-            self._answer(mutant, mutant.verdict)
-        else:
-            self._confirmation.begin_live(mutant, killer)
+        if mutant.verdict["status"] != "Survived":
+            return Seen.ENDED if self.killer(mutant) is None else Seen.FAILED
+        return Seen.PASSED_ALONE if mutant.stage is Stage.FRESH and not mutant.in_order else Seen.PASSED
 
     def killed(self, mutant: ScheduledMutant, killer: int) -> None:
         """Answer: its kill by the test `killer` is confirmed."""
@@ -299,7 +309,7 @@ class MutantScheduler:
             run = {"tests_run": count, "of": len(mutant.tests), "tried": len(mutant.tried)}
             self._send({"id": None, "suite": mutant.request, **run})
 
-    def _after_suite(self, mutant: ScheduledMutant) -> None:
+    def _record(self, mutant: ScheduledMutant) -> None:
         """The whole suite passes with it, in a fork or in a fresh process: the truth."""
         self.baseline = replace(self.baseline, survivors=self.baseline.survivors | {mutant.digest})
         if self.baseline.total > NOTED_S:
@@ -318,19 +328,6 @@ class MutantScheduler:
             self._isolated.want(unknown)
         else:
             self._questions.answer()
-
-    def _after_fresh(self, mutant: ScheduledMutant, answer: Message) -> None:
-        mutant.verdict = verdict_of(answer, self._plan)
-        killer = self.killer(mutant)
-        if mutant.verdict["status"] == "Survived" and not mutant.in_order:
-            mutant.in_order = True
-            self.start_fresh(mutant)
-        elif mutant.verdict["status"] == "Survived":
-            self._after_suite(mutant)
-        elif killer is None:
-            self._answer(mutant, mutant.verdict)
-        else:
-            self._confirmation.begin_fresh(mutant, killer)
 
     def start_live(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run `tests` in a fork of the collected session, with the mutant."""
@@ -355,6 +352,11 @@ class MutantScheduler:
             self._answer_known(mutant)
             return
         self._jobs.run_fresh(self.baseline, mutant, first)
+
+    def _start_in_order(self, mutant: ScheduledMutant) -> None:
+        """Run all tests in a fresh process: after the likely killer, which ran alone there, passed."""
+        mutant.in_order |= mutant.stage is Stage.FRESH
+        self.start_fresh(mutant)
 
     def _first(self, mutant: ScheduledMutant) -> int | None:
         """The test that is most likely to fail, if it may run alone; not one that needs others before it."""

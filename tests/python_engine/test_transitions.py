@@ -1,0 +1,115 @@
+"""The way of a mutant: for each row of the table, what the scheduler does when the job of a stage ends so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
+from msp_bridge.python_engine.programs.channel import TargetPlan
+from msp_bridge.python_engine.programs.live_code import SourceFile
+from msp_bridge.python_engine.programs.mutant_jobs import Stage
+from msp_bridge.python_engine.programs.scheduler import MutantScheduler
+from msp_bridge.python_engine.programs.transitions import TRANSITIONS, Seen
+
+CODE = "def f(a):\n    return a + 1\n"
+TESTS = ["test_a", "test_b", "test_c"]
+KILLER = 1
+UNSTEADY = frozenset({KILLER})
+PASSED = {"failure": None, "tests": 1, "seconds": 0.0}
+SLOW = {**PASSED, "seconds": 1.0}  # is to be run under load
+FAILED = {"failure": [TESTS[KILLER], "no"], "tests": 1, "seconds": 0.0}
+REPORTS: dict[Seen, dict[str, Any] | None] = {
+    Seen.NOT_LIVE: {"not_live": "a closure"},
+    Seen.FAILED: FAILED,
+    Seen.ENDED: None,
+    Seen.DUE_UNDER_LOAD: SLOW,
+}
+ROWS: dict[tuple[Stage, Seen], Stage | str] = {
+    (Stage.LIVE, Seen.NOT_LIVE): Stage.FRESH,
+    (Stage.LIVE, Seen.PASSED): Stage.SUITE,
+    (Stage.LIVE, Seen.FAILED): Stage.STEADY,
+    (Stage.LIVE, Seen.ENDED): "RuntimeError",
+    (Stage.SUITE, Seen.NOT_LIVE): Stage.FRESH,
+    (Stage.SUITE, Seen.PASSED): "Survived",
+    (Stage.SUITE, Seen.FAILED): Stage.STEADY,
+    (Stage.SUITE, Seen.ENDED): "RuntimeError",
+    (Stage.FRESH, Seen.PASSED_ALONE): Stage.FRESH,
+    (Stage.FRESH, Seen.PASSED): "Survived",
+    (Stage.FRESH, Seen.FAILED): Stage.CONTROL,
+    (Stage.FRESH, Seen.ENDED): "RuntimeError",
+    (Stage.STEADY, Seen.FAILED): Stage.CONTROL,
+    (Stage.STEADY, Seen.PASSED): Stage.FRESH,
+    (Stage.STEADY, Seen.UNSTEADY_PASSED): Stage.LIVE,
+    (Stage.FRESH_STEADY, Seen.FAILED): Stage.CONTROL,
+    (Stage.FRESH_STEADY, Seen.PASSED): Stage.FRESH,
+    (Stage.FRESH_STEADY, Seen.UNSTEADY_PASSED): Stage.FRESH,
+    (Stage.CONTROL, Seen.PASSED): "Killed",
+    (Stage.CONTROL, Seen.DUE_UNDER_LOAD): Stage.LOADED,
+    (Stage.CONTROL, Seen.UNCONFIRMED): Stage.STEADY,
+    (Stage.CONTROL, Seen.FAILED): Stage.FRESH,
+    (Stage.LOADED, Seen.PASSED): "Killed",
+    (Stage.LOADED, Seen.UNCONFIRMED): Stage.STEADY,
+    (Stage.LOADED, Seen.FAILED): Stage.STEADY,
+}
+
+
+def test_each_row_of_the_table_is_tested() -> None:
+    assert ROWS.keys() == TRANSITIONS.keys()
+
+
+class Trial:
+    """A scheduler whose servers only note what they are sent, and one mutant whose job in `stage` runs."""
+
+    def __init__(self, stage: Stage, seen: Seen, unsteady: frozenset[int]) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.answers: list[dict[str, Any]] = []
+        server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
+        plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment")
+        known, servers = replace(baseline(), unsteady=unsteady), (server, server)
+        self._scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
+        start = CODE.index("a + 1")
+        change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
+        self._scheduler.test(1, "m.py", change, {"m.py": ""})
+        self.mutant = self._scheduler._mutants[1]
+        self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
+        self.mutant.in_order = stage is Stage.FRESH and seen is not Seen.PASSED_ALONE
+        if stage is Stage.FRESH_STEADY:
+            self.mutant.from_fresh = True
+        if stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
+            self.mutant.verdict = {"status": "Killed", "killed_by": TESTS[KILLER], "reason": "no"}
+
+    def ends(self, seen: Seen) -> None:
+        """Its job ends."""
+        self.sent.clear()
+        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": REPORTS.get(seen, PASSED)})
+
+
+@pytest.mark.parametrize(("stage", "seen"), ROWS, ids=lambda part: part.name)
+def test_what_follows(stage: Stage, seen: Seen) -> None:
+    unsteady = UNSTEADY if seen in (Seen.UNSTEADY_PASSED, Seen.UNCONFIRMED) else frozenset()
+    trial, expected = Trial(stage, seen, unsteady), ROWS[stage, seen]
+    trial.ends(seen)
+    if isinstance(expected, Stage):
+        assert (trial.mutant.stage, [job["id"] for job in trial.sent]) == (expected, [1])
+    else:
+        assert [answer["status"] for answer in trial.answers if answer["id"] == 1] == [expected]
+        assert trial.sent == []
+
+
+def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_there() -> None:
+    trial = Trial(Stage.FRESH, Seen.FAILED, UNSTEADY)
+    trial.mutant.tests = []  # its code runs at import: no test was run in a fork
+    trial.ends(Seen.FAILED)
+    assert trial.mutant.stage is Stage.FRESH_STEADY
+    trial.ends(Seen.PASSED)
+    assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
+
+
+def baseline() -> Baseline:
+    report = {"durations": dict.fromkeys(range(3), 0.01), "failing": {}, "lines": {"m.py": {"2": "0x7"}}}
+    live = FileFacts(frozenset({("f", 1)}), frozenset(), frozenset(), read=False)
+    return replace(Baseline.of(report, {"tests": TESTS, "seconds": 0.0}), facts={"m.py": live})
