@@ -38,6 +38,7 @@ class Sample:
     truth: bool = False
     maybe: str | None = None
     snake_case: int | None = None
+    counts: dict[str, int] | None = None
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,7 @@ class Sample:
         ("truth", "true", "must be true or false, not 'true'"),
         ("maybe", 7, "must be a string, not 7"),
         ("snakeCase", "x", "must be a whole number, not 'x'"),
+        ("counts", [1], "must be an object, not an array"),
     ],
 )
 def test_no_type_is_bent(converter: StrictConverter, field: str, value: Any, reason: str) -> None:

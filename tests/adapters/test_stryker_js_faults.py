@@ -93,17 +93,17 @@ async def test_a_bad_configuration_is_named(modules: Path, tmp_path: Path) -> No
 
 GIVES_NOTHING = {
     "export const options = {};": "it must have an object as its default export",
-    "export default () => ({});": "it must have an object as its default export",
     "throw new Error('for a reason');": "for a reason",
+    "export default () => ({});": "it must have an object as its default export",
     "export default {": "Unexpected end of input",
     "import './nowhere.mjs';": "nowhere.mjs",
 }
 
 
-async def test_a_configuration_in_javascript_that_gives_nothing_is_named(tmp_path: Path) -> None:
+async def test_a_configuration_in_javascript_that_gives_nothing_is_named(every_case: bool, tmp_path: Path) -> None:
     root = copied("js_vitest", tmp_path)
     async with adapter_on(root) as adapter:
-        for text, message in GIVES_NOTHING.items():
+        for text, message in list(GIVES_NOTHING.items())[: None if every_case else 2]:
             (root / "stryker.conf.mjs").write_text(text)
             with pytest.raises(ConfigurationError) as caught:
                 await discovered(adapter)

@@ -201,8 +201,13 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # With random edits and moments; each kind of edit and kill has a test of its own.
     "real/test_incremental_edits.py": (),
     "real/test_kills.py": (),
-    # Kills and frameworks with the real Stryker.NET: the conformance suite runs it, and scripted ones are killed.
-    "adapters/test_stryker_net_preparing.py": ("test_a_tool_or_a_bridge_that_is_killed",),
+    # Kills, faults, edits and frameworks with the real Stryker.NET: the conformance suite runs it, and a scripted one fails.
+    "adapters/test_stryker_net_preparing.py": (
+        "test_a_tool_or_a_bridge_that_is_killed",
+        "test_code_that_does_not_compile",
+        "test_edits_of_code_and_tests_and_red_tests",
+        "test_tests_that_keep_the_tool_from_testing",
+    ),
     "adapters/test_stryker_net_real.py": (),
     # More similar ways to go on with what is open.
     "adapters/test_stryker_js_process_state.py": ("[command line]",),
