@@ -15,6 +15,8 @@ from forge_links import absolute
 from msp_bridge import __version__
 from msp_bridge.adapter import Status, __all__
 from msp_bridge.cli import COMMANDS, Exit, msp_bridge
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.detection import detect_projects
 
 ROOT = Path(__file__).parents[1]
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
@@ -107,3 +109,10 @@ def test_links_are_absolute_where_a_forge_is_known_and_texts_elsewhere(forge: st
 
 def test_a_link_that_stays_is_left_as_it_is() -> None:
     assert absolute("[a](b.md#c)", "docs/how-to", lambda path: path == "docs/how-to/b.md", "") == "[a](b.md#c)"
+
+
+def test_the_projects_under_test_are_no_projects_of_this_repository() -> None:
+    found = detect_projects(ROOT, Configuration())
+    assert [
+        (folder.path, [tool.adapter.name for tool in folder.tools]) for folder in found.folders if folder.tools
+    ] == [("", ["mutmut"])]
