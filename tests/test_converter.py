@@ -10,7 +10,7 @@ import pytest
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.dialects.converter import StrictConverter, WrongShape, camel_case, reads
+from msp_bridge.dialects.converter import MAX_SHOWN, StrictConverter, WrongShape, camel_case, reads
 from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_mutant, wire_result
 from msp_bridge.jsonrpc.messages import RpcError
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
@@ -68,8 +68,11 @@ def test_no_type_is_bent(converter: StrictConverter, field: str, value: Any, rea
 
 
 def test_a_long_value_is_shown_short(converter: StrictConverter) -> None:
-    (fault,) = faults(converter, {"whole": "x" * 1_000_000}, Sample)
-    assert len(fault) < 100
+    whole = "x" * (MAX_SHOWN - 2)  # with its quotes it is as long as what is shown
+    assert faults(converter, {"whole": whole}, Sample) == [f"params.whole: must be a whole number, not '{whole}'"]
+    for longer in (f"{whole}x", "x" * 1_000_000):
+        (fault,) = faults(converter, {"whole": longer}, Sample)
+        assert fault == f"params.whole: must be a whole number, not '{whole[2:]}..."
 
 
 def test_null_stands_for_an_absent_optional(converter: StrictConverter) -> None:
