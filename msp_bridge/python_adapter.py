@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,11 +55,9 @@ class PythonAdapter:
         plan = await self.engine_plan()
         return None if plan is None else pytest_command(plan.python, *plan.arguments)
 
-    async def check_tests(self) -> AsyncGenerator[Finding, None]:
+    def check_tests(self) -> AsyncGenerator[Finding, None]:
         """Implement `ChecksTests.check_tests`."""
-        async with aclosing(self._engine.check_tests()) as findings:
-            async for finding in findings:
-                yield finding
+        return self._engine.check_tests()
 
     @shields
     async def aclose(self) -> None:

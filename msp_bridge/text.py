@@ -15,6 +15,12 @@ UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e
 SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+def release(version: str) -> tuple[int, ...]:
+    """The first release numbers in `version`, for comparing: (20, 11, 0) of "v20.11.0", (22,) of ">=22"."""
+    found = re.search(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
 def counted(number: int, noun: str) -> str:
     """Count, as in `1 file`, `2 files`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,10 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +22,8 @@ from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
-from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool
+from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool, own_tmpdir
+from msp_bridge.toolkit.slot import size_of
 
 from .cargo import BASELINE_FAILED, SUCCESS, CargoCommand
 from .listing import Key, key_of
@@ -187,9 +186,9 @@ class CargoRun:
     ) -> AsyncGenerator[Result, None]:
         names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
         arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", "--jobs", str(jobs), *names]
-        async with _private_directory() as directory:
+        async with own_tmpdir() as env:
+            directory = Path(env["TMPDIR"] or "")
             outcomes = Outcomes(directory / "mutants.out", {mutant.handle.key: mutant for mutant in mutants})
-            env: dict[str, str | None] = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(directory))
             env["CARGO_TARGET_DIR"] = None if build is None else str(build)
             within = partial(self._isolated, directory, build) if isolated else None
             report_phase(BASELINE)  # cargo-mutants copies and builds the tree for it
@@ -225,19 +224,8 @@ def _exactly(name: str) -> str:
     return "^" + SPECIAL.sub(r"\\\1", name) + "$"
 
 
-@contextlib.asynccontextmanager
-async def _private_directory() -> AsyncIterator[Path]:
-    """Not below the cache, whose long name would leave tests too little for that of a socket (108 characters)."""
-    directory = Path(tempfile.mkdtemp(prefix="msp-bridge-"))
-    try:
-        yield directory
-    finally:
-        await in_thread(partial(shutil.rmtree, directory, ignore_errors=True))
-
-
 def _limit(directory: Path) -> None:
-    sizes = (os.lstat(os.path.join(parent, name)).st_size for parent, _, names in os.walk(directory) for name in names)
-    if sum(sizes) > MAX_BUILD_BYTES:
+    if size_of(directory) > MAX_BUILD_BYTES:
         shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -28,6 +28,7 @@ from msp_bridge.python_engine import (
     start_program,
 )
 from msp_bridge.reading import digest
+from msp_bridge.text import release
 from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, identity
 from msp_bridge.toolkit.install import python_install
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
@@ -153,11 +154,7 @@ class CosmicRayDiscovery:
         return answer
 
     async def _ask(self, question: dict[str, Any], text: str) -> dict[str, Any]:
-        """Tries once more when the process ends. Raises TimeoutError when `text`, the module, takes too long."""
-        try:
-            return await self._program.ask(question, text, self.python)
-        except ProcessEnded as error:
-            log.warning("trying once more: %s", error)
+        """Raises TimeoutError when `text`, the module, takes too long."""
         try:
             return await self._program.ask(question, text, self.python)
         except ProcessEnded as error:
@@ -241,8 +238,6 @@ def _shown(text: str) -> str:
 
 def _fault(version: str) -> str | None:
     """Why the bridge can't work with this version."""
-    release = re.match(r"\d+(\.\d+)*", version)
-    numbers = tuple(map(int, release[0].split("."))) if release else ()
-    if numbers < OLDEST:
+    if release(version) < OLDEST:
         return f"cosmic-ray {version} is too old, 8.7 or later is needed"
-    return f"cosmic-ray {version} is newer than this bridge supports" if numbers >= NEXT else None
+    return f"cosmic-ray {version} is newer than this bridge supports" if release(version) >= NEXT else None

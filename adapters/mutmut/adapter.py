@@ -86,13 +86,11 @@ class Mutmut(PythonAdapter):
         """Implement `IgnoresMutants.ignore`."""
         return await (await self._discover()).ignore(mutant, reason)
 
-    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+    def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Implement `Adapter.diagnose`."""
         from .diagnosis import diagnose
 
-        async with aclosing(diagnose(self._project, self._discover, self._engine)) as findings:
-            async for finding in findings:
-                yield finding
+        return diagnose(self._project, self._discover, self._engine)
 
     async def _discover(self) -> MutmutDiscovery:
         """Made on first use; raises ToolError or ConfigurationError when the project can't be worked on."""

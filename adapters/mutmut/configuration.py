@@ -32,13 +32,10 @@ def is_configured(root: Path) -> bool:
 
 def holds_configuration(file: Path) -> bool:
     """Whether mutmut finds its options in `file`; False when it can't be read."""
-    try:
-        if file.name == "setup.cfg":
-            return _has_section(reading.text(file))
-        tools = reading.toml(file).get("tool")
-        return isinstance(tools, dict) and "mutmut" in tools
-    except (OSError, ValueError):
-        return False
+    if file.name == "setup.cfg":
+        return _has_section(reading.text_or_empty(file))
+    tools = reading.table(file).get("tool")
+    return isinstance(tools, dict) and "mutmut" in tools
 
 
 def _has_section(text: str) -> bool:

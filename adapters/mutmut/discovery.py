@@ -9,7 +9,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from attrs import frozen
@@ -30,7 +30,7 @@ from msp_bridge.python_engine import (
 )
 from msp_bridge.source import in_comment
 from msp_bridge.toolkit import identity
-from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
+from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
 from .configuration import place_of_options
@@ -97,7 +97,7 @@ class MutmutDiscovery:
 
     async def files(self) -> Answer:
         """The `files` that mutmut mutates, and what its configuration says. Raises ToolError."""
-        answer = await self._ask({"do": "files"})
+        answer = await self._program.ask({"do": "files"})
         self._configuration = answer.get("configuration", "")
         if UNKNOWN_SOURCES in answer.get("problem", ""):
             place, found = place_of_options(self._root, self._config_file), likely_sources(self._root)
@@ -149,7 +149,7 @@ class MutmutDiscovery:
     async def _has(self, mutant: Mutant, edit: PythonEdit) -> bool:
         """Whether the file has `mutant` still when `edit` has been made; also when mutmut can't read it then."""
         question = {"do": "mutants", "path": mutant.path, "text": edit.normal}
-        answer = await self._ask(question, edit.normal)
+        answer = await self._program.ask(question, edit.normal)
         start = mutant.handle.start
         if edit.end > edit.start:
             start += edit.normal_replacement.index("\n") + 1
@@ -197,7 +197,7 @@ class MutmutDiscovery:
         kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
         if kept:
             return kept[key]
-        answer = await self._ask({"do": "mutants", "path": source.path, "text": source.normal}, source.normal)
+        answer = await self._program.ask({"do": "mutants", "path": source.path, "text": source.normal}, source.normal)
         if "problem" not in answer:
             key = await in_thread(self._key, source, answer["configuration"])
             await in_thread(self._kept.save, {key: answer})
@@ -219,17 +219,6 @@ class MutmutDiscovery:
         if warning not in self._warned:
             self._warned.add(warning)
             log.warning("%s", warning)
-
-    async def _ask(self, question: Mapping[str, object], text: str | None = None) -> Answer:
-        """Tries once more when the process ends: perhaps somebody has killed it while it had nothing to do.
-
-        Raises TimeoutError when the question is about the mutants of `text`, and takes too long.
-        """
-        try:
-            return await self._program.ask(question, text)
-        except ProcessEnded as error:
-            log.warning("trying once more: %s", error)
-        return await self._program.ask(question, text)
 
     async def _start(self) -> JsonLinesProcess:
         """Raises ToolError."""

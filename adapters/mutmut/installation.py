@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from attrs import frozen
 
 from msp_bridge.adapter import ToolError
 from msp_bridge.python_engine import start_program
+from msp_bridge.text import release
 from msp_bridge.toolkit.install import python_install
 
 from .configuration import REQUIREMENTS
@@ -70,14 +70,14 @@ class MutmutInstallation:
             return what, "set `python` to a CPython, 3.10 or later"
         if self.mutmut is None:
             return f"mutmut isn't installed for {self.executable}", self.remedy
-        if numbers(self.mutmut) < OLDEST_MUTMUT:
-            edits = ", which edits your files in place," if numbers(self.mutmut) < (3,) else ""
+        if release(self.mutmut) < OLDEST_MUTMUT:
+            edits = ", which edits your files in place," if release(self.mutmut) < (3,) else ""
             return f"mutmut {self.mutmut}{edits} is too old (3.8.1 or later is needed)", self.remedy
-        if numbers(self.mutmut) >= NEXT_MUTMUT:
+        if release(self.mutmut) >= NEXT_MUTMUT:
             return f"mutmut {self.mutmut} is newer than this bridge supports", self.remedy
         if self.pytest is None:
             return f"pytest isn't installed (9.2 or later is needed) in {self.executable}", self.remedy
-        if numbers(self.pytest) < OLDEST_PYTEST:
+        if release(self.pytest) < OLDEST_PYTEST:
             found = f"pytest {self.pytest} is too old for mutmut {self.mutmut}"
             return f"{found} (9.2 or later is needed) in {self.executable}", self.remedy
         return None
@@ -86,9 +86,3 @@ class MutmutInstallation:
         """Raises ToolError with `fault`."""
         if (fault := self.fault) is not None:
             raise ToolError(*fault)
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """The release numbers of a version, for comparing: (3, 8, 1) of "3.8.1.post2"."""
-    release = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, release[0].split("."))) if release else ()

@@ -197,7 +197,8 @@ class StrykerJs:
         yield Finding(True, "stryker-js", f"{installation.version} in {installation.directory}, {way}")
         yield Finding(True, "node", f"{node.version} ({node.program})")
         yield Finding(True, "packages", f"installed with {manager} (`{install} <package>`)")
-        yield self._configuration_finding()
+        file, defaults = config_file(self._project), "no stryker.config.json: StrykerJS works with its defaults"
+        yield Finding(True, "configuration", defaults if file is None else str(file))
         try:
             async with self._sessions.lease(tools) as session:
                 listing = await self._discovery.list(session, anew=True)
@@ -247,12 +248,6 @@ class StrykerJs:
         if patterns:
             return as_option("mutate", patterns)
         return "set `mutate` in StrykerJS's configuration to the files to mutate"
-
-    def _configuration_finding(self) -> Finding:
-        file = config_file(self._project)
-        if file is not None:
-            return Finding(True, "configuration", str(file))
-        return Finding(True, "configuration", "no stryker.config.json: StrykerJS works with its defaults")
 
 
 def _as_discovered(session: StrykerJsSession, mutants: Sequence[Mutant]) -> list[Mutant]:

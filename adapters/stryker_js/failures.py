@@ -31,11 +31,6 @@ class BaselineFailure:
     error: str = ""
     failing: Sequence[tuple[str, str]] = ()
 
-    @property
-    def is_known(self) -> bool:
-        """Whether anything was reported."""
-        return bool(self.error or self.failing)
-
 
 def failure(message: str, baseline: BaselineFailure, log: str, root: Path) -> BridgeError:
     """The error for StrykerJS's `message` about the project in `root`; `log` is what it has logged in the run."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from attrs import frozen
 from msp_bridge import reading
 from msp_bridge.adapter import Project, ToolError
 from msp_bridge.processes import ProcessTree
+from msp_bridge.text import release
 
 from . import plug_n_play
 from .configuration import CORE, TABLE, Settings, check_package, depends_on_core
@@ -75,7 +75,7 @@ class StrykerJsInstallation:
     @property
     def numbers(self) -> Version:
         """(9, 6, 1) of 9.6.1."""
-        return numbers(self.version)
+        return release(self.version)
 
     @property
     def serves(self) -> bool:
@@ -107,13 +107,13 @@ class Node:
                 said = (await anext(lines, b"")).decode("utf-8", "replace")  # no more: it may go on for ever
         except TimeoutError:
             raise ToolError(f"{program} doesn't answer", NODE_REMEDY) from None
-        if not said.startswith("v") or not numbers(said):
+        if not said.startswith("v") or not release(said):
             raise ToolError(f"{program} is no Node", NODE_REMEDY)
         return cls(program, said.strip())
 
     def runs(self, engine: str) -> bool:
         """Whether it is new enough for `engine`, a range like ">=20.0.0"."""
-        return numbers(self.version) >= numbers(engine)
+        return release(self.version) >= release(engine)
 
 
 @frozen
@@ -159,7 +159,7 @@ async def find_node(root: Path, installation: StrykerJsInstallation, named: Path
     if unfit is None:
         remedy = f"install Node {installation.engine}, or name it with the setting `node` of {TABLE!r}"
         raise ToolError("there is no Node that works on PATH", remedy)
-    major = numbers(installation.engine)[0]
+    major = release(installation.engine)[0]
     remedy = f"install one (`nvm install {major}`), or name it with the setting `node` of {TABLE!r}"
     raise _unfit(installation, unfit, remedy)
 
@@ -193,11 +193,11 @@ def _pinned(root: Path) -> Version:
                 continue
             if name == ".tool-versions":
                 lines = [line for line in lines if line.startswith("nodejs ")]
-            if lines and numbers(lines[0]):
-                return numbers(lines[0])
+            if lines and release(lines[0]):
+                return release(lines[0])
         volta = reading.table(directory / "package.json").get("volta")
         if isinstance(volta, dict) and "node" in volta:
-            return numbers(str(volta["node"]))
+            return release(str(volta["node"]))
     return ()
 
 
@@ -207,7 +207,7 @@ def _kept_by_version_managers() -> list[tuple[Version, Path]]:
     for variable, usual, pattern in VERSION_MANAGERS:
         home = Path(os.environ.get(variable) or usual).expanduser()
         depth = pattern.split("/").index("*")
-        found += ((numbers(program.relative_to(home).parts[depth]), program) for program in home.glob(pattern))
+        found += ((release(program.relative_to(home).parts[depth]), program) for program in home.glob(pattern))
     return sorted(found, reverse=True)
 
 
@@ -249,12 +249,6 @@ def upwards(directory: Path) -> Iterator[Path]:
     """The directory, and those above it."""
     yield directory
     yield from directory.parents
-
-
-def numbers(version: str) -> Version:
-    """The release numbers in `version`, for comparing: (20, 11, 0) of "v20.11.0", (22,) of ">=22"."""
-    release = re.search(r"\d+(\.\d+)*", version)
-    return tuple(map(int, release[0].split("."))) if release else ()
 
 
 def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:

@@ -26,6 +26,7 @@ from msp_bridge.jsonrpc.messages import Message, notification
 from msp_bridge.processes import ProcessTree
 from msp_bridge.rows import mutant_row
 from msp_bridge.toolkit import Isolation, own_tmpdir, unwritable
+from msp_bridge.writing import replace_content
 
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors, missing_plugin
@@ -117,7 +118,10 @@ class Launch:
             "core": str(installation.directory),
             "run": str(self._run_file),
         }
-        path = os.pathsep.join([str(node.program.parent), *self._programs, os.environ.get("PATH", os.defpath)])
+        # Where npm scripts, and all that is started by npx, find the programs of packages:
+        places = (above / "node_modules" / ".bin" for above in upwards(self.paths.root))
+        programs = [str(place) for place in places if place.is_dir()]
+        path = os.pathsep.join([str(node.program.parent), *programs, os.environ.get("PATH", os.defpath)])
         changes: dict[str, str | None] = {
             "MSP_BRIDGE_STRYKER": json.dumps(settings),
             "PATH": path,
@@ -139,23 +143,14 @@ class Launch:
             "warm": round(1000 * run.warm),
             "directories": [str(self.paths.sandbox), *(str(copy) for _, copy in self.paths.members)],
         }
-        fresh = self._run_file.with_suffix(".new")
         try:
-            fresh.unlink(missing_ok=True)
-            fresh.write_text(json.dumps(content), encoding="ascii")
-            fresh.replace(self._run_file)
+            replace_content(self._run_file, json.dumps(content))
         except OSError as error:
             raise unwritable(self.sandbox.home, error) from error
 
     @property
     def _run_file(self) -> Path:
         return self.sandbox.home / RUN
-
-    @property
-    def _programs(self) -> list[str]:
-        """Where npm scripts, and all that is started by npx, find the programs of packages."""
-        root = self.paths.root
-        return [str(path) for above in upwards(root) if (path := above / "node_modules" / ".bin").is_dir()]
 
 
 class Observer:
@@ -242,7 +237,7 @@ class Observer:
     async def failed(self, message: str) -> BridgeError:
         """The error to raise when StrykerJS gives `message` as the reason why it can't go on."""
         for _ in range(LOG_CHECKS):
-            if self._baseline.is_known or logged_errors(self._news):
+            if self._baseline != BaselineFailure() or logged_errors(self._news):
                 break
             await asyncio.sleep(LOG_INTERVAL_S)
         news = self._paths.to_user(self._news)

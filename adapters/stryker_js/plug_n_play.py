@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge import reading
+from msp_bridge.writing import replace_content
 
 from .configuration import CORE
 from .node_modules import Moved, stands_for
@@ -91,9 +92,7 @@ def write_maps(root: Path, place: Path, moved: Moved) -> None:
         if (root / name).is_file():
             text = relocated(_map(root / name), root, place, moved)
             if not (place / name).is_file() or _map(place / name) != text:
-                fresh = place / f"{name}.new"
-                fresh.write_bytes(text.encode("utf-8", "surrogateescape"))
-                fresh.replace(place / name)  # a process of Node's may be looking for it at this moment
+                replace_content(place / name, text.encode("utf-8", "surrogateescape"))
 
 
 def _map(file: Path) -> str:

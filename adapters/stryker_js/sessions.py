@@ -39,19 +39,21 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
+from attrs import define, field
+
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, Project, ToolError
+from msp_bridge.adapter import BaselineError, BridgeError, Project, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import Isolation, SandboxPool, WarmSandbox
 
 from .configuration import Settings, config_file
 from .installation import Toolchain
-from .known_failures import KnownFailures
 from .launch import Launch
 from .mutants import StrykerJsTestPlan
 from .processes import RunProcess, ServeProcess
@@ -59,6 +61,7 @@ from .sandbox import ProjectSandbox
 
 log = logging.getLogger(__name__)
 
+HOLDS_S = 300.0  # a failure: what the tests need besides the project may be there by then, a database, a free port
 MAX_IDLE = 2  # warm sandboxes that wait for the next request
 SCHEMA = re.compile(rb'"\$schema"\s*:\s*"[^"]*"')
 LEADS_ON = re.compile(rb"""["'`]\.\.?/""")  # the configuration may have read other files of the project
@@ -188,6 +191,34 @@ class SessionPool:
     async def aclose(self) -> None:
         """End all of them."""
         await self._sandboxes.aclose()
+
+
+@define
+class KnownFailures:
+    """The last first run of the tests that failed: it is not run again at each request while nothing has changed.
+
+    A key is equal as long as all that the first run depends on in the project is.
+    """
+
+    _key: object = None
+    _error: BaselineError | None = None
+    _at: float = field(factory=time.monotonic)
+
+    def of(self, key: object) -> BaselineError | None:
+        """How the first run for `key` has failed in the last minutes, if it has."""
+        error = self._error
+        if error is None or key != self._key or time.monotonic() - self._at > HOLDS_S:
+            return None
+        return BaselineError(error.problem, error.remedy, error.failing, error.first_failure)
+
+    @contextmanager
+    def noted(self, key: object) -> Iterator[None]:
+        """Meanwhile a first run for `key` is noted if it fails."""
+        try:
+            yield
+        except BaselineError as error:
+            self._key, self._error, self._at = key, error, time.monotonic()
+            raise
 
 
 async def _start(launch: Launch) -> StrykerProcess:

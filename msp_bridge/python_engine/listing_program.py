@@ -14,12 +14,15 @@ A question of which the caller is cancelled ends its program: it would be worked
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from weakref import WeakSet
 
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import WarmProcess
+
+log = logging.getLogger(__name__)
 
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
 KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
@@ -42,8 +45,16 @@ class ListingProgram:
     async def ask(self, question: Mapping[str, object], text: str | None = None, key: object = None) -> Answer:
         """The answer to `question`, which may be about the mutants of a file with the content `text`.
 
-        Raises ProcessEnded, and TimeoutError when the file takes too long, which says how long that was.
+        It is asked once more when the program ends: perhaps somebody has killed it while it had nothing to do. Raises
+        ProcessEnded, and TimeoutError when the file takes too long, which says how long that was.
         """
+        try:
+            return await self._ask(question, text, key)
+        except ProcessEnded as error:
+            log.warning("trying once more: %s", error)
+        return await self._ask(question, text, key)
+
+    async def _ask(self, question: Mapping[str, object], text: str | None, key: object) -> Answer:
         while True:
             process = await self.started(key)
             number, answer = process.post(question)

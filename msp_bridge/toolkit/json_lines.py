@@ -40,7 +40,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import ToolError
@@ -76,8 +76,8 @@ class JsonLinesProcess:
     cancelled. Errors: `ProcessEnded` from `ask` and from the futures of `post`.
     """
 
-    def __init__(self, tree: ProcessTree, name: str, remedy: str) -> None:
-        self._tree, self._name, self._remedy = tree, name, remedy
+    def __init__(self, tree: ProcessTree, name: str) -> None:
+        self._tree, self._name = tree, name
         self._pending: dict[int, asyncio.Future[Answer]] = {}
         self._last_id = 0
         self._closed = False
@@ -96,47 +96,37 @@ class JsonLinesProcess:
         name: str,
         cwd: Path,
         env: Mapping[str, str | None] | None = None,
-        start_timeout_s: float | None = None,
-        remedy: str = REMEDY,
     ) -> JsonLinesProcess:
         """Start `argv` in `cwd`, and wait for its greeting.
 
         `name` names the program in messages: "mutmut's worker". `env` holds changes to our own environment; None
-        removes a variable. `start_timeout_s` is a minute where it isn't given. `remedy` is what the user should do when
-        the process ends.
-
-        Raises `ToolError` when the program can't be started, `ProcessEnded` when it ends or does not greet in time.
+        removes a variable. Raises `ToolError` when the program can't be started, `ProcessEnded` when it ends or does
+        not greet in time.
         """
-        environment = env or {}
-        start_timeout_s = START_TIMEOUT_S if start_timeout_s is None else start_timeout_s
         try:
-            return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
+            return await cls._start(argv, name, cwd, env)
         except ProcessEnded as error:
-            kept = environment.get("PYTHONPYCACHEPREFIX")
+            kept = (env or {}).get("PYTHONPYCACHEPREFIX")
             if kept is not None and is_damaged_bytecode(error.problem):
                 await in_thread(forget_bytecode, Path(kept))
             elif error.killed:
                 log.warning("%s; it is started again", error.problem)
             else:
                 raise
-        return await cls._start(argv, name, cwd, environment, start_timeout_s, remedy)
+        return await cls._start(argv, name, cwd, env)
 
     @classmethod
     async def _start(
-        cls,
-        argv: Sequence[str | os.PathLike[str]],
-        name: str,
-        cwd: Path,
-        env: Mapping[str, str | None],
-        start_timeout_s: float,
-        remedy: str,
+        cls, argv: Sequence[str | os.PathLike[str]], name: str, cwd: Path, env: Mapping[str, str | None] | None
     ) -> JsonLinesProcess:
-        process = cls(await ProcessTree.start(argv, cwd=cwd, env=env, stdin=True), name, remedy)
+        process = cls(await ProcessTree.start(argv, cwd=cwd, env=env, stdin=True), name)
         try:
-            async with asyncio.timeout(start_timeout_s):
+            async with asyncio.timeout(START_TIMEOUT_S):
                 await asyncio.shield(process._greeting)
         except TimeoutError:
-            await process._give_up(f"{name} did not start within {start_timeout_s:.0f} s and was ended")
+            process._fault = f"{name} did not start within {START_TIMEOUT_S:.0f} s and was ended"
+            await process.close()
+            raise ProcessEnded(process._ending(), REMEDY) from None
         except BaseException:
             await process.close()
             raise
@@ -172,22 +162,10 @@ class JsonLinesProcess:
         """Whether the question `id` is the oldest without an answer."""
         return next(iter(self._pending), None) == id
 
-    async def ask(self, question: Mapping[str, Any], *, timeout_s: float | None = None) -> Answer:
-        """The answer to `question`; raises `ProcessEnded`.
-
-        A process that does not answer within `timeout_s` is ended: it can't be known what it is doing.
-        """
+    async def ask(self, question: Mapping[str, Any]) -> Answer:
+        """The answer to `question`; raises `ProcessEnded`."""
         _, answer = self.post(question)
-        try:
-            async with asyncio.timeout(timeout_s):
-                return await answer
-        except TimeoutError:
-            await self._give_up(f"{self._name} did not answer within {timeout_s:.0f} s and was ended")
-
-    async def _give_up(self, fault: str) -> NoReturn:
-        self._fault = fault
-        await self.close()
-        raise ProcessEnded(self._ending(), self._remedy)
+        return await answer
 
     async def close(self) -> None:
         """End the process and all below it. Idempotent. A cancel is raised when that is done."""
@@ -239,7 +217,7 @@ class JsonLinesProcess:
         pending = [future for future in self._pending.values() if not future.done()]
         self._pending.clear()
         for future in pending:
-            future.set_exception(ProcessEnded(self._ending(), self._remedy, killed=self._killed))
+            future.set_exception(ProcessEnded(self._ending(), REMEDY, killed=self._killed))
             future.exception()  # marked as retrieved: its asker may be gone
 
     @property
