@@ -18,7 +18,7 @@ from .installation import INSTALL, cargo, search_path
 SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
 BASELINE_FAILED = 4
 MISSING = "no such command: `mutants`"
-TAIL = 500  # characters of stderr in an error message
+SHOWN_CHARS = 500  # at the end of stderr, in an error message
 
 
 @frozen
@@ -64,7 +64,7 @@ class CargoCommand:
         printed = tree.errors.partition("Stack backtrace:")[0]
         if MISSING in printed:
             return ToolError("cargo-mutants is not installed", f"run `{INSTALL}`")
-        reason = " ".join(printed.split())[-TAIL:] or tree.outcome
+        reason = " ".join(printed.split())[-SHOWN_CHARS:] or tree.outcome
         return ToolError(f"cargo-mutants can't work on {self.root}: {reason}", "fix what `cargo mutants --list` prints")
 
 

@@ -1,7 +1,7 @@
 """Hosts: what a test host is asked and what it answers, whichever protocol it speaks, and the connection to it.
 
 A test host is a process that runs tests of one assembly. Each run has its own: whatever a mutant does to it, the next
-one finds a fresh one. `vstest` and `mtp` speak the protocols.
+one finds a fresh one. `vstest` and `testing_platform` speak the protocols.
 """
 
 from __future__ import annotations

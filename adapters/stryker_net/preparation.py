@@ -5,7 +5,7 @@ Theory of operation
 Stryker.NET compiles every mutant into one assembly; an environment variable of the test host says which one is
 active. A run pays for analysis, build, two runs of the tests and compiling, ten seconds and more, before it tests the
 first mutant. So we pay that once for each state of the project, and test mutants by test hosts of our own (`vstest`,
-`mtp`).
+`testing_platform`).
 
     nothing --refresh, run to the page--> prepared --a file of the project changes--> nothing
                                              |
@@ -50,13 +50,13 @@ from msp_bridge.toolkit.pool import Process
 
 from . import tool
 from .hosts import Hosts, HostsUnavailable
-from .mtp import HostProgram
 from .plan import Base, StrykerNetPlan, needs_platform
 from .prepared import BASELINE_TIMEOUT_S, Prepared, PreparedBase, StrykerNetBaseline, kept_parts, measure
 from .report import Report, ReportEntry
 from .sandbox import StrykerNetTestBed
 from .sdk import ORIGINAL, restore, sdk_directory, take_precompiled
 from .setup import DEFAULT_EXTRA_S, platform_line
+from .testing_platform import HostProgram
 from .tool import HAS_PAGE, LIST_ALL, glob_of
 from .vstest import TestHost
 

@@ -62,7 +62,7 @@ BUILD_ERROR = r"^\s*(?P<place>[^\n]*?\S) ?: error (?P<code>[A-Z]+\d+): (?P<text>
 RESTORING = "NU"  # codes of NuGet
 
 LOOK_S = 0.05  # between two looks for the page
-TAIL = 256 * 1024  # bytes of its output that are remembered
+TAIL_BYTES = 256 * 1024  # of its output that are remembered
 SHOWN_CHARS = 600  # characters of them in an error
 ERRORS = 3  # of the compiler that are shown
 BY_HAND = "run `dotnet stryker` by hand to see all that it prints"
@@ -139,7 +139,7 @@ async def _end_of(tree: ProcessTree, tail: bytearray) -> int:
     """Reads all the time, so that it never waits for us."""
     while data := await tree.read():
         tail += data
-        del tail[:-TAIL]
+        del tail[:-TAIL_BYTES]
     return await tree.exited()
 
 

@@ -39,7 +39,7 @@ from typing import Any
 
 from msp_bridge.concurrency import cancel_all
 
-from .hosts import CONNECT_TIMEOUT_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable
+from .hosts import CONNECT_TIMEOUT_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable, Link
 
 VERSION = 7  # of the protocol that is offered; the host answers with the one that it will speak
 OLDEST = 2  # before, test cases have another shape
@@ -64,7 +64,12 @@ class TestHost(Host):
 
     __test__ = False  # pytest would take it for a test
     name = "the test host"
+    over = False  # whether the run has come to its end
     _version = 0
+
+    def __init__(self, link: Link, source: str, *, stops: bool) -> None:
+        super().__init__(link, source, stops=stops)
+        self._errors: list[str] = []
 
     @staticmethod
     def command(source: str, port: int) -> list[str]:
@@ -77,20 +82,17 @@ class TestHost(Host):
 
     async def run(self, cases: Sequence[Case] | None) -> None:
         """Implement `Host.run`."""
-        run = VsTestRun(stops=self._stops)
         try:
             await self._agree()
             await self._start(cases)
-            while not run.over:
-                run.take(*await self._receive())
-                if run.stops and run.failures and not run.over:
-                    await self._cancel(run)
+            while not self.over:
+                self.take(*await self._receive())
+                if self._stops and self.failures and not self.over:
+                    await self._cancel()
                     break
-            self.cases, self.failures, self.fault = run.cases, run.failures, run.fault
-            if run.over:
+            if self.over:
                 await self._terminate()
         except (OSError, asyncio.IncompleteReadError):
-            self.cases, self.failures = run.cases, run.failures
             await self._ended()
 
     async def _agree(self) -> None:
@@ -127,12 +129,12 @@ class TestHost(Host):
             selectors = ",".join(case.selector for case in cases)
             await self._send("TestExecution.StartWithTests", f'{{"Tests":[{selectors}],{common}}}')
 
-    async def _cancel(self, run: VsTestRun) -> None:
+    async def _cancel(self) -> None:
         await self._send("TestExecution.Cancel", "null")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CANCEL_S):
-                while not run.over:
-                    run.take(*await self._receive())
+                while not self.over:
+                    self.take(*await self._receive())
 
     async def _terminate(self) -> None:
         await self._send("TestSession.Terminate", "null")
@@ -166,18 +168,6 @@ class TestHost(Host):
         except (ValueError, KeyError, TypeError) as error:
             raise HostsUnavailable(f"{self.name} sent what is no message ({error})", USE_THE_TOOL) from error
 
-
-class VsTestRun:
-    """The results of one request, as they arrive."""
-
-    def __init__(self, *, stops: bool) -> None:
-        self.stops = stops  # at the first failing test
-        self.over = False
-        self.cases: dict[str, Case] = {}
-        self.failures: list[tuple[str, str]] = []
-        self.fault: str | None = None
-        self._errors: list[str] = []
-
     def take(self, kind: str, payload: Any) -> None:
         """One message of the console."""
         if kind == "TestSession.Message" and payload.get("MessageLevel") == ERROR:
@@ -207,7 +197,7 @@ class VsTestRun:
                 _seconds(result.get("Duration")) + (before.seconds if before else 0.0),
                 failed or (before is not None and before.failed),
             )
-            if failed and not (self.stops and self.failures):
+            if failed and not (self._stops and self.failures):
                 self.failures.append((name, str(result.get("ErrorMessage") or "")))
 
 

@@ -21,10 +21,10 @@ from msp_bridge.processes.supervised import PipeReader, PipeWriter, SupervisedPr
 
 log = logging.getLogger(__name__)
 
-GRACE = 1.0  # s between SIGTERM and SIGKILL: a cancel is to be answered within 2 s, whatever the tool does
-TAIL = 16 * 1024  # bytes at the end of a tool's stderr that are remembered for error messages
-HEAD = 1024  # bytes at its beginning
-MAX_NOISE = 1024 * 1024  # bytes that a tool may print before the line that begins its output
+GRACE_S = 1.0  # between SIGTERM and SIGKILL: a cancel is to be answered within 2 s, whatever the tool does
+TAIL_BYTES = 16 * 1024  # at the end of a tool's stderr that are remembered for error messages
+HEAD_BYTES = 1024  # at its beginning
+MAX_NOISE_BYTES = 1024 * 1024  # that a tool may print before the line that begins its output
 SIGNALLED = 128  # a shell's exit code is this and the number of the signal
 EXIT_TIMEOUT_S = 2.0  # for the end of a tool that has closed its input
 STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is left
@@ -69,7 +69,7 @@ class ProcessTree:
         cwd: Path,
         env: Mapping[str, str | None] | None = None,
         stdin: bool = False,
-        grace: float = GRACE,
+        grace: float = GRACE_S,
         pid_namespace: bool = True,
         shell_status: bool = False,
     ) -> ProcessTree:
@@ -134,7 +134,7 @@ class ProcessTree:
         cwd: Path,
         env: Mapping[str, str | None] | None = None,
         stdin: bool = False,
-        grace: float = GRACE,
+        grace: float = GRACE_S,
         pid_namespace: bool = True,
         shell_status: bool = False,
     ) -> AsyncIterator[ProcessTree]:
@@ -200,7 +200,7 @@ class ProcessTree:
                 yield line
             elif line == after:
                 after = None
-            elif (noise := noise + len(line) + 1) > MAX_NOISE:
+            elif (noise := noise + len(line) + 1) > MAX_NOISE_BYTES:
                 shown = line[:50].decode("utf-8", "replace")
                 raise ToolError(f"the tool prints without end before its output begins: {shown!r} for instance")
 
@@ -255,9 +255,9 @@ class ProcessTree:
     async def _listen(self) -> None:
         """Keeps both ends of stderr, and never lets the tool wait for room in that pipe."""
         while data := await self._stderr.read():
-            self._head += data[: HEAD - len(self._head)]
+            self._head += data[: HEAD_BYTES - len(self._head)]
             self._tail += data
-            del self._tail[:-TAIL]
+            del self._tail[:-TAIL_BYTES]
             log.debug("stderr: %s", data.decode("utf-8", "replace").rstrip())
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Case, Hosts, HostsUnavailable, Link, activation
-from msp_bridge.adapters.stryker_net.mtp import HostProgram
 from msp_bridge.adapters.stryker_net.sdk import OBJECT_MODEL, ORIGINAL, SHARED, TEST_HOST, take_precompiled
-from msp_bridge.adapters.stryker_net.vstest import VsTestRun
+from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
+from msp_bridge.adapters.stryker_net.vstest import TestHost
 from support.net_trees import host_files
 
 DLL = "/copy/tests/Shop.Tests/bin/Debug/net10.0/Shop.Tests.dll"
@@ -62,8 +62,13 @@ def completed(**fields: Any) -> dict[str, Any]:
     return {"TestRunCompleteArgs": counts | fields, "LastRunTests": {"NewTestResults": [result("c", 1)]}}
 
 
+def vstest(*, stops: bool) -> TestHost:
+    """A host without a process: it is told its messages."""
+    return TestHost(cast(Link, None), DLL, stops=stops)
+
+
 def test_results_of_vstest_add_up_to_cases() -> None:
-    run = VsTestRun(stops=False)
+    run = vstest(stops=False)
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 1), result("b", 2, ErrorMessage="no")]})
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("b", 1)]})  # another row of the same theory
     run.take("TestExecution.Completed", completed())
@@ -78,13 +83,13 @@ def test_results_of_vstest_add_up_to_cases() -> None:
 
 
 def test_with_a_mutant_the_first_failure_counts() -> None:
-    run = VsTestRun(stops=True)
+    run = vstest(stops=True)
     run.take("TestExecution.StatsChange", {"NewTestResults": [result("a", 2, ErrorMessage="no"), result("b", 2)]})
     assert run.failures == [("Tests.a", "no")]
 
 
 def test_a_host_that_crashes_says_so() -> None:
-    run = VsTestRun(stops=True)
+    run = vstest(stops=True)
     message = (
         "The active test run was aborted. Reason: Test host process crashed : Stack overflow.\n   at Shop.Cart.Depth"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.stryker_net.hosts import Link
-from msp_bridge.adapters.stryker_net.mtp import HostProgram
+from msp_bridge.adapters.stryker_net.testing_platform import HostProgram
 from support.dialects import Mtp, Talker, opened, refused, spoken_to
 from support.msp_client import ReaderWriter
 from support.node_clients import python_project, talked

@@ -13,7 +13,7 @@ from support.strays import marked, new_mark
 
 from msp_bridge.errors import ToolError
 from msp_bridge.toolkit import json_lines
-from msp_bridge.toolkit.json_lines import MARK, JsonLinesProcess, ProcessEnded
+from msp_bridge.toolkit.json_lines import MARK, REMEDY, JsonLinesProcess, ProcessEnded
 
 PRELUDE = f"""
 import json, os, signal, sys, time
@@ -99,11 +99,11 @@ ENDINGS = {
 async def test_an_end_at_the_start_says_how_and_what_was_printed(ending: str, tmp_path: Path) -> None:
     code, printed = ENDINGS[ending]
     with pytest.raises(ProcessEnded) as caught:
-        await start(code, tmp_path, remedy="install foo")
+        await start(code, tmp_path)
     assert "the echo" in caught.value.problem
     assert ending in caught.value.problem
     assert printed in caught.value.problem
-    assert caught.value.remedy == "install foo"
+    assert caught.value.remedy == REMEDY
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
