@@ -67,9 +67,9 @@ class CargoListing:
         """In a workspace's root all packages count, since any of their files may be open in the editor."""
         return ["--workspace"] if await self.workspace_root() == self._root else []
 
-    def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str] | None) -> list[Mutant]:
+    def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Mutant]:
         try:
-            found = [sources.mutant(entry, name) for entry, name in zip(entries, names or (), strict=names is not None)]
+            found = [sources.mutant(entry, name) for entry, name in zip(entries, names, strict=True)]
         except KeyError as error:
             raise self._unreadable(f"it lacks {error}") from None
         except (TypeError, ValueError) as error:

@@ -162,12 +162,14 @@ def proposal(root: Path) -> str:
     from msp_bridge.python_engine import likely_sources  # here: a search for projects doesn't wait for it
 
     modules = ", ".join(f'"{path}"' for path in likely_sources(root)) or '"CHANGE-ME"'
+    has_tests_inside = any(True for pattern in ("*/tests", "src/*/tests") for _ in root.glob(pattern))
+    excluded = '"**/tests/**"' if has_tests_inside else ""
     return (
         "[cosmic-ray]\n"
         f"module-path = [{modules}]\n"
         f'test-command = "{_likely_command(root)}"\n'
         "timeout = 30.0\n"
-        f"excluded-modules = [{_likely_excluded(root)}]\n\n"
+        f"excluded-modules = [{excluded}]\n\n"
         '[cosmic-ray.distributor]\nname = "local"\n'
     )
 
@@ -180,8 +182,3 @@ def _likely_command(root: Path) -> str:
     ):
         return "python -m pytest -x -q"
     return "python -m unittest -f"
-
-
-def _likely_excluded(root: Path) -> str:
-    found = {"**/tests/**" for _ in root.glob("*/tests")} | {"**/tests/**" for _ in root.glob("src/*/tests")}
-    return ", ".join(f'"{pattern}"' for pattern in sorted(found))

@@ -44,7 +44,7 @@ def read_report(data: bytes, locate: Locate) -> dict[Mutant, Result]:
         if path is not None:
             for result in _results(path, source, file, tests):
                 known = results.get(result.mutant)
-                if known is None or _weight(result) > _weight(known):
+                if known is None or WEIGHT.get(result.status, 1) > WEIGHT.get(known.status, 1):
                     results[result.mutant] = result
     return results
 
@@ -110,10 +110,6 @@ def _position(lines: list[str], place: Mapping[str, Any]) -> Position:
         line, column = len(lines), utf16_length(lines[-1]) + 1
     line = max(line, 1)
     return Position(line, min(max(column, 1), utf16_length(lines[line - 1]) + 1))
-
-
-def _weight(result: Result) -> int:
-    return WEIGHT.get(result.status, 1)
 
 
 def _test_names(report: Mapping[str, Any]) -> dict[str, str]:

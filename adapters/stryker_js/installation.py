@@ -64,7 +64,9 @@ class StrykerJsInstallation:
         """
         check_package(root)
         directory, package = _core_of(root)
-        found = cls(directory, str(package.get("version")), _engine(package.get("engines")))
+        engines = package.get("engines")
+        engine = str(engines.get("node", "")) if isinstance(engines, dict) else ""
+        found = cls(directory, str(package.get("version")), engine)
         if found.numbers < OLDEST:
             raise ToolError(
                 f"StrykerJS {found.version} in {directory} is too old (6.4 or later is needed)",
@@ -267,7 +269,3 @@ def _missing(root: Path) -> ToolError:
     if asking is None:
         return ToolError(f"StrykerJS is not installed for {root}", install_command(root, CORE))
     return ToolError(f"StrykerJS is not installed for {asking}", f"{package_manager(asking)} install")
-
-
-def _engine(engines: object) -> str:
-    return str(engines.get("node", "")) if isinstance(engines, dict) else ""

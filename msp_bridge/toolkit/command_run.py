@@ -18,7 +18,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge.concurrency import in_thread
-from msp_bridge.reading import digest_of
+from msp_bridge.reading import digest_of, text_or_empty
 from msp_bridge.toolkit.run_place import RunPlace
 from msp_bridge.toolkit.slot import unwritable
 
@@ -78,7 +78,11 @@ class CommandRun:
     duration_ms: float
     printed: str
     is_text: bool = True  # stdout is UTF-8
-    events: tuple[Mapping[str, Any], ...] = ()  # of the pytest plugin, in its order
+    observed: bool = False  # pytest ran, with our plugin, which says:
+    failed: tuple[str, ...] = ()  # the tests that failed
+    completed: int | None = None  # how many tests ran, when pytest came to its end
+    outside: frozenset[str] = frozenset()  # the files of modules that were imported from the user's tree
+    failures: Mapping[str, str] = field(factory=dict)  # failed tests, modules that can't be imported: their messages
 
     @classmethod
     async def of(
@@ -106,9 +110,9 @@ class CommandRun:
                         said.add(data)
                     code = await tree.exited()
             duration_ms = (time.perf_counter() - began) * 1000
-        events = tuple(await in_thread(_events, report)) if observed else ()
+        facts = await in_thread(_facts, report) if observed else {}
         place.is_clean = was_clean and code is not None and code != -signal.SIGKILL
-        return cls(code, duration_ms, tree.errors.strip() or str(said), said.is_text, events)
+        return cls(code, duration_ms, tree.errors.strip() or str(said), said.is_text, **facts)
 
     @property
     def passed(self) -> bool:
@@ -124,32 +128,6 @@ class CommandRun:
     def was_killed(self) -> bool:
         """Whether some other process killed the tests: perhaps for want of memory."""
         return self.code == -signal.SIGKILL
-
-    @property
-    def observed(self) -> bool:
-        """Whether pytest ran, with our plugin."""
-        return any("started" in event for event in self.events)
-
-    @property
-    def failed(self) -> tuple[str, ...]:
-        """The names of the tests that failed."""
-        return tuple(dict.fromkeys(event["failed"] for event in self.events if "failed" in event))
-
-    @property
-    def completed(self) -> int | None:
-        """How many tests ran, when pytest came to its end."""
-        return next((event["completed"] for event in self.events if "completed" in event), None)
-
-    @property
-    def outside(self) -> frozenset[str]:
-        """The files of modules that were imported from the user's tree."""
-        return frozenset(file for event in self.events for file in event.get("outside", ()))
-
-    @property
-    def failures(self) -> Mapping[str, str]:
-        """The tests that failed and the modules that can't be imported, and the message of each."""
-        failures = (event for event in self.events if "message" in event)
-        return {event.get("failed") or event["uncollected"]: event["message"] for event in failures}
 
     @property
     def reason(self) -> str:
@@ -233,13 +211,17 @@ def _observing(place: RunPlace, env: Mapping[str, str | None], report: Path) -> 
     }
 
 
-def _events(report: Path) -> list[Any]:
-    """Events of the plugin; a killed pytest may have left half a line."""
-    found = []
-    try:
-        for line in report.read_text("utf-8", "surrogatepass").splitlines():
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-    except OSError:
-        return []  # no pytest, or it never came so far
-    return found
+def _facts(report: Path) -> dict[str, Any]:
+    """The fields of `CommandRun` that the plugin has reported; a killed pytest may have left half a line."""
+    events = []
+    for line in text_or_empty(report, "surrogatepass").splitlines():  # empty: no pytest, or it never came so far
+        with contextlib.suppress(ValueError):
+            events.append(json.loads(line))
+    messages = (event for event in events if "message" in event)
+    return {
+        "observed": any("started" in event for event in events),
+        "failed": tuple(dict.fromkeys(event["failed"] for event in events if "failed" in event)),
+        "completed": next((event["completed"] for event in events if "completed" in event), None),
+        "outside": frozenset(file for event in events for file in event.get("outside", ())),
+        "failures": {event.get("failed") or event["uncollected"]: event["message"] for event in messages},
+    }

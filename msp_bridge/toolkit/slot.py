@@ -60,7 +60,9 @@ class Slot:
     @classmethod
     def _try(cls, directory: Path) -> Self | None:
         lock = os.open(f"{directory}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if not _locked(lock):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
             os.close(lock)
             return None
         return cls(directory, lock)
@@ -175,11 +177,3 @@ def _noted_size(lock_file: Path) -> int:
         return int(lock_file.read_text(encoding="ascii") or 0)
     except (OSError, ValueError):
         return 0
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True

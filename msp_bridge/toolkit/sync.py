@@ -73,6 +73,11 @@ class Record:
     seen: int  # when the source was read, ns since the epoch
     copy: Stamp | None  # None: the path is overlaid
 
+    @classmethod
+    def of(cls, kind: str, source: list[int], digest: str, seen: int, copy: list[int] | None) -> Record:
+        """From its row in a manifest. Raises ValueError and TypeError."""
+        return cls(Kind(kind), _stamp(*source), digest, seen, None if copy is None else _stamp(*copy))
+
     def vouches_for(self, entry: Entry) -> bool:
         """Whether the stamp alone shows that the source hasn't changed: it must be old, as above."""
         return self.source == entry.stamp and max(self.source[0], self.source[1]) + GRANULARITY_NS < self.seen
@@ -99,7 +104,7 @@ class Manifest:
         try:
             saved = json.loads(file.read_bytes())
             if saved["version"] == VERSION and saved["source"] == source:
-                return cls(source, {path: _record(*row) for path, row in saved["records"].items()})
+                return cls(source, {path: Record.of(*row) for path, row in saved["records"].items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             pass  # made anew: every file is then copied again
         return cls(source, {})
@@ -124,12 +129,7 @@ class Manifest:
         return sum(record.source[2] for record in self.records.values() if record.kind is Kind.FILE)
 
 
-def _record(kind: str, source: list[int], digest: str, seen: int, copy: list[int] | None) -> Record:
-    return Record(Kind(kind), _stamp(source), digest, seen, None if copy is None else _stamp(copy))
-
-
-def _stamp(numbers: list[int]) -> Stamp:
-    modified, changed, size, inode, mode = numbers
+def _stamp(modified: int, changed: int, size: int, inode: int, mode: int) -> Stamp:
     return modified, changed, size, inode, mode
 
 

@@ -88,7 +88,7 @@ class SourceTree:
             prefix, above = pending.pop()
             notes.enter(prefix, len(found))
             names = self._names(prefix)
-            if prefix and not CACHE_MARKERS.isdisjoint(names) and not is_included(prefix, self.included):
+            if prefix and not CACHE_MARKERS.isdisjoint(names) and os.path.basename(prefix[:-1]) not in self.included:
                 del found[prefix[:-1]]
                 continue
             for name in names:
@@ -179,11 +179,6 @@ def walk(root: str | Path) -> Iterator[tuple[str, list[str], list[str]]]:
             continue
         yield directory, sorted(names), sorted(files)
         names[:] = sorted(name for name in names if not excluded(directory, name, ()))
-
-
-def is_included(prefix: str, included: Collection[str]) -> bool:
-    """Whether the directory `prefix` (with a `/` at its end) is one of those, which a marker would keep out."""
-    return prefix.rstrip("/").rpartition("/")[2] in included
 
 
 def excluded(prefix: str, name: str, left_out: Collection[str], included: Collection[str] = ()) -> bool:
