@@ -174,16 +174,13 @@ class Adapter(Protocol):
         In a nested project only what is set up there counts: what is installed around it is shared. None too when
         `project.config_file` is not one that the tool could be configured with: then it is called again without it.
         """
-        ...
 
     @classmethod
     def absent(cls, project: Project) -> Finding:
         """Say what is missing and how to set it up, for `msp-bridge doctor` where `detect` found nothing. Cheap."""
-        ...
 
     def claims(self, path: str) -> bool:
         """Whether the tool could mutate the file `path` (relative to the root, with `/`). Cheap."""
-        ...
 
     def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Every mutant of the files in scope, file by file, without running a test.
@@ -191,22 +188,18 @@ class Adapter(Protocol):
         `Mutant.handle` identifies the content that the mutant was found in: `test` may be called much later, after
         other calls of `discover`, and from several requests at once.
         """
-        ...
 
     def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Exactly one result for each of `mutants`, which `discover` yielded, each as soon as it is known.
 
         A mutant whose file no longer has the content that it was discovered in gets no result. That is no error.
         """
-        ...
 
     def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Yield the lines of `msp-bridge doctor` about this tool here: what is there, what is wrong, how to fix it."""
-        ...
 
     async def aclose(self) -> None:
         """End every process. The adapter isn't used afterwards."""
-        ...
 
 
 @runtime_checkable
@@ -218,7 +211,6 @@ class ChecksTests(Protocol):
 
         It is called after mutants were tested.
         """
-        ...
 
 
 @runtime_checkable
@@ -231,7 +223,6 @@ class HasTestCommand(Protocol):
         They are the tests that the tool runs: what its configuration selects, and no others. None where there is no
         such command. Called after `discover`. Raises BridgeError.
         """
-        ...
 
 
 @runtime_checkable
@@ -245,7 +236,6 @@ class HasThreshold(Protocol):
         `msp-bridge run` fails below it where neither its option nor the bridge's configuration says another, and where
         it tests with this tool alone.
         """
-        ...
 
 
 @runtime_checkable
@@ -258,7 +248,6 @@ class IgnoresMutants(Protocol):
         `mutant` was just yielded by `discover`. `reason` may be empty, and stands in the comment. `Edit.effect` says
         what else the tool leaves out then. Raises ToolError where no comment can do it.
         """
-        ...
 
 
 @runtime_checkable
@@ -270,7 +259,6 @@ class ReportsSurroundings(Protocol):
 
         Called before and after mutants are tested. Raises BridgeError.
         """
-        ...
 
 
 @runtime_checkable
@@ -285,8 +273,6 @@ class KnowsReach(Protocol):
         content than it was discovered in; all are where some test fails without a mutant, or does not pass alone: then
         verdicts say nothing about the next run. Raises BridgeError.
         """
-        ...
 
     def ran_alone(self) -> Mapping[str, tuple[Ran, ...]]:
         """Code that tests have run alone, in all their processes, since `reach` or `test` has last seen the project."""
-        ...

@@ -34,7 +34,6 @@ class ByteSource(Protocol):
 
     async def read(self) -> bytes:
         """Some bytes, or b"" at the end."""
-        ...
 
 
 class MessageReader:

@@ -34,15 +34,12 @@ class ByteStream(Protocol):
 
     async def read(self) -> bytes:
         """Some bytes, or b"" at the end."""
-        ...
 
     async def write(self, data: bytes) -> None:
         """All of `data`, in order. Raises ConnectionError when the peer is gone."""
-        ...
 
     async def aclose(self) -> None:
         """Close without waiting for the peer."""
-        ...
 
 
 class SocketStream:

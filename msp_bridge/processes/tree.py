@@ -11,6 +11,7 @@ import signal
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import psutil
 
@@ -28,6 +29,16 @@ MAX_NOISE_BYTES = 1024 * 1024  # that a tool may print before the line that begi
 SIGNALLED = 128  # a shell's exit code is this and the number of the signal
 EXIT_TIMEOUT_S = 2.0  # for the end of a tool that has closed its input
 STDERR_TIMEOUT_S = 0.5  # for the end of stderr, when nothing of the tree is left
+
+
+class StartOptions(TypedDict, total=False):
+    """How a tool is started."""
+
+    env: Mapping[str, str | None] | None  # changes to our own environment; None removes a variable
+    stdin: bool  # else the tool reads the null device
+    grace: float  # s between SIGTERM and SIGKILL
+    pid_namespace: bool  # else it has none (`number_one`), and can look up processes whose ids it is given
+    shell_status: bool  # exit code 128 + N: signal N has ended the tool, when `argv` runs another command
 
 
 class ProcessTree:
@@ -63,26 +74,10 @@ class ProcessTree:
 
     @classmethod
     async def start(
-        cls,
-        argv: Sequence[str | os.PathLike[str]],
-        *,
-        cwd: Path,
-        env: Mapping[str, str | None] | None = None,
-        stdin: bool = False,
-        grace: float = GRACE_S,
-        pid_namespace: bool = True,
-        shell_status: bool = False,
+        cls, argv: Sequence[str | os.PathLike[str]], *, cwd: Path, **options: Unpack[StartOptions]
     ) -> ProcessTree:
-        """Start `argv` in `cwd`. `env` holds changes to our own environment; None removes a variable.
-
-        Where it is permitted, the tool has a PID namespace (`number_one`); without `pid_namespace` it has none, and can
-        look up processes whose ids it is given. Without `stdin` the tool reads the null device. `shell_status`: the
-        exit code 128 + N means that signal N has ended the tool, when `argv` runs another command, as a shell does.
-        Raises ToolError when there is no such program or directory.
-        """
-        starting = asyncio.create_task(
-            cls._start(argv, cwd, env or {}, stdin, grace, pid_namespace, shell_status), name="start of a tool"
-        )
+        """Start `argv` in `cwd`. Raises ToolError when there is no such program or directory."""
+        starting = asyncio.create_task(cls._start(argv, cwd, **options), name="start of a tool")
         try:
             return await shielded(starting)
         except asyncio.CancelledError:
@@ -95,14 +90,15 @@ class ProcessTree:
         cls,
         argv: Sequence[str | os.PathLike[str]],
         cwd: Path,
-        env: Mapping[str, str | None],
-        stdin: bool,
-        grace: float,
-        pid_namespace: bool,
-        shell_status: bool,
+        *,
+        env: Mapping[str, str | None] | None = None,
+        stdin: bool = False,
+        grace: float = GRACE_S,
+        pid_namespace: bool = True,
+        shell_status: bool = False,
     ) -> ProcessTree:
         run_id = uuid.uuid4().hex
-        environment = _environment(env) | {sweep.RUN_ID: run_id}
+        environment = _environment(env or {}) | {sweep.RUN_ID: run_id}
         command = [_program(argv[0], environment), *(os.fspath(argument) for argument in argv[1:])]
         if not cwd.is_dir():
             raise ToolError(f"can't run {Path(command[0]).name} in {cwd}: there is no such directory")
@@ -128,20 +124,10 @@ class ProcessTree:
     @classmethod
     @contextlib.asynccontextmanager
     async def running(
-        cls,
-        argv: Sequence[str | os.PathLike[str]],
-        *,
-        cwd: Path,
-        env: Mapping[str, str | None] | None = None,
-        stdin: bool = False,
-        grace: float = GRACE_S,
-        pid_namespace: bool = True,
-        shell_status: bool = False,
+        cls, argv: Sequence[str | os.PathLike[str]], *, cwd: Path, **options: Unpack[StartOptions]
     ) -> AsyncIterator[ProcessTree]:
         """`start`, and `end` on leaving the block."""
-        tree = await cls.start(
-            argv, cwd=cwd, env=env, stdin=stdin, grace=grace, pid_namespace=pid_namespace, shell_status=shell_status
-        )
+        tree = await cls.start(argv, cwd=cwd, **options)
         try:
             yield tree
         finally:

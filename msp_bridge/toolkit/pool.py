@@ -42,15 +42,12 @@ class SandboxLike(Protocol):
     @property
     def identity(self) -> object:
         """Changes when the directory was made anew. Cheap."""
-        ...
 
     def refresh(self, stop: Event | None = None) -> frozenset[str]:
         """Implement `Sandbox.refresh`."""
-        ...
 
     def close(self) -> None:
         """Implement `Sandbox.close`."""
-        ...
 
 
 class Process(Protocol):
@@ -59,11 +56,9 @@ class Process(Protocol):
     @property
     def closed(self) -> bool:
         """Whether it has ended, or is of no use any more."""
-        ...
 
     async def close(self) -> None:
         """End it. Idempotent."""
-        ...
 
 
 S = TypeVar("S", bound=SandboxLike)

@@ -50,7 +50,6 @@ class Lines(Protocol):
 
     def again(self) -> None:
         """Note lines anew that were noted before."""
-        ...
 
     def noting(self, code: types.CodeType, text: str) -> types.CodeType:
         """Note the lines of a file that is imported now; see `late_imports.NotesCode`."""
