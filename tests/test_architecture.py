@@ -136,6 +136,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "notices",
         "phases",
         "reading",
+        "rows",
         "source",
         "text",
         "version",

@@ -33,7 +33,8 @@ def is_configured(root: Path) -> bool:
 def holds_configuration(file: Path) -> bool:
     """Whether mutmut finds its options in `file`; False when it can't be read."""
     if file.name == "setup.cfg":
-        return _has_section(reading.text_or_empty(file))
+        text = reading.text_or_empty(file)
+        return "mutmut" in text and _has_section(text)
     tools = reading.table(file).get("tool")
     return isinstance(tools, dict) and "mutmut" in tools
 

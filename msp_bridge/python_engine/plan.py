@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import asdict, field, frozen
 
 BASELINE_TIMEOUT_S = 3600.0
 
@@ -31,17 +31,5 @@ class TestPlan:
     exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 
     def message(self) -> dict[str, Any]:
-        """The message that the host takes."""
-        return {
-            "arguments": self.arguments,
-            "sources": self.sources,
-            "limit": self.limit,
-            "environment": self.environment,
-            "always_fresh": self.always_fresh,
-            "debug": self.debug,
-            "exit_kills": self.exit_kills,
-            "dependencies": self.dependencies,
-            "longest": self.baseline_timeout_s,
-            "cpu_limited": self.cpu_limited,
-            "exact": self.exact,
-        }
+        """The fields that the host's own plan has, too (`TargetPlan`)."""
+        return asdict(self, filter=lambda attribute, _: attribute.name not in ("python", "remedy"))

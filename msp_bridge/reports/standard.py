@@ -16,8 +16,9 @@ from typing import Any, cast
 from attrs import frozen
 
 import msp_bridge
-from msp_bridge.model import Location, Mutant, Position, Result, Status
+from msp_bridge.model import Location, Mutant, Position, Result
 from msp_bridge.reports.results import Diff, replacement_of
+from msp_bridge.rows import reported_result
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable
 
@@ -165,20 +166,7 @@ def _result_of(path: str, fields: Mapping[str, Any]) -> Result:
         fields.get("replacement", ""),
         fields.get("description"),
     )
-    return Result(
-        mutant,
-        Status(fields["status"]),
-        duration=fields.get("duration"),
-        covered_by=_names(fields.get("coveredBy")),
-        killed_by=_names(fields.get("killedBy")),
-        static=fields.get("static"),
-        status_reason=fields.get("statusReason"),
-        tests_completed=fields.get("testsCompleted"),
-    )
-
-
-def _names(names: list[str] | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(names)
+    return reported_result(mutant, fields)
 
 
 def _diff(source: SourceText, mutant: Mutant) -> tuple[tuple[str, str], ...]:

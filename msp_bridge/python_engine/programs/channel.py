@@ -11,7 +11,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 CHUNK = 1 << 16
@@ -85,28 +85,16 @@ class TargetPlan:
     debug: bool = False
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
     dependencies: bool = False  # reports of mutants say what they depend on
-    longest: float = 3600.0  # seconds that all tests may take without a mutant
+    baseline_timeout_s: float = 3600.0  # that all tests may take without a mutant
     cpu_limited: bool = False  # an endless loop is ended by the CPU time that it takes, before `limit` is over
     exact: bool = False  # the whole suite is run with each survivor
 
     @classmethod
     def of(cls, message: dict[str, Any], place: str) -> TargetPlan:
         """From the bridge's message."""
-        return cls(
-            place,
-            tuple(message["arguments"]),
-            tuple(message["sources"]),
-            (message["limit"][0], message["limit"][1]),
-            message["content"],
-            message["environment"],
-            message["always_fresh"],
-            message["debug"],
-            message["exit_kills"],
-            message["dependencies"],
-            message["longest"],
-            message["cpu_limited"],
-            message["exact"],
-        )
+        values = {each.name: message[each.name] for each in fields(cls) if each.name != "place"}
+        lists = {name: tuple(message[name]) for name in ("arguments", "sources", "limit")}
+        return cls(place=place, **{**values, **lists})
 
     @property
     def filenames(self) -> list[str]:

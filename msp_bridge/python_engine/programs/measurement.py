@@ -147,7 +147,7 @@ class Measurement:
         if live is not None and collected is not None:
             stuck = STUCK_S if collected["native_threads"] else 0
             job = {"work": "measure", "tests": None, "stuck": stuck, "counts": True}
-            report, _ = _in_time((yield Run(live, job, self._world.parts, total, plan.longest)), plan)
+            report, _ = _in_time((yield Run(live, job, self._world.parts, total, plan.baseline_timeout_s)), plan)
             if report is None and LIMITS in self._world.parts:  # it may have ended the process: who knows
                 self._world.drop({LIMITS})
                 return (yield from self._all(plan, collected))
@@ -158,7 +158,7 @@ class Measurement:
                 live = None
         if live is None or report is None:
             job = {"work": "measure", "tests": None, "counts": True}
-            report, code = _in_time((yield Run(fresh, job, self._world.parts, total, plan.longest)), plan)
+            report, code = _in_time((yield Run(fresh, job, self._world.parts, total, plan.baseline_timeout_s)), plan)
             if report is None:
                 raise Unprepared(
                     f"a test ends pytest itself (exit code {code}), without any mutant",
@@ -233,7 +233,9 @@ class Measurement:
 def _in_time(answer: Answer, plan: TargetPlan) -> Answer:
     """Raises Unprepared when the tests were ended by their time limit."""
     if answer[1] == "timeout":
-        raise Unprepared(f"the tests have not ended within {plan.longest:.0f} s, without any mutant", kind="timeout")
+        raise Unprepared(
+            f"the tests have not ended within {plan.baseline_timeout_s:.0f} s, without any mutant", kind="timeout"
+        )
     return answer
 
 
