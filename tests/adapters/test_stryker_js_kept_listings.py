@@ -55,7 +55,7 @@ async def test_what_has_changed_is_asked_again(tmp_path: Path, monkeypatch: pyte
     kept = tmp_path / LISTINGS
 
     def another_version() -> None:
-        monkeypatch.setattr("msp_bridge.adapters.stryker_js.kept_listings.FORMAT", 0)
+        monkeypatch.setattr("msp_bridge.adapters.stryker_js.discovery.FORMAT", 0)
 
     changes: dict[str, Callable[[], object]] = {
         "source": lambda: (root / "lib/price.js").write_text(f"// moved\n{(root / 'lib/price.js').read_text()}"),
