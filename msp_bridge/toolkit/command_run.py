@@ -162,6 +162,7 @@ async def _checked(place: RunPlace, function: Any, *arguments: object) -> None:
     try:
         await in_thread(function, *arguments)
     except OSError as error:
+        place.is_clean = False
         raise unwritable(place.root.parent, error) from error
 
 

@@ -122,6 +122,7 @@ class WarmSandbox(Generic[S, P]):
     def __init__(self, sandbox: S) -> None:
         self.sandbox = sandbox
         self.process: WarmProcess[P] = WarmProcess(lambda: sandbox.identity)
+        self.noted: Any = None  # whatever its user wants to know of it at the next lease
 
     async def refresh(self) -> frozenset[str]:
         """Call `Sandbox.refresh` in a thread. A cancel stops it between two files."""

@@ -12,7 +12,6 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from attrs import define, evolve, field
 
@@ -96,7 +95,6 @@ class RunPlaces:
     def __init__(self, root: Path, claim: Callable[[], Sandbox], *, max_idle: int | None = None) -> None:
         self._root = root
         self._copies: SandboxPool[Sandbox, Any] = SandboxPool(claim, max_idle=max_idle)
-        self._places: WeakKeyDictionary[Copy, RunPlace] = WeakKeyDictionary()
 
     @contextlib.asynccontextmanager
     async def lease(self, isolation: Isolation | None, request: object = None) -> AsyncIterator[RunPlace]:
@@ -110,8 +108,8 @@ class RunPlaces:
                 place = RunPlace(self._root, directory)
             else:
                 await isolation.probe()
-                place = self._places.setdefault(copy, RunPlace(copy.sandbox.path, directory, copy=copy))
-                place.isolation = isolation
+                place = copy.noted or RunPlace(copy.sandbox.path, directory, copy=copy)
+                copy.noted, place.isolation = place, isolation
             if request is None or place.request is not request or not place.is_clean:
                 await place.renew()
                 place.request = request
