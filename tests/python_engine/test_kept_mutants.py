@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msp_bridge.adapters.cosmic_ray.discovery import CosmicRayDiscovery
-from msp_bridge.adapters.mutmut.discovery import MutmutDiscovery
 from support.cosmic_ray_trees import adapter_on, copied, discovered, results_of
 from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import Mutant, Status
+from msp_bridge.python_engine import ListingProgram
 from msp_bridge.toolkit.kept_answers import NAME
 
 TABLE = '[tool.mutmut]\nsource_paths = ["pkg"]\n'
@@ -41,8 +40,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(kind, name, noted)
 
-    for kind in (MutmutDiscovery, CosmicRayDiscovery):
-        note(kind, "_ask", lambda question: question.get("path"))
+    note(ListingProgram, "ask", lambda question: question.get("path"))
     return found
 
 
@@ -147,7 +145,9 @@ async def test_cosmic_ray_is_asked_again_when_its_configuration_has_changed(aske
 
 
 @pytest.mark.parametrize("more", ["git", "operators of others"])
-async def test_what_cosmic_ray_says_of_more_is_not_kept(more: str, tmp_path: Path) -> None:
+async def test_what_cosmic_ray_says_of_more_is_not_kept(
+    more: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = copied("cr_flat", tmp_path)
     if more == "git":
         config = root / "cosmic-ray.toml"
@@ -155,7 +155,12 @@ async def test_what_cosmic_ray_says_of_more_is_not_kept(more: str, tmp_path: Pat
         for command in (["init", "-q", "-b", "main"], ["add", "."], [*AUTHOR, "commit", "-q", "-m", "all"]):
             subprocess.run(["git", *command], cwd=root, check=True)
     async with adapter_on(root) as adapter:
+        greeting = adapter._discovery.greeting
+
+        async def with_operators_of_others() -> dict[str, Any]:
+            return {**await greeting(), "versions": None}
+
         if more != "git":
-            (await adapter._discovery.greeting())["versions"] = None
+            monkeypatch.setattr(adapter._discovery, "greeting", with_operators_of_others)
         assert await discovered(adapter)
     assert not list((tmp_path / "cache").rglob(NAME))
