@@ -119,7 +119,9 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        seconds = self._plan.longest if baseline.is_unknown and baseline.unmeasured else baseline.seconds(tests)
+        seconds = (
+            self._plan.baseline_timeout_s if baseline.is_unknown and baseline.unmeasured else baseline.seconds(tests)
+        )
         self._submit(self._live, job, seconds)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
