@@ -18,7 +18,7 @@ from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
-from msp_bridge.phases import BASELINE, COLLECTING, report_phase
+from msp_bridge.phases import BASELINE, COLLECTING, WHOLE_SUITE, report_phase
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.remedies import editable, remedy_of
@@ -247,11 +247,9 @@ class Host:
 
     def _tell_suite(self, notice: Answer) -> None:
         """All tests are run with a mutant: to the request of that mutant."""
-        context, tried = self._pending.get(notice["suite"]), counted(notice["tried"], "test")
+        context, done = self._pending.get(notice["suite"]), notice["tests_run"]
         if context is not None:
-            name = f"the {tried} that may run the mutant pass with it; running all"
-            done = notice["tests_run"]
-            context.run(report_phase, name, done, notice["of"], begins=not done)
+            context.run(report_phase, WHOLE_SUITE, done, notice["of"], begins=not done)
 
     async def _stop(self, numbers: list[int], futures: list[asyncio.Future[Answer]]) -> None:
         """Returns when their jobs are gone. A host that somebody has stopped (SIGSTOP) does not answer: it is ended."""

@@ -11,6 +11,8 @@ from support.mutmut_trial import Trial
 
 from msp_bridge.adapter import FailingTest, Result, Status
 from msp_bridge.isolation import namespaces
+from msp_bridge.notices import PhaseReport
+from msp_bridge.phases import WHOLE_SUITE, heard_by
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\n'
 SOURCE = b"""def killed(a):
@@ -131,9 +133,12 @@ async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path)
     )
     async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
         mutant = next(mutant for mutant in await trial.discover() if "survives" in (mutant.description or ""))
-        async with aclosing(trial.adapter.test([mutant])) as results:
-            early = await anext(results)
+        reports: list[PhaseReport] = []
+        with heard_by(reports.append):
+            async with aclosing(trial.adapter.test([mutant])) as results:
+                early = await anext(results)
         assert isinstance(early, Result)
+        assert {report.total for report in reports if report.name == WHOLE_SUITE} == {3}
         assert (early.status, early.covered_by, early.tests_completed) == (Status.SURVIVED, None, 4)
         end.touch()
         again = next(iter((await trial.test([mutant])).values()))

@@ -298,15 +298,15 @@ class MutantScheduler:
         mutant.stage, mutant.tests = Stage.SUITE, tests
         self.baseline = replace(self.baseline, suites_s=self.baseline.suites_s + self.baseline.total)
         COUNTS[IN_SUITE].reset()
-        self.tell()
         self._jobs.run_suite(self.baseline, mutant, tests)
 
     def tell(self) -> None:
-        """Say how far the run of the suite has come that is the only one, if there is one."""
-        suites = self._waiting(Stage.SUITE)
+        """Say how far the run of a long suite has come that is the only one, if there is one."""
+        long = self.baseline.unmeasured or self.baseline.total > NOTED_S
+        suites = self._waiting(Stage.SUITE) if long else []
         if len(suites) == 1 and (count := COUNTS[IN_SUITE].news) is not None:
             [mutant] = suites
-            run = {"tests_run": count, "of": len(mutant.tests), "tried": len(mutant.tried)}
+            run = {"tests_run": count, "of": len(mutant.tests)}
             self._send({"id": None, "suite": mutant.request, **run})
 
     def _record(self, mutant: ScheduledMutant) -> None:
