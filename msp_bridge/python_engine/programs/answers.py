@@ -17,7 +17,7 @@ def answer_of(
     covering = baseline.covering(mutant.path, mutant.change.lines)
     static = baseline.is_static(mutant.path, mutant.change)
     if verdict["status"] == "Survived" and live and not baseline.fork_unsafe:
-        seen = covering or static
+        seen = covering or static or baseline.is_unseen(mutant.path, mutant.change)
         verdict = verdict if seen else {**verdict, "status": "NoCoverage"}  # no test was seen to run its code
     fresh = mutant.stage in (Stage.FRESH, Stage.FRESH_STEADY)
     return {

@@ -18,6 +18,7 @@ class FileFacts:
     suspended: frozenset[Key]
     called: frozenset[Key]
     read: bool
+    unseen: frozenset[Key] = frozenset()  # their lines can't be noted: something else has compiled them
 
     @classmethod
     def of(cls, message: Message) -> FileFacts:
@@ -59,7 +60,10 @@ class Baseline:
             tests=tests,
             durations=[durations.get(test, 0.0) for test in range(len(tests))],
             lines=masks(report.get("lines", {})),
-            facts={path: FileFacts.of(facts) for path, facts in collected.get("files", {}).items()},
+            facts={
+                path: replace(FileFacts.of(facts), unseen=_keys(report.get("unseen", {}).get(path, ())))
+                for path, facts in collected.get("files", {}).items()
+            },
             late=frozenset(report.get("late", ())),
             failing={int(test): text for test, text in report["failing"].items()},
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
@@ -85,8 +89,10 @@ class Baseline:
                 for line in old.keys() | new.keys()
                 if (mask := old.get(line, 0) & ~tests | new.get(line, 0) & tests)
             }
+        unseen = {path: _keys(keys) for path, keys in report.get("unseen", {}).items()}
         return replace(
             self,
+            facts={path: replace(facts, unseen=unseen.get(path, facts.unseen)) for path, facts in self.facts.items()},
             durations=[
                 again.durations[test] if test in done else seconds for test, seconds in enumerate(self.durations)
             ],
@@ -258,9 +264,15 @@ class Baseline:
         return not any(
             function in facts.called
             or function in facts.suspended
+            or not facts.unseen.isdisjoint((function, *parents))
             or (function not in facts.live and not facts.live.intersection(parents))
             for function, parents in change.changed
         )
+
+    def is_unseen(self, path: str, change: CodeChange) -> bool:
+        """Whether it is not known which tests run the code of a mutant of the file `path`."""
+        unseen = self.facts[path].unseen if path in self.facts else frozenset()
+        return any(not unseen.isdisjoint((function, *parents)) for function, parents in change.changed)
 
     def is_static(self, path: str, change: CodeChange) -> bool:
         """Whether a mutant of the file `path` changes code that ran at import."""

@@ -19,8 +19,8 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 2. it changes the signature, or the free variables, of a function (decorators and closures have seen them);
 3. a function that it changes was called before the fork (`line_coverage.ImportTrace` notes every call);
 4. a function that it changes is suspended: a generator or a coroutine that is alive;
-5. no live function has the old code: compiled by something else (pytest's assertion rewriting, an import hook), already
-   freed, or not imported yet. Old and new are compared by content *and* position, never by name alone;
+5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
+   hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone;
 6. the source of the file was read through `linecache` before the fork: `inspect.getsource` in a decorator, for one.
 
 1, 2 are known from the text (`CodeChange`), 3 to 6 from the process that holds the imported project
@@ -296,6 +296,7 @@ class LiveFunctions:
         """Looks at every object: call it before `gc.freeze()`, which hides them."""
         self._functions: dict[str, dict[Key, list[types.FunctionType]]] = {}
         self._suspended: dict[str, set[Key]] = {}
+        self._given: set[int] = set()  # ids of functions
         for found in gc.get_objects():
             kind = type(found)
             if kind is types.FunctionType:
@@ -342,11 +343,20 @@ class LiveFunctions:
         for function in self._functions.get(old.co_filename, {}).get(key(old), ()):
             if identical(function.__code__, old) and old.co_freevars == new.co_freevars:
                 function.__code__ = new
+                self._given.add(id(function))
+
+    def not_given(self, filename: str) -> list[Key]:
+        """The functions of a file that `give` has given nothing: their code is not what their source compiles to."""
+        table = self._functions.get(filename, {})
+        return sorted(name for name, found in table.items() if not all(id(one) in self._given for one in found))
 
     def replace(self, old: types.CodeType, new: types.CodeType) -> None:
-        """Swap for good: the functions are then known by their new code."""
-        self.swap(old, new)
+        """Swap for good: the functions are then known by their new code. Raises NotLive when one has other code."""
         table = self._functions.get(old.co_filename, {})
+        for pair in pairs(old, new):
+            if key(pair.old) in table and not self.has(pair.old):
+                raise NotLive("a live function has other code than its source")
+        self.swap(old, new)
         functions = [function for group in table.values() for function in group]
         table.clear()
         for function in functions:

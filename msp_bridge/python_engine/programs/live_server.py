@@ -13,17 +13,17 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...isolation import descendants
 from .channel import COUNTS, MEASURED, Channel, Message, TargetPlan
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
-from .imports import ImportTrace, loaded_elsewhere
+from .imports import ImportTrace, loaded_elsewhere, monitoring
 from .job_process import Job
 from .line_coverage import ProbedFiles, Reach, lines_of
-from .live_code import LiveFunctions, NotLive, Segment, loaded_files, put
+from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence, timed
 from .test_reload import reload_tests
 from .world import World
@@ -212,8 +212,14 @@ class Live:
             "failing": failing,
             "subprocess_tests": hex(subprocess_tests),
             "late": sorted(names[filename] for filename in late),
+            "unseen": {} if monitoring is not None else self._unseen(names),
         }
         return self._with_dependencies(report) if alone else report
+
+    def _unseen(self, names: Mapping[str, str]) -> dict[str, list[Key]]:
+        """Functions without probes, by the paths `names` of their files."""
+        found = {names[filename]: self._functions.not_given(filename) for filename in self._loaded}
+        return {path: keys for path, keys in found.items() if keys}
 
 
 class Interruption:

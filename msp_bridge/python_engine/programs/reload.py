@@ -27,7 +27,7 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     None when the server can't have the new code.
     """
     facts = baseline.facts.get(path)
-    if facts is None and path not in baseline.late:
+    if path not in baseline.late and (facts is None or facts.unseen):
         return None
     segment = Segment(new.filename, 0, 1, old.text, new.text)
     try:
