@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, suggestion
 from msp_bridge.model import Location, Mutant, Position, Ran, Result, Scope, Status
-from msp_bridge.notices import FailingTest, Notice, UnusableFile
+from msp_bridge.notices import FailingTest, Notice, Remark, UnusableFile
 from msp_bridge.source import Edit
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Ran",
     "RanAlone",
     "Reach",
+    "Remark",
     "ReportsSurroundings",
     "Result",
     "Scope",

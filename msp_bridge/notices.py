@@ -1,8 +1,8 @@
 """Notices: what a request tells its client beside mutants and results.
 
 They are items of the request's stream, so each client is told what its own request is about, each time, and nothing of
-another's. The log may record a notice too; nobody reads it there. Adapters yield FailingTest and UnusableFile; a
-PhaseReport comes from wherever the work is done (`phases`), a ProjectFailure from the workspace.
+another's. The log may record a notice too; nobody reads it there. Adapters yield FailingTest, UnusableFile and Remark;
+a PhaseReport comes from wherever the work is done (`phases`), a ProjectFailure from the workspace.
 """
 
 from __future__ import annotations
@@ -55,6 +55,18 @@ class UnusableFile(Notice):
 
 
 @frozen
+class Remark(Notice):
+    """A fact that explains an answer and is no error: why a file has no mutants, what was left out."""
+
+    text: str  # about `path`, a clause without a subject
+    path: str = ""  # as `Mutant.path`; empty where it is about the whole request
+
+    def __str__(self) -> str:
+        """The file, and what there is to know of it."""
+        return f"{self.path} {self.text}".lstrip()
+
+
+@frozen
 class ProjectFailure(Notice):
     """The error of one project of the tree, while the others did their part."""
 
@@ -98,6 +110,13 @@ class Told:
     def of(self, kind: type[N]) -> list[N]:
         """The notices of this kind, each once, in the order in which they came."""
         return [notice for notice in self.notices if isinstance(notice, kind)]
+
+    @property
+    def remarks(self) -> list[str]:
+        """The first remarks, and how many more there are."""
+        found = [str(remark) for remark in self.of(Remark)]
+        more = [f"{len(found) - MAX_NAMED} more remarks like these"] if len(found) > MAX_NAMED else []
+        return found[:MAX_NAMED] + more
 
     @property
     def failures(self) -> list[BridgeError]:

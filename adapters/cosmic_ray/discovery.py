@@ -16,7 +16,17 @@ from typing import Any
 
 from attrs import frozen
 
-from msp_bridge.adapter import ConfigurationError, Mutant, Project, Result, Status, ToolError, UnusableFile
+from msp_bridge.adapter import (
+    ConfigurationError,
+    Mutant,
+    Notice,
+    Project,
+    Remark,
+    Result,
+    Status,
+    ToolError,
+    UnusableFile,
+)
 from msp_bridge.concurrency import in_thread
 from msp_bridge.python_engine import (
     ListingProgram,
@@ -78,7 +88,7 @@ class CosmicRayDiscovery:
         self._program = ListingProgram(lambda: identity(project.root), self._start)
         self._kept = KeptAnswers.of(project.cache)
         self._known: dict[
-            str, tuple[str, Sequence[Mutant | UnusableFile]]
+            str, tuple[str, Sequence[Mutant | Notice]]
         ] = {}  # path to what was asked for, and the mutants
 
     @property
@@ -97,7 +107,7 @@ class CosmicRayDiscovery:
         """
         return (await self._program.started(self.python)).greeting
 
-    async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> Sequence[Mutant | UnusableFile]:
+    async def mutants(self, configuration: CosmicRayConfiguration, path: str) -> Sequence[Mutant | Notice]:
         """List the mutants of the module `path` in cosmic-ray's order, or say why it can't be mutated.
 
         There are none when the file is gone. Raises `ToolError` and `ConfigurationError`.
@@ -125,17 +135,15 @@ class CosmicRayDiscovery:
         """End the process."""
         await self._program.aclose()
 
-    async def _discover(self, question: dict[str, Any], source: PythonSource) -> Sequence[Mutant | UnusableFile]:
+    async def _discover(self, question: dict[str, Any], source: PythonSource) -> Sequence[Mutant | Notice]:
         try:
             answer = await self._answer(question, source)
         except TimeoutError as error:
             return [_unusable(question["config"], source.path, error)]
         if "error" in answer:
             raise ConfigurationError(f"{question['config']}: {answer['error']}", f"correct {question['config']}")
-        for warning in answer["warnings"]:
-            log.warning("%s", warning)
-        found = dict.fromkeys(_mutant(row, source) for row in answer["mutants"])
-        return tuple(found)  # two work items may make the same change
+        found = dict.fromkeys(_mutant(row, source) for row in answer["mutants"])  # two items may make the same change
+        return (*found, *map(Remark, answer["warnings"]))
 
     async def _answer(self, question: dict[str, Any], source: PythonSource) -> dict[str, Any]:
         """Raises TimeoutError and ToolError."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.adapter import Edit, Mutant, Scope, ToolError, UnusableFile
+from msp_bridge.adapter import Edit, Mutant, Notice, Remark, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_engine import (
@@ -36,8 +35,6 @@ from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 from .configuration import place_of_options
 from .installation import PROGRAMS, MutmutInstallation
 from .left_out import why_no_mutants, why_not_listed
-
-log = logging.getLogger(__name__)
 
 Stamp = tuple[int, int, int]
 DEFAULT_LIMIT = [1.0, 15.0]  # mutmut's `timeout_constant` and `timeout_multiplier`
@@ -67,19 +64,18 @@ class MutmutDiscovery:
         self._kept, self._configuration = KeptAnswers.of(cache), ""
         self._program = ListingProgram(lambda: identity(root), self._start)
         self._known: dict[str, Discovered] = {}
-        self._warned: set[str] = set()
 
-    async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant | UnusableFile, None]:
+    async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Yield the mutants of the files in scope, file by file. Raises ToolError.
 
-        The log says why one that the scope names has none.
+        A remark says why one that the scope names has none.
         """
         answer = await self.files()
         paths = [path for path in answer["files"] if scope.covers(path)]
         named = await in_thread(self._existing, scope)  # there may be 100,000
         place = place_of_options(self._root, self._config_file)
         for path in sorted(named.difference(paths)):
-            self._warn(path, why_not_listed(answer["source_paths"], place))
+            yield _without(path, why_not_listed(answer["source_paths"], place))
         phase = Phase(DISCOVERING, len(paths))
         for number, path in enumerate(paths):
             phase.reached(number)
@@ -88,7 +84,9 @@ class MutmutDiscovery:
                 remedy = f"correct the file, or exclude it by do_not_mutate in {place}"
                 yield UnusableFile(path, f"mutmut can't mutate it: {found.problem}", remedy)
             elif not found.mutants and path in named:
-                await self._say_why(path)
+                with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):  # `_of` has said it
+                    source = await in_thread(PythonSource.read, self._root, path)
+                    yield _without(path, why_no_mutants(source.normal))
             for mutant in found.mutants:
                 yield mutant
 
@@ -208,18 +206,6 @@ class MutmutDiscovery:
         versions = (self._installation.python, self._installation.mutmut, self._installation.libcst)
         return key_of(digest_of_programs(PROGRAMS), source.path, source.normal, versions, configuration)
 
-    async def _say_why(self, path: str) -> None:
-        """Why a file has no mutants that mutmut can read."""
-        with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):  # `_of` has said it
-            source = await in_thread(PythonSource.read, self._root, path)
-            self._warn(path, why_no_mutants(source.normal))
-
-    def _warn(self, path: str, why: str) -> None:
-        warning = f"{path} has no mutants: {why}"
-        if warning not in self._warned:
-            self._warned.add(warning)
-            log.warning("%s", warning)
-
     async def _start(self) -> JsonLinesProcess:
         """Raises ToolError."""
         return await start_program(
@@ -236,3 +222,7 @@ class MutmutDiscovery:
 def _stamp(file: Path) -> Stamp:
     status = file.stat()
     return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _without(path: str, why: str) -> Remark:
+    return Remark(f"has no mutants: {why}", path)

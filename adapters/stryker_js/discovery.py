@@ -17,7 +17,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Project, Scope, ToolError, UnusableFile
+from msp_bridge.adapter import Mutant, Notice, Project, Remark, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.rows import mutant_of, mutant_row, names_of
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
@@ -45,13 +45,15 @@ class StrykerJsDiscovery:
         self._warned: set[str] = set()
         self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
-    async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant | UnusableFile]:
-        """The mutants in scope, file by file, with handles; why files have none is logged. Raises BridgeError."""
+    async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant | Notice]:
+        """The mutants in scope, file by file, with handles, and why files have none. Raises BridgeError."""
         named = await in_thread(self._files, scope)
         if named == frozenset():
             return []
         listing = await self.list(session, named)
-        mutants = [found for found in _by_file(listing, session.sandbox.path) if scope.covers(found.path)]
+        mutants: list[Mutant | Notice] = [
+            found for found in _by_file(listing, session.sandbox.path) if scope.covers(found.path)
+        ]
         broken = {path: reason for path, reason in listing.broken.items() if scope.covers(path)}
         mutants += (UnusableFile(path, f"{CANT_INSTRUMENT}: {reason}", REMEDY) for path, reason in broken.items())
         for path in sorted((named or frozenset()) - set(listing.matched)) if listing.patterns else ():
@@ -59,7 +61,7 @@ class StrykerJsDiscovery:
             addition = "".join(
                 f"; add {pattern} for its package" for pattern in patterns_of_packages(self._project.root, [path])
             )
-            self._warn(f"{path} has no mutants: {why}{addition}")
+            mutants.append(Remark(f"has no mutants: {why}{addition}", path))
         return mutants
 
     async def list(

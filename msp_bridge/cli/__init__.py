@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
     from typing_extensions import Buffer
 
+    from msp_bridge.notices import Told
+
 log = logging.getLogger(__name__)
 
 COMMANDS = {  # name: module and object, and what it does
@@ -217,6 +219,14 @@ def show(errors: Sequence[BridgeError]) -> None:
         click.echo(f"msp-bridge: {one_line(str(error))}", err=True)
         if isinstance(error, BaselineError):
             show_failing_tests(error.failing, error.first_failure)
+
+
+def show_remarks(told: Told) -> None:
+    """On stderr: the facts that explain an answer."""
+    from msp_bridge.text import one_line
+
+    for remark in told.remarks:
+        click.echo(f"msp-bridge: {one_line(remark)}", err=True)
 
 
 def show_failing_tests(names: Sequence[str], first_failure: str) -> None:

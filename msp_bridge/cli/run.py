@@ -12,7 +12,7 @@ import click
 from attrs import evolve, fields_dict
 from rich.console import Console
 
-from msp_bridge.cli import Exit, show, show_failing_tests
+from msp_bridge.cli import Exit, show, show_failing_tests, show_remarks
 from msp_bridge.cli.apply import UNDO, AppliedMutant
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, outside, with_options
 from msp_bridge.cli.outputs import Outputs, check_live, output_options
@@ -150,6 +150,7 @@ def _concluded(
     """Say what is wrong, and return the exit code: `code`, or else that of the first thing that is wrong."""
     unusable = [file.error for file in session.told.of(UnusableFile)]
     show([*errors, *unusable, *unwritten])
+    show_remarks(session.told)
     for gone in session.accepted.gone():
         click.echo(f"msp-bridge: {ACCEPTED} has code that is gone: {one_line(f'{gone.path}: {gone.before}')}", err=True)
     if failing := session.told.of(FailingTest):
@@ -207,6 +208,7 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
         if mutants and not options.quiet:
             console.print(mutant_table(options.root, mutants))
         console.print(counted_mutants(mutants))
+    show_remarks(told)
     if failures := [*told.failures, *(file.error for file in told.of(UnusableFile))]:
         raise SeveralErrors(failures)
 

@@ -14,7 +14,7 @@ from attrs import astuple, define, field
 
 from msp_bridge.cluster.wire import ERRORS, ChunkProgress, Greeting, WireError
 from msp_bridge.model import Mutant, Result
-from msp_bridge.notices import FailingTest, PhaseReport, UnusableFile
+from msp_bridge.notices import FailingTest, PhaseReport, Remark, UnusableFile
 from msp_bridge.rows import names_of, result_fields
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def _is_text(value: Any) -> bool:
 
 def _texts_of(notice: Any) -> list[str]:
     """Check the texts of an adapter's notice."""
-    _require(type(notice) in (FailingTest, UnusableFile), "a notice")
+    _require(type(notice) in (FailingTest, Remark, UnusableFile), "a notice")
     texts = astuple(notice)
     _require(all(map(_is_text, texts)), "a notice's text")
     return list(texts)

@@ -184,6 +184,8 @@ class Mtp(Dialect):
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
             await self._notify(request, [self._unusable(file) for file in told.of(UnusableFile)])
             await self._notify(request, None)
+            for remark in told.remarks:
+                await self._client.notify("client/log", {"level": "Information", "message": one_line(remark)})
             told.check_files()
         except BridgeError as error:
             await self._client.notify("client/log", {"level": "Error", "message": one_line(str(error))})

@@ -23,7 +23,7 @@ from msp_bridge.adapter import (
     Surroundings,
 )
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
-from msp_bridge.notices import FailingTest, Notice, UnusableFile
+from msp_bridge.notices import FailingTest, Notice, Remark, UnusableFile
 
 
 @frozen(eq=False)
@@ -115,7 +115,7 @@ class MountedAdapter:
                 )
 
     def _moved(self, notice: Notice) -> Notice:
-        if isinstance(notice, UnusableFile):
+        if isinstance(notice, UnusableFile) or (isinstance(notice, Remark) and notice.path):
             return evolve(notice, path=self.folder + notice.path)
         if isinstance(notice, FailingTest):
             return evolve(notice, test=f"{self.folder}: {notice.test}")

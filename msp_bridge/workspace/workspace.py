@@ -45,7 +45,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.environment.cache import cache_of
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Result
-from msp_bridge.notices import Notice, UnusableFile
+from msp_bridge.notices import Notice, Remark, UnusableFile
 from msp_bridge.source import Edit
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.configuration import Configuration
@@ -85,7 +85,6 @@ class Workspace:
         self.projects, self.root = projects, projects.root
         self._scheduler = RequestScheduler()
         self._incremental = _incremental(projects)
-        self._warned_of_links = False
 
     @classmethod
     def open(cls, root: Path, options: Configuration | None = None, named: str | None = None) -> Workspace:
@@ -202,13 +201,8 @@ class Workspace:
             if isinstance(failure, Exception):  # one tool's fault keeps no other from ending
                 log.error("a tool could not be closed", exc_info=failure)
 
-    def _owner(self, boundary: Boundary, path: str) -> MountedAdapter | None:
-        if boundary.holds(path):
-            return self.projects.owner(path)
-        level = logging.DEBUG if self._warned_of_links else logging.WARNING  # there may be thousands
-        log.log(level, "%s is left out: a link leads out of %s; open a directory that has both", path, self.root)
-        self._warned_of_links = True
-        return None
+    def _owner(self, holds: Callable[[str], bool], path: str) -> MountedAdapter | None:
+        return self.projects.owner(path) if holds(path) else None
 
     async def _looked_up(self, selection: Selection, look: Callable[[Selection], T]) -> T:
         """Look up `selection` with `look`; in a thread if it has many paths, so that other clients don't wait."""
@@ -227,14 +221,14 @@ class Workspace:
     async def _discover(self, selection: Selection, part: Part) -> AsyncGenerator[Mutant | Notice, None]:
         tool = part.tool
         seen: set[Mutant] = set()
-        owner = cache(partial(self._owner, Boundary(self.root)))  # once for each file, not for each mutant
-        looked_at = 0
+        holds = cache(Boundary(self.root).holds)  # once for each file, not for each mutant
+        owner = cache(partial(self._owner, holds))
+        looked_at, links = 0, False
         async with contextlib.aclosing(tool.discover(part.scope)) as mutants:
             async for mutant in mutants:
                 if isinstance(mutant, Notice):
-                    if not isinstance(mutant, UnusableFile) or (
-                        owner(mutant.path) is tool and selection.takes_some_of(mutant.path)
-                    ):
+                    path = mutant.path if isinstance(mutant, UnusableFile | Remark) else ""
+                    if not path or (owner(path) is tool and selection.takes_some_of(path)):
                         yield mutant
                     continue
                 looked_at += 1
@@ -243,10 +237,13 @@ class Workspace:
                 if owner(mutant.path) is tool and selection.takes(mutant) and mutant not in seen:
                     seen.add(mutant)
                     yield mutant
+                elif not links and not holds(mutant.path):  # one remark, as there may be thousands
+                    links = True
+                    yield Remark(f"is left out: a link leads out of {self.root}; open both together", mutant.path)
 
     def _known(self, tool: MountedAdapter, selection: Selection) -> dict[Mutant, None]:
         """The tool's mutants that the client named one by one: what is due when they can't be discovered."""
-        owner = cache(partial(self._owner, Boundary(self.root)))
+        owner = cache(partial(self._owner, Boundary(self.root).holds))
         known = (known.mutant for known in selection.mutants or ())
         return {mutant: None for mutant in known if mutant is not None and owner(mutant.path) is tool}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from support.dialects import SPEECHES, Lsp, Mcp, Speech, Talker, TestRunner, opened, refused, spoken_to
+from support.dialects import SPEECHES, Lsp, Mcp, Mtp, Speech, Talker, TestRunner, opened, refused, spoken_to
 from support.msp_client import Refused
 from support.servers import DIGIT, ScriptedProject
 
@@ -131,3 +131,21 @@ async def test_an_agent_is_told_of_a_failing_test_in_each_call_and_of_phases_mea
             assert answer["structuredContent"]["problems"] == [
                 "test_red fails without any mutant, and is left out: assert 1 == 2"
             ]
+
+
+@pytest.mark.parametrize("speech", [Lsp(), Mcp(), Mtp()], ids=lambda speech: speech.name)
+async def test_a_client_is_told_in_each_request_why_a_file_has_no_mutants(
+    speech: Speech, project: ScriptedProject, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, "msp_bridge")
+    project.write("a.py", "1")
+    project.write("none.py", "x")
+    project.script(discovery={"remarks": {"none.py": "has no mutants: the tool leaves it out"}})
+    speech.root = project.root
+    async with opened(project) as workspaces, spoken_to(speech, workspaces) as client:
+        await speech.greet(client)
+        for _ in range(2):
+            assert "none.py has no mutants: the tool leaves it out" in await answered(
+                client, *speech.testing(1, "none.py")
+            )
+        assert "none.py" not in await answered(client, *speech.testing(2, "a.py"))

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from msp_bridge.adapter import Adapter, Scope, UnusableFile
+from msp_bridge.adapter import Adapter, Remark, Scope, UnusableFile
+
+
+async def remarks(adapter: Adapter, *paths: str) -> list[str]:
+    """What a discovery of `paths`, or of everything, remarks."""
+    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as found:
+        return [str(item) async for item in found if isinstance(item, Remark)]
 
 
 async def unusable(adapter: Adapter, *paths: str) -> list[str]:

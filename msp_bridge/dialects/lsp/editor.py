@@ -46,6 +46,10 @@ class Editor:
         """Show a message to the user."""
         await self._client.notify("window/showMessage", {"type": kind, "message": f"msp-bridge: {visible(text)}"})
 
+    async def log(self, text: str) -> None:
+        """Write into the log that the editor shows of this server."""
+        await self._client.notify("window/logMessage", {"type": INFO, "message": f"msp-bridge: {visible(text)}"})
+
     async def choose(self, question: str, answers: Sequence[str]) -> str | None:
         """Ask the user, who may choose none of the `answers`. Raises RpcError when the client doesn't ask."""
         actions = [{"title": answer} for answer in answers]

@@ -93,6 +93,8 @@ class Runs:
                 version.cancel()
                 await self._publisher.flush(folder)
                 self._editor.refresh(LENSES)
+                for remark in told.remarks:
+                    await self._editor.log(remark)
                 await self._say_failing([failing.test for failing in told.of(FailingTest)])
 
     async def recall(self, folder: Folder, path: str) -> None:

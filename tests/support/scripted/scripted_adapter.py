@@ -27,7 +27,7 @@ and a mutant is tested as the script said when it was discovered:
 
 FAULTS is an object, in which each is optional: `after` (wait for a gate), `say` (text for stdout), `writes` (a file in the
 project), `raises` (a list: the name in ERRORS or BaselineError, and its arguments), `failing` (tests that fail without a
-mutant, with their output), `unusable` (files that can't be parsed, and why), `phase` (what it is busy with), `invents` (true: a mutant of no file), `end_after` (the end waits for a gate), `columns` (a
+mutant, with their output), `unusable` (files that can't be parsed, and why), `remarks` (on files), `phase` (what it is busy with), `invents` (true: a mutant of no file), `end_after` (the end waits for a gate), `columns` (a
 number that is added to them), `repeats` (true: each twice), `leaks` (true: the tool isn't ended), `eager` (true: all
 mutants are started at once).
 """
@@ -59,6 +59,7 @@ from msp_bridge.adapter import (
     Notice,
     Position,
     Project,
+    Remark,
     Result,
     Scope,
     Status,
@@ -129,6 +130,9 @@ class Scripted:
         faults = script.get("discovery", {})
         self._log("discovering")
         await self._misbehave(faults)
+        for path, text in faults.get("remarks", {}).items():
+            if scope.covers(path):
+                yield Remark(text, path)
         for path, problem in faults.get("unusable", {}).items():
             if scope.covers(path):
                 yield UnusableFile(path, problem)
