@@ -92,7 +92,7 @@ class KillConfirmation:
         }
 
     def seen(self, mutant: ScheduledMutant, killer: int, answer: Message) -> Seen:
-        """What the end of a job in one of the stages above has shown."""
+        """Tell what the end of a job in one of the stages above has shown."""
         if _failed(answer):
             return Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):

@@ -252,7 +252,7 @@ class MutantScheduler:
             self._confirmation.actions()[action](mutant, killer)
 
     def _seen(self, mutant: ScheduledMutant, answer: Message) -> Seen:
-        """What the end of its job has shown; where that is a verdict, it is noted."""
+        """Tell what the end of its job has shown; where that is a verdict, it is noted."""
         killer = self.killer(mutant)
         if mutant.stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
             assert killer is not None

@@ -13,7 +13,7 @@ from .mutant_jobs import Stage
 
 
 class Seen(enum.Enum):
-    """What the end of a job has shown."""
+    """The findings that the end of a job may have."""
 
     NOT_LIVE = "the mutant can't be put into live code"
     PASSED = "all tests of the job passed"
@@ -26,7 +26,7 @@ class Seen(enum.Enum):
 
 
 class Action(enum.Enum):
-    """What is done next."""
+    """The next thing to do."""
 
     ANSWER = "answer with the verdict as it is"
     SURVIVED = "look for other tests"
