@@ -72,6 +72,7 @@ test-versions: $(VENV)/.core
 		echo "$$version: $$($$python --version)"; \
 		$(BIN)/uv venv --quiet --clear --python $$python $$home || exit 1; \
 		$(BIN)/uv pip install --quiet --resolution $$resolution --python $$home --editable . --group test || exit 1; \
+		PATH="$(CURDIR)/$$home/bin:$$PATH"; \
 		$$home/bin/python -m pytest --core --timeout 300 --numprocesses 3 --quiet || exit 1; \
 		$$home/bin/python -m pytest --quiet $(PYTHON_ADAPTERS) || exit 1; \
 	done
