@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope
+from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Surroundings
 
 from .installation import INSTALL, go, gremlins, is_installed
 
@@ -70,6 +70,10 @@ class Gremlins:
             async with contextlib.aclosing(self._module.results(list(dict.fromkeys(mutants)))) as results:
                 async for result in results:
                     yield result
+
+    async def surroundings(self) -> Surroundings | None:
+        """Implement `ReportsSurroundings`. None where go can't name the modules, as with a directory `vendor`."""
+        return await self._module.surroundings()
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""

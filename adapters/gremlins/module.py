@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, UnusableFile
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Surroundings, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import JobScheduler, walk
 
 from .binaries import MutatedBinaries
 from .execution import TestRunner
 from .go import Go, Package, SourceProgram
+from .installation import gremlins
 from .listing import GoListing
 from .run import GremlinsRun
 from .suite import Suite, SuiteMeasurement
+
+log = logging.getLogger(__name__)
+
+SETTINGS = ("GOFLAGS", "GOOS", "GOARCH", "CGO_ENABLED", "CC", "CGO_CFLAGS", "GOEXPERIMENT", "GODEBUG")
+# Directories of modules that no version pins: of a workspace (go.work), or put in place of others (replace).
+OUTSIDE = "{{if .Main}}{{.Dir}}{{else if .Replace}}{{if not .Replace.Version}}{{.Dir}}{{end}}{{end}}"
 
 
 class GoModule:
@@ -53,6 +62,21 @@ class GoModule:
                     yield result
         finally:
             await in_thread(shutil.rmtree, request, True)
+
+    async def surroundings(self) -> Surroundings | None:
+        """Return the versions, the settings of go, and the modules outside of this one; None if go can't name them."""
+        try:
+            outside = await self.go.output("list", "-m", "-f", OUTSIDE, "all")
+        except ToolError as error:
+            log.info("%s", error)
+            return None
+        tool = await self.go.output("version", "-m", gremlins())
+        values = {
+            "go": (await self.go.output("env", "GOVERSION", *SETTINGS)).decode().split("\n"),
+            "gremlins": re.findall(r"^\t(?:mod|dep)\t.*", tool.decode(), re.MULTILINE),
+        }
+        places = sorted({Path(line) for line in outside.decode().splitlines() if line} - {self.go.root})
+        return Surroundings(values, tuple(places))
 
     async def isolation(self) -> str:
         """Describe what is isolated for each run of a test binary."""

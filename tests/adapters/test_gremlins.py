@@ -190,6 +190,28 @@ async def test_the_adapter_keeps_its_promises(tmp_path: Path) -> None:
     await check_adapter(Gremlins, Project(root=copied(tmp_path), cache=tmp_path / "cache", jobs=2), sample=8)
 
 
+async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied(tmp_path)
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "go.mod").write_text("module example.test/beside\n\ngo 1.21\n", "utf-8")
+    async with adapter_on(root) as adapter:
+        first = await adapter.surroundings()
+        assert first is not None
+        assert first.trees == ()
+        assert any("go-gremlins" in line for line in first.values["gremlins"])
+        monkeypatch.setenv("GOFLAGS", "-tags=other -buildvcs=false")
+        assert await adapter.surroundings() != first
+    with (root / "go.mod").open("a", encoding="utf-8") as file:
+        file.write("\nrequire example.test/beside v0.0.0\n\nreplace example.test/beside => ../beside\n")
+    async with adapter_on(root) as adapter:
+        now = await adapter.surroundings()
+        assert now is not None
+        assert now.trees == (beside,)
+
+
 async def test_doctor_names_versions_and_mutants(tmp_path: Path) -> None:
     async with adapter_on(copied(tmp_path)) as adapter:
         findings = [finding async for finding in adapter.diagnose()]
