@@ -154,7 +154,7 @@ class Adapter(Protocol):
 
     Notices: what a user must know and what ends nothing is yielded among mutants and results, in each call that it is
     about: a `FailingTest` by an adapter that goes on with the tests that pass, an `UnusableFile` for each file in scope
-    that can't be read, parsed or instrumented.
+    that can't be read, parsed or instrumented, a `Remark` where mutants are left out or tested in another way.
     """
 
     name: ClassVar[str]

@@ -42,11 +42,10 @@ class StrykerJsDiscovery:
         self._state: object = None
         self._known: dict[frozenset[str] | None, StrykerJsListing] = {}  # by the files that were listed; None: all
         self._kept: KeptListings | None = None
-        self._warned: set[str] = set()
         self.threshold: float | None = None  # `thresholds.break`, as it was at the last look
 
     async def find(self, session: StrykerJsSession, scope: Scope) -> list[Mutant | Notice]:
-        """The mutants in scope, file by file, with handles, and why files have none. Raises BridgeError."""
+        """The mutants in scope, file by file, with handles, and notices. Raises BridgeError."""
         named = await in_thread(self._files, scope)
         if named == frozenset():
             return []
@@ -62,6 +61,7 @@ class StrykerJsDiscovery:
                 f"; add {pattern} for its package" for pattern in patterns_of_packages(self._project.root, [path])
             )
             mutants.append(Remark(f"has no mutants: {why}{addition}", path))
+        mutants += (Remark(f"{unknown_option(option)}: {remedy}") for option, remedy in listing.unknown.items())
         return mutants
 
     async def list(
@@ -71,7 +71,7 @@ class StrykerJsDiscovery:
         state = session.sandbox.state
         if self._state != state:
             kept = await in_thread(KeptListings.of, self._project, session)
-            self._state, self._known, self._kept, self._warned = state, {}, kept, set()
+            self._state, self._known, self._kept = state, {}, kept
         known, kept = self._known, self._kept  # another request may replace them meanwhile
         if anew:
             known.clear()
@@ -83,14 +83,8 @@ class StrykerJsDiscovery:
             listing = known[paths] = await self._asked(session, paths)
             if kept is not None:
                 await in_thread(kept.write, paths, listing)
-        self._say(listing)
-        return listing
-
-    def _say(self, listing: StrykerJsListing) -> None:
-        """Log once what the user should know."""
         self.threshold = listing.threshold
-        for option, remedy in listing.unknown.items():
-            self._warn(f"{unknown_option(option)}: {remedy}")
+        return listing
 
     async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
         wanted = None if paths is None else sorted(paths)
@@ -105,11 +99,6 @@ class StrykerJsDiscovery:
         root = self._project.root
         directories = [path for path in scope.paths if path.endswith("/") and (root / path).is_dir()]
         return None if directories else frozenset(path for path in scope.paths if (root / path).is_file())
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            log.warning("%s", text)
 
 
 async def _listed(

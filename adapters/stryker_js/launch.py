@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -33,8 +32,6 @@ from .failures import BaselineFailure, failure, logged_errors, missing_plugin
 from .installation import Toolchain, upwards
 from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested
 from .sandbox import PathMap, ProjectSandbox
-
-log = logging.getLogger(__name__)
 
 TOOL = "StrykerJS"  # in messages
 PROGRAMS = Path(__file__).with_name("programs")
@@ -225,8 +222,8 @@ class Observer:
     def uncovered(self, plan: StrykerJsTestPlan) -> Iterator[Tested]:
         """The results of a run that has found no test for its files; none when there were tests."""
         if not self._has_tests:
-            log.warning("no test imports %s: the mutants there have no coverage", ", ".join(plan.paths))
-            yield from ((mutant, {"status": Status.NO_COVERAGE.value, "coveredBy": []}) for mutant in plan.mutants)
+            raw = {"status": Status.NO_COVERAGE.value, "coveredBy": [], "statusReason": "no test imports its file"}
+            yield from ((mutant, raw) for mutant in plan.mutants)
 
     async def allow_next(self, raw: Raw) -> None:
         """The result has been taken: the next mutant may start in its place."""

@@ -78,11 +78,14 @@ class StrykerNet:
         file = bases[0].config if len(bases) == 1 else None
         return None if file is None else StrykerNetConfiguration.read(file).threshold
 
-    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant, None]:
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Builds the project and runs its tests once, unless no file has changed since that was last done."""
         if not await in_thread(self._may_find, scope):
             return
         prepared = await self._preparation.current()
+        for remark in prepared.remarks:
+            if scope.covers(remark.path):
+                yield remark
         for path, mutants in prepared.listed.items():
             if scope.covers(path) and self.claims(path):
                 for mutant in mutants:

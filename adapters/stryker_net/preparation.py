@@ -41,7 +41,7 @@ from threading import Event
 from typing import Any
 
 from msp_bridge import reading
-from msp_bridge.adapter import BaselineError, Project, ToolError
+from msp_bridge.adapter import BaselineError, Project, Remark, ToolError
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
@@ -94,7 +94,7 @@ class Preparation:
                 self._prepared = None
                 await _refreshed(bed)
                 self._prepared = await in_thread(self._load, plan, bed) or await self._prepare(plan, bed)
-        if self._prepared.by_hosts:
+        if self._prepared.by_tool is None:
             self._measure_ahead(self._prepared)
         return self._prepared
 
@@ -130,7 +130,7 @@ class Preparation:
         patterns = [f"**/{bed.path.name}/{glob_of(path)}" for path in paths]
         content = await self._run(prepared.plan, bed, part.base, patterns)
         digests = {path: reading.digest(bed.path / path) for path in paths}
-        return Report.of(content, bed.path).entries(digests)
+        return [entry for entry in Report.of(content, bed.path).entries(digests) if isinstance(entry, ReportEntry)]
 
     async def aclose(self) -> None:
         """End every process, and let others have the copy."""
@@ -227,16 +227,19 @@ class Preparation:
         assemblies = bed.test_assemblies() if page else []
         reports = [Report.of(content, bed.path) for content in contents]
         digests = {path: reading.digest(bed.path / path) for report in reports for path in report.paths}
-        parts = []
+        parts, remarks = [], list[Remark]()
         for base, content, report, baseline in zip(plan.bases, contents, reports, baselines, strict=True):
             configuration = plan.configuration(base)
             extra_s = configuration.extra_s if configuration else DEFAULT_EXTRA_S
-            entries = report.entries(digests, listing=not page)
+            rows = report.entries(digests, listing=not page)
+            entries = [row for row in rows if isinstance(row, ReportEntry)]
+            remarks += (row for row in rows if isinstance(row, Remark))
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)
             parts.append(PreparedBase(base, content, entries, own, hosts, extra_s, baseline))
+        by_tool = None if assemblies else ""
         if page and not assemblies and any(entry.pending for part in parts for entry in part.entries):
-            log.warning("the mutated assemblies can't be tested in test hosts here: Stryker.NET itself tests them")
-        return Prepared(plan, parts, digests, page, by_hosts=bool(assemblies))
+            by_tool = "the mutated assemblies can't be tested in test hosts here"
+        return Prepared(plan, parts, digests, page, by_tool, remarks)
 
     def _hosts(self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base) -> Hosts:
         return Hosts(HostProgram if plan.uses_platform(base) else TestHost, bed.environment)

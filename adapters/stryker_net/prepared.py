@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import asdict, define, field, frozen
 
-from msp_bridge.adapter import Mutant, ToolError
+from msp_bridge.adapter import Mutant, Remark, ToolError
 
 from .hosts import USE_THE_TOOL, Case, Hosts, HostsUnavailable
 from .plan import Base, StrykerNetPlan
@@ -52,7 +52,8 @@ class Prepared:
     parts: Sequence[PreparedBase]
     digests: Mapping[str, str | None]  # of each file with mutants
     page: bool  # whether it comes of the tool's page: with what needs no test, and with covering tests
-    by_hosts: bool  # False: the tool itself has to test
+    by_tool: str | None  # None: test hosts test; else why the tool itself does, empty where the user wants that
+    remarks: Sequence[Remark] = ()  # on mutants that are left out
     found: Mapping[Mutant, tuple[PreparedBase, ReportEntry]] = field(init=False)
     listed: Mapping[str, Sequence[Mutant]] = field(init=False)  # by file, without what the user excluded
 

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import Location, Mutant, Position, Result, Status, ToolError
+from msp_bridge.adapter import Location, Mutant, Position, Remark, Result, Status, ToolError
 from msp_bridge.rows import reported_result
 from msp_bridge.source import BOM, SourceText, utf16_length
 
@@ -71,17 +71,19 @@ class Report:
             )
         return cls(root, content)
 
-    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry]:
+    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry | Remark]:
         """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
         With `listing` the run had a filter that takes no mutant: filtered mutants are to be tested. Those of a
-        file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them.
+        file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them. A
+        remark says what is left out.
         """
-        found: list[ReportEntry] = []
+        found: list[ReportEntry | Remark] = []
         for path, file in sorted(self._files.items()):
             text = ToolText.of(str(file.get("source", "")))
-            rows = (self._entry(path, text, row, digests.get(path), listing) for row in file["mutants"])
-            entries = [entry for entry in rows if entry is not None]
+            rows = [self._entry(path, text, row, digests.get(path), listing) for row in file["mutants"]]
+            found += (row for row in rows if isinstance(row, Remark))
+            entries = [row for row in rows if isinstance(row, ReportEntry)]
             compiled = [entry for entry in entries if entry.status is not Status.COMPILE_ERROR]
             is_excluded = bool(compiled) and all(entry.reason == FILTERED for entry in compiled)
             found += compiled if is_excluded else entries
@@ -111,8 +113,8 @@ class Report:
 
     def _entry(
         self, path: str, text: ToolText, row: Mapping[str, Any], digest: str | None, listing: bool
-    ) -> ReportEntry | None:
-        """None for one at a place that the file doesn't have, as after a `#line` directive, which positions follow."""
+    ) -> ReportEntry | Remark:
+        """A remark where the file doesn't have the place, as after a `#line` directive, which positions follow."""
         try:
             start, end = (text.offset(_position(row["location"][edge])) for edge in ("start", "end"))
             mutant = Mutant(
@@ -135,8 +137,7 @@ class Report:
             covering = tuple(map(str, row.get("coveredBy") or ()))
             return ReportEntry(mutant, int(row["id"]), status, reason, covering, bool(row.get("static")), result)
         except (KeyError, TypeError, ValueError) as error:
-            log.warning("a mutant of %s is left out: %s", path, error)
-            return None
+            return Remark(f"has a mutant that is left out: {error}", path)
 
 
 def _status_of(row: Mapping[str, Any]) -> tuple[Status, str | None]:

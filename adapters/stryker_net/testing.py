@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import FailingTest, Mutant, Notice, Project, Result, Status
+from msp_bridge.adapter import FailingTest, Mutant, Notice, Project, Remark, Result, Status
 from msp_bridge.toolkit import JobScheduler
 
 from .hosts import Case, HostsUnavailable, Outcome
 from .preparation import Preparation
 from .prepared import BASELINE_TIMEOUT_S, Prepared
 from .report import ReportEntry
-
-log = logging.getLogger(__name__)
 
 TIME_FACTOR = 1.5  # the tool's: a time-out is this much of the time of the tests, and `additional-timeout`
 ALL_FAIL = "Only covered by already failing tests."  # the tool's own words
@@ -71,8 +68,8 @@ class Testing:
                         done.add(result.mutant)
                     yield result
         except ByTheTool as error:
-            if error.reason is not None:
-                log.warning("%s: Stryker.NET itself tests the mutants", error.reason)
+            if error.reason:
+                yield Remark(f"{error.reason}: Stryker.NET itself tests the mutants")
             for one in await self._by_tool([mutant for mutant in due if mutant not in done]):
                 yield one
 
@@ -105,8 +102,8 @@ class Testing:
             return HostVerdict(mutant)
         if _needs_no_test(prepared, mutant):
             return HostVerdict(mutant, _untested(prepared, mutant))
-        if not prepared.by_hosts:
-            raise ByTheTool(None)
+        if prepared.by_tool is not None:
+            raise ByTheTool(prepared.by_tool)
         part, entry = found
         try:
             baseline = await self._preparation.baseline(prepared, part)
@@ -121,8 +118,8 @@ class Testing:
                 expected_s = max(expected_s, now.seconds)
             outcome = await part.hosts.run(entry.id, cases, TIME_FACTOR * expected_s + part.extra_s)
         except HostsUnavailable as error:
-            prepared.by_hosts = False
-            raise ByTheTool(str(error)) from error
+            prepared.by_tool = str(error)
+            raise ByTheTool(prepared.by_tool) from error
         result = evolve(_result(mutant, entry, cases, outcome), reusable=reusable)
         late = outcome.timed_out and not outcome.computed
         return HostVerdict(mutant, result, late or outcome.fault is not None, baseline.failing)
@@ -151,9 +148,9 @@ class Testing:
 
 
 class ByTheTool(Exception):
-    """Mutants can't be tested in test hosts: the tool itself has to. `reason` is None when that is known already."""
+    """Mutants can't be tested in test hosts: the tool itself has to. `reason` is empty where the user wants that."""
 
-    def __init__(self, reason: str | None) -> None:
+    def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 

@@ -114,16 +114,14 @@ class Incremental:
     environment: Collection[str] = ()  # names of variables that the tests read
     reader: CodeReader = field(factory=CodeReader, init=False)
     _look: Look = field(factory=Look, init=False)
-    _warned: set[str] = field(factory=set, init=False)
 
-    async def verdicts(self, label: str, folder: str, surroundings: Ask) -> Verdicts | None:
-        """The verdicts of the tool `label` in `folder` for the project as it is; None where nothing can be reused."""
+    async def verdicts(self, label: str, folder: str, surroundings: Ask) -> Verdicts:
+        """The verdicts of the tool `label` in `folder` for the project as it is.
+
+        Raises BridgeError where nothing can be reused.
+        """
         started = time.monotonic()
-        try:
-            state = await self.state(surroundings)
-        except BridgeError as error:
-            self._warn(f"{label}: every mutant is tested: what its verdict depends on is not known: {error}")
-            return None
+        state = await self.state(surroundings)
         return Verdicts(self, label, folder, surroundings, state, max(SAVE_S, LOOKS * (time.monotonic() - started)))
 
     async def state(self, ask: Ask) -> State:
@@ -141,11 +139,6 @@ class Incremental:
             "configuration": None if self.named is None else reading.digest(self.named),
         }
         return self._look.state(self.root, surroundings.trees, around)
-
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            log.warning("%s", text)
 
 
 @define(eq=False)

@@ -31,7 +31,7 @@ from attrs import evolve
 from msp_bridge.adapter import AskRanAlone, BridgeError, Finding, Project, Reach
 from msp_bridge.concurrency import SharedLock, cancel_all, shields
 from msp_bridge.model import Mutant, Ran, Result, Status
-from msp_bridge.notices import FailingTest
+from msp_bridge.notices import FailingTest, Notice
 from msp_bridge.python_engine.host import Host
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.remedies import remedy_of
@@ -134,33 +134,33 @@ class PythonEngine:
         self._running = 0  # requests
         self._ahead = PreparationAhead(self._slot, self._noting)
 
-    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result | FailingTest, None]:
-        """A result for each mutant whose file has not changed since, and each test that is left out."""
+    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result | Notice, None]:
+        """A result for each mutant whose file has not changed since, and what the host tells of its tests."""
         self._running += 1
         try:
             await self._ahead.join()
             self._slot.begin_request()
             self._plan = plan = self._noting(plan)
             work = partial(self._test, plan, next(self._requests))
-            told: set[str] = set()
+            told: set[Notice] = set()
             async with aclosing(self._scheduler.run(mutants, work)) as results:
                 async for result in results:
-                    for failing in self._failing(told):
-                        yield failing
+                    for notice in self._news(told):
+                        yield notice
                     if result is not None:
                         yield result
             if len(mutants) > 1:  # all may be killed before a failing test is known; an editor's one does not wait
                 await self._slot.finish_measuring(plan)
-                for failing in self._failing(told):
-                    yield failing
+                for notice in self._news(told):
+                    yield notice
         finally:
             self._running -= 1
 
-    def _failing(self, told: set[str]) -> list[FailingTest]:
-        """The tests that are left out and not in `told`, which they are added to."""
-        new = self._slot.failing.keys() - told
-        told |= new
-        return [FailingTest(test, self._slot.failing[test]) for test in sorted(new)]
+    def _news(self, told: set[Notice]) -> list[Notice]:
+        """The host's notices that are not in `told`, which they are added to."""
+        new = [notice for notice in self._slot.notices if notice not in told]
+        told.update(new)
+        return new
 
     async def reach(
         self, mutants: Sequence[Mutant], plan: TestPlan, known: AskRanAlone, *, alone: bool

@@ -18,6 +18,7 @@ from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
+from msp_bridge.notices import FailingTest, Notice, Remark
 from msp_bridge.phases import BASELINE, COLLECTING, WHOLE_SUITE, report_phase
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
@@ -48,6 +49,7 @@ class Host:
     _home: Path
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
+    notices: dict[Notice, None] = field(factory=dict, init=False)  # for each request that it tests mutants of
     isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
@@ -57,7 +59,6 @@ class Host:
     _ran_alone: dict[str, Ran] = field(factory=dict, init=False)  # what else tests depend on that were run alone
     _pending: dict[int, contextvars.Context] = field(factory=dict, init=False)  # questions, each with its request's
     _given_up: bool = field(default=False, init=False)  # we ended it: its mutants are not to blame
-    _warned: set[str] = field(factory=set, init=False)
     _plan: TestPlan = field(init=False)  # of the last preparation
 
     @classmethod
@@ -140,8 +141,16 @@ class Host:
         self._tests, self.failing = answer["tests"], answer["failing"]
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
         self.is_measuring = answer["measuring"]
+        self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
         if not self.is_measuring:
-            self._log(answer)
+            self.notices.update(self._remarks(answer))
+            log.info(
+                "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
+                counted(len(self._tests), "test"),
+                answer["how"],
+                answer["seconds"],
+                ", ".join(self.isolation) or "a process",
+            )
 
     async def settle(self) -> None:
         """Wait until all tests are measured, or can't be: then it is to be prepared once more."""
@@ -283,7 +292,7 @@ class Host:
         return BaselineError(problem, remedy)
 
     def _result(self, mutant: Mutant, answer: Answer) -> Result:
-        self._warn_of_unsteady(answer.get("unsteady", ()))
+        self.notices.update(_unsteady(answer.get("unsteady", ())))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet
         covered = tuple(self._tests[test] for test in answer["covered"] or ())
@@ -309,34 +318,23 @@ class Host:
         tests = None if tried is None else frozenset(self._tests[test] for test in tried)
         return Dependencies((self._imported, _ran(answer["ran"])), tests)
 
-    def _log(self, answer: Answer) -> None:
-        """Log once what the user should know and is no error."""
-        self._warn_of_unsteady(answer["unsteady"])
-        if answer["always_fresh"]:
-            self._warn(
-                f"every mutant is tested in a process that imports everything anew, for {answer['always_fresh']}"
-            )
+    def _remarks(self, answer: Answer) -> dict[Notice, None]:
+        """Remarks that explain the verdicts, or how long they take."""
+        remarks = _unsteady(answer["unsteady"])
+        if answer["always_fresh"] and not self._plan.always_fresh:
+            why = answer["always_fresh"]
+            remarks[Remark(f"every mutant is tested in a process that imports everything anew: {why}")] = None
         for test in answer["fork_unsafe"]:
-            self._warn(f"{test} passes in a fresh process only: mutants that it covers are tested there")
-        log.info(
-            "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
-            counted(len(self._tests), "test"),
-            answer["how"],
-            answer["seconds"],
-            ", ".join(self.isolation) or "a process",
-        )
+            remarks[Remark(f"{test} passes in a fresh process only: mutants that it covers are tested there")] = None
+        return remarks
 
-    def _warn_of_unsteady(self, tests: Sequence[str]) -> None:
-        for test in tests:
-            self._warn(
-                f"{test} does not always pass without any mutant, or fails on a busy machine: "
-                "each mutant that it kills is tested again while nothing else runs"
-            )
 
-    def _warn(self, text: str) -> None:
-        if text not in self._warned:
-            self._warned.add(text)
-            log.warning("%s", text)
+def _unsteady(tests: Sequence[str]) -> dict[Notice, None]:
+    what = "does not always pass without any mutant, or fails on a busy machine"
+    return {
+        Remark(f"{test} {what}: each mutant that it kills is tested again while nothing else runs"): None
+        for test in tests
+    }
 
 
 def _ran(report: Answer) -> Ran:

@@ -29,6 +29,7 @@ from msp_bridge.adapter import AskRanAlone, Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Ran, Result
+from msp_bridge.notices import Notice
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import python_environment
@@ -137,10 +138,10 @@ class HostSlot:
         return {} if host is None else host.ran_alone
 
     @property
-    def failing(self) -> Mapping[str, str]:
-        """Output of each test that fails without any mutant, by its name."""
+    def notices(self) -> Collection[Notice]:
+        """The present host's, if any, for each request."""
         host = None if self._warm is None else self._warm.process.current
-        return {} if host is None else host.failing
+        return () if host is None else host.notices
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:

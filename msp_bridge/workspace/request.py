@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
+from msp_bridge.errors import BridgeError
 from msp_bridge.model import Mutant, Result, Scope, Status
-from msp_bridge.notices import Notice
+from msp_bridge.notices import Notice, Remark
 from msp_bridge.workspace.project_errors import named
 from msp_bridge.workspace.projects import Part
 from msp_bridge.workspace.scheduler import JobBudget, Turn
@@ -96,7 +97,11 @@ class Request:
                 yield _untested(mutant, GONE)
         tool, self._verdicts = self.part.tool, None
         if self.due and self._incremental is not None:
-            self._verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
+            try:
+                self._verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
+            except BridgeError as error:
+                why = f"what its verdict depends on is not known: {error}"
+                yield Remark(f"{tool.label}: every mutant is tested: {why}")
         if self._verdicts is None or self._anew:
             return
         for result in await self._verdicts.known(self.due):

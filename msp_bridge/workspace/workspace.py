@@ -160,7 +160,7 @@ class Workspace:
             async with contextlib.aclosing(self._discover(selection, part)) as found:
                 mutants = [item async for item in found if not isinstance(item, Notice)]
             verdicts = await self._incremental.verdicts(tool.label, tool.folder, tool.surroundings)
-            for result in () if verdicts is None else await verdicts.known(mutants):
+            for result in await verdicts.known(mutants):
                 yield result
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:

@@ -14,6 +14,7 @@ import pytest
 from msp_bridge.adapters.stryker_js import StrykerJs, plug_n_play
 from msp_bridge.adapters.stryker_js.sandbox import ProjectSandbox
 from support.command_line import command, environment
+from support.notices import remarks
 from support.stryker_js_trees import (
     CORE8,
     CORE9,
@@ -463,35 +464,32 @@ def test_a_run_below_the_threshold_of_a_configuration_in_javascript_fails(tmp_pa
 
 
 @pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_an_option_that_nothing_knows_is_named_once_with_what_was_meant(
-    tmp_path: Path, modules: Path, caplog: pytest.LogCaptureFixture
+async def test_an_option_that_nothing_knows_is_named_in_each_request_with_what_was_meant(
+    tmp_path: Path, modules: Path
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
     options = {"testRunner": "mocha", "timeoutMs": 500, "xyzzy": 1, "x_comment": "why", "mochaOptions": {}}
     (root / "stryker.config.json").write_text(json.dumps(options))
     async with adapter_on(root) as adapter:
-        for path in ("lib/price.js", "lib/unicode.js"):
-            await discovered(adapter, path)
+        told = [await remarks(adapter, path) for path in ("lib/price.js", "lib/unicode.js")]
         findings = [finding for finding in await findings_of(adapter) if not finding.good]
     named = "neither StrykerJS nor a plugin of its configuration has an option"
     meant = "did you mean 'timeoutMS'?"
     other = "remove it, or name the plugin that takes it in `plugins`"
-    assert caplog.messages == [f"{named} 'timeoutMs': {meant}", f"{named} 'xyzzy': {other}"]
+    assert told == [[f"{named} 'timeoutMs': {meant}", f"{named} 'xyzzy': {other}"]] * 2
     assert [(finding.text, finding.remedy) for finding in findings] == [
         (f"{named} 'timeoutMs'", meant),
         (f"{named} 'xyzzy'", other),
     ]
 
 
-async def test_a_configuration_that_wants_no_such_warnings_gets_none(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_configuration_that_wants_no_such_warnings_gets_none(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     options = {"testRunner": "mocha", "xyzzy": 1, "warnings": {"unknownOptions": False}}
     (root / "stryker.config.json").write_text(json.dumps(options))
     async with adapter_on(root) as adapter:
         assert await discovered(adapter)
-    assert caplog.messages == []
+        assert await remarks(adapter) == []
 
 
 def test_a_disk_that_is_full_when_the_maps_of_plug_n_play_are_written_is_an_error(
