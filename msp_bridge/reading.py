@@ -15,7 +15,7 @@ from typing import Any
 def content(file: str | Path) -> bytes:
     """Read `file`; raises OSError, also for what is no file: a FIFO, a socket, a device."""
     _check(file, os.stat(file))  # merely to open a FIFO would end a process that waits to write to it
-    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb") as opened:
         _check(file, os.fstat(descriptor))  # it may be another one by now
         return opened.read()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -121,9 +120,6 @@ def exit_on_signal() -> Iterator[None]:
 @contextlib.contextmanager
 def _handlers_restored() -> Iterator[Sequence[signal.Signals]]:
     """The signals that ask a process to end; their handlers are set back on leaving."""
-    if sys.platform == "win32":  # untested; there Ctrl-C cancels the main task instead
-        yield ()
-        return
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     try:
         yield tuple(handlers)

@@ -16,7 +16,7 @@ def open_private(file: Path | str) -> int:
     """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        if hasattr(os, "fchmod") and stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.fchmod(descriptor, 0o600)
     except OSError:
         os.close(descriptor)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -113,12 +114,7 @@ def run(
            without any mutant, a file can't be parsed, or a tool can't run
       130  interrupted; a report has what was not tested as Pending
     """
-    options, outputs = Options.of(values, search=True), Outputs.of(values)
-    options.check()
-    kept = outside(options.root, store, "--store")
-    if incremental or kept is not None:
-        options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
-    options.start_logging("warning")
+    options, outputs = _options(values, incremental, store), Outputs.of(values)
     if (applied := AppliedMutant.of(options.root)) is not None:
         click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
     if live:
@@ -126,9 +122,26 @@ def run(
     if shard is None:  # the threshold is that of the whole
         outputs = outputs.with_defaults(options.root, options.named)
     short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
-    named = ", ".join(map(click.format_filename, paths))
-    config = RunSelection(select(options.root, paths), since, shard, named, short)
-    session = TerminalRun(options, config, live, every, force, verify, verify_command)
+    selection = RunSelection(select(options.root, paths), since, shard, _names(paths), short)
+    context.exit(_tested(TerminalRun(options, selection, live, every, force, verify, verify_command), outputs))
+
+
+def _names(paths: Sequence[str]) -> str:
+    return ", ".join(map(click.format_filename, paths))
+
+
+def _options(values: dict[str, Any], incremental: bool, store: str | None) -> Options:
+    options = Options.of(values, search=True)
+    options.check()
+    kept = outside(options.root, store, "--store")
+    if incremental or kept is not None:
+        options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
+    options.start_logging("warning")
+    return options
+
+
+def _tested(session: TerminalRun, outputs: Outputs) -> Exit:
+    """Run `session`, write its report, and say how it ended."""
     console = _console(stderr=outputs.uses_stdout)
     signal.signal(signal.SIGTERM, _terminated)
     code, errors = Exit.FINE, []
@@ -141,7 +154,7 @@ def run(
         code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
         unwritten = [*outputs.write(session.report), *session.keep()] if session.discovered else []
-    context.exit(_concluded(session, outputs, code, errors, unwritten))
+    return _concluded(session, outputs, code, errors, unwritten)
 
 
 def _concluded(

@@ -43,7 +43,7 @@ def cache_of(root: Path, opened: Path | None = None) -> Path:
 
 @cache  # said once
 def _temporary_home(home: Path, opened: Path) -> Path:
-    instead = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    instead = Path(tempfile.gettempdir()) / f"msp-bridge-{os.getuid()}"
     log.warning("the cache %s would lie in %s, where nothing is written: it is in %s", home, opened, instead)
     return instead
 
@@ -55,9 +55,6 @@ def make_private(cache: Path, root: Path) -> None:
     user, to root, or to the owner of the project, whose tests are run anyway: anybody else could put another in its
     place. Raises ConfigurationError.
     """
-    if os.name != "posix":
-        cache.mkdir(parents=True, exist_ok=True)
-        return
     try:
         trusted = {os.geteuid(), 0, root.stat().st_uid}
         _check_way(cache, trusted)  # before anything is made behind a link of another user

@@ -13,7 +13,6 @@ if sys.platform == "linux":
 
 FICLONE = 0x40049409  # linux/fs.h
 BLOCK = 1 << 20  # bytes
-BINARY, AT_ONCE = getattr(os, "O_BINARY", 0), getattr(os, "O_NONBLOCK", 0)
 
 
 def clone(source: str, target: str) -> str:
@@ -21,13 +20,13 @@ def clone(source: str, target: str) -> str:
 
     Blocks are shared where the file system can (reflinks). Raises `OSError`.
     """
-    reader = os.open(source, os.O_RDONLY | BINARY | AT_ONCE)  # it may be a pipe by now
+    reader = os.open(source, os.O_RDONLY | os.O_NONBLOCK)  # it may be a pipe by now
     try:
         status = os.fstat(reader)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", source)
         mode = stat.S_IMODE(status.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR
-        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, mode)
+        writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             digest = None if _reflink(reader, writer) else _copied(reader, writer, status.st_size)
             masked = stat.S_IMODE(os.fstat(writer).st_mode) != mode

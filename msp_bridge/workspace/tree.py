@@ -89,7 +89,7 @@ def folders_above(start: Path, patterns: Iterable[str]) -> Iterator[Path]:
     root: what is set up there could be run.
     """
     marked, home = matcher(patterns), Path.home()
-    trusted = {0, os.stat(start).st_uid, *([os.getuid()] if hasattr(os, "getuid") else [])}
+    trusted = {0, os.stat(start).st_uid, os.getuid()}
     while start.parent not in (start, home) and not (start / ".git").exists():
         start = start.parent
         if os.stat(start).st_uid in trusted and any(map(marked, _entries(str(start))[0])):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -499,10 +500,10 @@ def test_a_disk_that_is_full_when_the_maps_of_plug_n_play_are_written_is_an_erro
     (root / ".pnp.cjs").write_text("")
     sandbox = ProjectSandbox.claim(project_at(root))
 
-    def full(file: Path, _: bytes) -> int:
-        raise OSError(28, "No space left on device", str(file))
+    def full(dir: Path, **_: str) -> tuple[int, str]:
+        raise OSError(28, "No space left on device", str(dir))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(tempfile, "mkstemp", full)
     with pytest.raises(ToolError, match=r"no space left for a private copy in .*: free some space"):
         sandbox.refresh()
     sandbox.close()

@@ -25,6 +25,11 @@ SETUPS = {  # by adapter: what sets it up, a table with a typing error, and the 
         {"timeout": 2},
         "the table 'cosmic-ray' has no setting 'timeout': write it in [cosmic-ray] of cosmic-ray.toml, or remove it",
     ),
+    "gremlins": (
+        {"go.mod": "module a", ".gremlins.yaml": ""},
+        {"workers": 2},
+        "the table 'gremlins' has no setting 'workers': write it in .gremlins.yaml, or remove it",
+    ),
     "generic": ({}, {"tool": {"fils": ["*.php"]}}, "generic.tool: unknown key 'fils': did you mean 'files'?"),
     "mutmut": (
         {"setup.cfg": "[mutmut]"},
