@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BaselineError, SeveralErrors, ToolError
 from msp_bridge.mcp import progress as progress_module
 from msp_bridge.mcp.answers import (
@@ -92,6 +93,44 @@ async def test_progress_increases_also_while_nothing_is_found(monkeypatch: pytes
     assert numbers == sorted(set(numbers))
     assert len(numbers) > 10
     assert numbers[-1] == 3
+
+
+async def test_what_was_done_last_is_reported_to_a_client_that_reads_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report that was on its way when the call ended was dropped, and not sent again."""
+    monkeypatch.setattr(progress_module, "BEAT_S", 0)
+    reads, writing = asyncio.Event(), asyncio.Event()
+    sent: list[tuple[float, str]] = []
+
+    async def report(number: float, total: float | None, message: str) -> None:
+        if message == "all":
+            writing.set()
+            await reads.wait()
+        sent.append((number, message))
+
+    progress = CallProgress(report)
+    async with progress.reported():
+        progress.total = 1
+        progress.step("all")
+        await writing.wait()
+        asyncio.get_running_loop().call_soon(reads.set)
+    assert sent[-1] == (1, "all")
+
+
+async def test_a_cancel_does_not_wait_for_a_client_that_reads_nothing() -> None:
+    writing = asyncio.Event()
+
+    async def report(number: float, total: float | None, message: str) -> None:
+        writing.set()
+        await asyncio.Event().wait()
+
+    async def call() -> None:
+        async with CallProgress(report).reported():
+            await writing.wait()
+
+    calling = asyncio.create_task(call())
+    await writing.wait()
+    await asyncio.sleep(0)
+    await cancel_all([calling])
 
 
 def test_code_is_shown_as_whole_lines_and_cut() -> None:

@@ -29,13 +29,18 @@ class CallProgress:
 
     @contextlib.asynccontextmanager
     async def reported(self) -> AsyncIterator[None]:
-        """While the block runs, and at its end."""
-        beating = asyncio.create_task(self._beat(), name="progress")
+        """While the block runs, and at its end.
+
+        A report that is on its way then is not cancelled: whether the client got it would not be known.
+        """
+        over = asyncio.Event()
+        beating = asyncio.create_task(self._beat(over), name="progress")
         try:
             yield
+            over.set()
+            await beating
         finally:
             await cancel_all([beating])
-        await self._send()
 
     def step(self, message: str) -> None:
         """One more is done."""
@@ -46,11 +51,15 @@ class CallProgress:
         if not self._done:
             self.message = str(phase)
 
-    async def _beat(self) -> None:
-        while True:
+    async def _beat(self, over: asyncio.Event) -> None:
+        is_last = False
+        while not is_last:
+            is_last = over.is_set()
             await self._send()
             self._beats += 1
-            await asyncio.sleep(BEAT_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BEAT_S):
+                    await over.wait()
 
     async def _send(self) -> None:
         complete = self.total and self._done == self.total

@@ -60,7 +60,7 @@ class FileVersions:
             touched = [p for p in self._now.keys() | before.keys() if self._now.get(p, GONE) != before.get(p, GONE)]
             if touched:
                 self._version += 1
-                self._changed.clear()
+                self._changed = {}
             for path in touched:
                 self._history.setdefault(path, []).append((self._version, self._now.get(path, GONE)[0]))
             return self._version
@@ -71,14 +71,14 @@ class FileVersions:
 
     def touched(self, since: int) -> list[str]:
         """The files that were written, made or deleted after the version `since`, sorted, as of the last look."""
-        return sorted(path for path, entries in self._history.items() if entries[-1][0] > since)
+        return sorted(path for path, entries in list(self._history.items()) if entries[-1][0] > since)
 
     def changed(self, since: int) -> Sequence[str]:
         """The files that have another content than in the version `since`."""
-        if since not in self._changed:
-            now = self._now
-            self._changed[since] = [p for p in self.touched(since) if self._at(p, since) != now.get(p, GONE)[0]]
-        return self._changed[since]
+        known, now = self._changed, self._now  # in a thread, a look may replace both meanwhile
+        if since not in known:
+            known[since] = [p for p in self.touched(since) if self._at(p, since) != now.get(p, GONE)[0]]
+        return known[since]
 
     def _at(self, path: str, version: int) -> str:
         entries = self._history[path]
