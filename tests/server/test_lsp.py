@@ -263,6 +263,31 @@ async def test_unsaved_text_is_not_tested_and_a_message_says_so(client: LspClien
     assert published == [(0, 4, WARNING, 'Survived: "1" -> "2"')]  # the other one is in a line that is not saved
 
 
+@pytest.mark.parametrize("tested_first", [True, False])
+async def test_what_is_closed_unsaved_shows_again_what_is_known_of_the_file(
+    client: LspClient, project: ScriptedProject, tested_first: bool
+) -> None:
+    project.script(SURVIVES)
+    text, both = "a = 1\nb = 1\n", [(line, 4, WARNING, 'Survived: "1" -> "2"') for line in (0, 1)]
+    document = await opened(client, project, text)
+    if tested_first:
+        await client.execute("msp-bridge.test", uri=document)
+        while await client.diagnostics() != both:
+            pass
+    await client.change(document, "\na = 1\nb = 11\n")
+    if not tested_first:
+        await client.execute("msp-bridge.test", uri=document)
+        assert await client.tested() == "2 mutants: 2 survived"
+    while await client.diagnostics() != [(1, *both[0][1:])]:
+        pass
+    await client.notify("textDocument/didClose", {"textDocument": {"uri": document}})
+    assert await client.diagnostics() == both
+    await client.open(document, "b = 1\n")  # as an editor that has kept what was not saved
+    assert await client.diagnostics() == [both[0]]
+    await client.notify("textDocument/didClose", {"textDocument": {"uri": document}})
+    assert await client.diagnostics() == both
+
+
 @pytest.mark.parametrize(("on_save", "count"), [("changed", 1), ("file", 2), ("off", 0)])
 async def test_a_save_tests_what_the_setting_says(
     client: LspClient, project: ScriptedProject, on_save: str, count: int

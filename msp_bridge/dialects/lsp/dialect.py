@@ -175,6 +175,9 @@ class Lsp(Dialect):
         source, saved = SourceText(item.text), await folder.read(path)
         document = Document.opened(item.uri, path, source, item.version, saved)
         self._folders.documents[item.uri] = document
+        known = folder.findings.get(path)
+        if known and saved and known.edit(saved.text, Changed.between(saved.text, source.text)):
+            self._publisher.edited(folder, path)
         if path not in folder.findings and item.uri not in self._testing:
             self._begin_test(item.uri, self._recall(folder, path), f"recall of {path}")
         elif self._editor.pulls:
@@ -190,10 +193,11 @@ class Lsp(Dialect):
         document = self._folders.documents.get(params.text_document.uri)
         place = self._folders.locate(params.text_document.uri)
         if document is not None and place is not None:
+            before = document.source.text
             changed = document.change(params.content_changes, self._editor.units)
             document.version = params.text_document.version
             folder, path = place
-            if path in folder.findings and folder.findings[path].move(changed):
+            if path in folder.findings and folder.findings[path].edit(before, changed):
                 self._publisher.edited(folder, path)
 
     async def _did_save(self, params: lsp.DocumentParams) -> None:
@@ -202,6 +206,8 @@ class Lsp(Dialect):
         if document is None or place is None:
             return
         folder, path = place
+        if path in folder.findings:
+            folder.findings[path].save()
         if folder.findings:
             self._in_background(self._runs.outdate(folder), f"look at {folder.root}")
         if self._on_save == "off" or not (changed := document.begin_test()):
@@ -240,7 +246,7 @@ class Lsp(Dialect):
             return
         folder, path = place
         if path in folder.findings and (saved := await folder.read(path)) is not None:  # what was not saved is gone
-            folder.findings[path].move(Changed.between(document.source.text, saved.text))
+            folder.findings[path].close(document.source.text, saved.text)
             await self._publisher.publish(folder, path)
 
     async def _cancel_progress(self, params: lsp.ProgressCancelParams) -> None:

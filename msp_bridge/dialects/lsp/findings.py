@@ -21,6 +21,7 @@ MAX_HOVERED = 5  # mutants in one hover
 MAX_TESTS = 10  # names of tests in one hover
 Key = tuple[int, int, int, str, str]
 Place = tuple[int, Key]  # see `place_of`
+Lines = dict[int, dict[Key, "MutantFinding"]]
 Outdated = Mapping[
     int, str
 ]  # by version of a folder's files: a file that was edited since, and makes verdicts doubtful
@@ -115,13 +116,15 @@ class MutantFinding:
 class FileFindings:
     """The findings of one file, by the line in which they begin now, and in it by mutant.
 
-    A key press moves them: what moves is a line, at the same cost however many mutants lie in it. `outdated` is that of
-    the folder.
+    A key press moves them: what moves is a line, at the same cost however many mutants lie in it. While the client's
+    text is not saved, what is known of the file's is kept beside: it counts again when the client closes its text.
+    `outdated` is that of the folder.
     """
 
     _outdated: Outdated = field(factory=dict)
     # A finding lies where it was found: `at_line` moves it.
-    _lines: dict[int, dict[Key, MutantFinding]] = field(factory=dict)
+    _lines: Lines = field(factory=dict)
+    _saved: tuple[str, Lines] | None = None  # the file's text, and what is known of it, while the client has another
     _most_lines: int = 0  # that a finding has reached over
 
     @property
@@ -134,11 +137,13 @@ class FileFindings:
 
         Returns whether diagnostics are to be shown anew.
         """
-        shows_other = False
+        shows_other, saved = False, self._saved_lines(source, since)
         for result in results:
             line, key = place_of(result.mutant)
             original = _text_at(source, result.mutant.location)
             found = MutantFinding(evolve(result, mutant=evolve(result.mutant, handle=None)), original, version)
+            if saved is not None:
+                saved.setdefault(line, {})[key] = found
             by = since.shift(line, line + found.more_lines)
             if by is not None:
                 here = self._lines.setdefault(line + by, {})
@@ -151,27 +156,58 @@ class FileFindings:
         """The text has changed: what is in changed lines is no longer known, what is below moves. Whether any is."""
         if not changed.hunks or not self._lines:
             return False
-        moved: dict[int, dict[Key, MutantFinding]] = {}
-        for line, here in self._lines.items():
+        self._lines = self._moved(self._lines, changed)
+        return True
+
+    def edit(self, before: str, changed: Changed) -> bool:
+        """Move them after an unsaved change of the text `before`. Returns whether any moves."""
+        if self._saved is None and changed.hunks:
+            self._saved = before, {line: dict(here) for line, here in self._lines.items()}
+        return self.move(changed)
+
+    def save(self) -> None:
+        """Note that the client's text has become the file's."""
+        self._saved = None
+
+    def close(self, text: str, saved: str) -> None:
+        """Go back to the findings of the file's text `saved`, as the client has closed its `text`."""
+        before, self._lines = self._saved or (text, self._lines)
+        self._saved = None
+        self.move(Changed.between(before, saved))
+
+    def _moved(self, lines: Lines, changed: Changed) -> Lines:
+        moved: Lines = {}
+        for line, here in lines.items():
             by = changed.shift(line, line)
             if by is None:
                 continue
             if self._most_lines:  # one that reaches over several lines may have changed further down
                 here = {key: found for key, found in here.items() if changed.shift(line, line + found.more_lines) == by}
             moved[line + by] = here
-        self._lines = moved
-        return True
+        return moved
+
+    def _saved_lines(self, source: SourceText | None, since: Changed) -> Lines | None:
+        """The findings of the file's text `source`; None where it is the client's, too."""
+        if source is None:
+            return None
+        if self._saved is None and since.hunks and not self._lines:
+            self._saved = source.text, {}
+        if self._saved is not None and self._saved[0] != source.text:  # written by another program
+            before, lines = self._saved
+            self._saved = source.text, self._moved(lines, Changed.between(before, source.text))
+        return None if self._saved is None else self._saved[1]
 
     def forget(self, selection: Selection, exist: Collection[Place]) -> bool:
         """Forget the selected mutants that are not in `exist`. Returns whether there was any."""
         gone = [
-            (line, key)
-            for line, here in self._lines.items()
+            (here, key)
+            for lines in self._all
+            for line, here in lines.items()
             for key, found in here.items()
             if (line, key) not in exist and selection.takes(found.at_line(line).result.mutant)
         ]
-        for line, key in gone:
-            del self._lines[line][key]
+        for here, key in gone:
+            del here[key]
         return bool(gone)
 
     def within(self, location: Location) -> Iterator[MutantFinding]:
@@ -208,7 +244,11 @@ class FileFindings:
     @property
     def versions(self) -> set[int]:
         """The versions that the results are about."""
-        return {found.version for here in self._lines.values() for found in here.values()}
+        return {found.version for lines in self._all for here in lines.values() for found in here.values()}
+
+    @property
+    def _all(self) -> list[Lines]:
+        return [self._lines] if self._saved is None else [self._lines, self._saved[1]]
 
     def diagnostics(self, units: Units, source: SourceText | None, tool: str) -> Iterator[dict[str, Any]]:
         """The Diagnostics on the wire, top down, of what is known when the first is asked for.
