@@ -231,7 +231,8 @@ class Preparation:
         for base, content, report, baseline in zip(plan.bases, contents, reports, baselines, strict=True):
             configuration = plan.configuration(base)
             extra_s = configuration.extra_s if configuration else DEFAULT_EXTRA_S
-            rows = report.entries(digests, listing=not page)
+            ranges = configuration is not None and configuration.takes_ranges
+            rows = report.entries(digests, listing=not page, ranges=ranges)
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             remarks += (row for row in rows if isinstance(row, Remark))
             own, hosts = _of_base(assemblies, bed, base), self._hosts(plan, bed, base)

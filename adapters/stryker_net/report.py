@@ -71,12 +71,15 @@ class Report:
             )
         return cls(root, content)
 
-    def entries(self, digests: Mapping[str, str | None], *, listing: bool = False) -> list[ReportEntry | Remark]:
+    def entries(
+        self, digests: Mapping[str, str | None], *, listing: bool = False, ranges: bool = False
+    ) -> list[ReportEntry | Remark]:
         """Every mutant, file by file, with the digest of its file as its handle. Tens of thousands take a second.
 
         With `listing` the run had a filter that takes no mutant: filtered mutants are to be tested. Those of a
-        file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them. A
-        remark says what is left out.
+        file that `mutate` excludes have no entry where they don't compile: the tool says CompileError of them, and
+        FILTERED of others. With `ranges`, the others may lie outside of a part of the file that is mutated: there all
+        must be FILTERED. A remark says what is left out.
         """
         found: list[ReportEntry | Remark] = []
         for path, file in sorted(self._files.items()):
@@ -85,7 +88,8 @@ class Report:
             found += (row for row in rows if isinstance(row, Remark))
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             compiled = [entry for entry in entries if entry.status is not Status.COMPILE_ERROR]
-            is_excluded = bool(compiled) and all(entry.reason == FILTERED for entry in compiled)
+            filtered = [entry.reason == FILTERED for entry in compiled]
+            is_excluded = any(filtered) and (all(filtered) or not ranges)
             found += compiled if is_excluded else entries
         return found
 

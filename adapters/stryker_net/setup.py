@@ -29,6 +29,7 @@ ENGINES = ("auto", "tool")
 COMMENTS = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)  # which Stryker.NET's JSON may have
 RUNNER = re.compile(r"\btest-runner[\"']?[\s:=]+[\"']?mtp\b", re.IGNORECASE)  # in JSON, in YAML, and on a command line
 EXTRA = re.compile(r"\badditional-timeout[\"']?[\s:=]+[\"']?(\d+)", re.IGNORECASE)  # ms
+RANGE = re.compile(r"\{\d+\.\.\d+\}")  # behind a pattern of `mutate`
 
 
 @frozen
@@ -84,6 +85,11 @@ class StrykerNetConfiguration:
         thresholds = (self.table or {}).get("thresholds")
         value = thresholds.get("break") if isinstance(thresholds, dict) else None
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    @property
+    def takes_ranges(self) -> bool:
+        """Whether `mutate` may take parts of files."""
+        return RANGE.search(self.text) is not None
 
     @property
     def excluded(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from msp_bridge.adapters.stryker_net.report import FILTERED, Report, ReportEntry
 from msp_bridge.adapters.stryker_net.setup import StrykerNetConfiguration, platform_line
 from msp_bridge.adapters.stryker_net.tool import failure
 
-from msp_bridge.adapter import ConfigurationError, Location, Position, Remark, Status, ToolError
+from msp_bridge.adapter import ConfigurationError, Location, Position, Status, ToolError
 
 ROOT = Path("/home/dev/copy")
 SOURCE = "\N{ZERO WIDTH NO-BREAK SPACE}namespace Calc;\r\npublic class Zero { public bool Is(int x) => x == 0; }\r\n"
@@ -22,18 +22,18 @@ def place(line: int, start: int, end: int) -> dict[str, Any]:
     return {"start": {"line": line, "column": start}, "end": {"line": line, "column": end}}
 
 
-def read(*mutants: dict[str, Any], listing: bool = False, **files: Any) -> list[ReportEntry | Remark]:
+def read(*mutants: dict[str, Any], listing: bool = False, ranges: bool = False, **files: Any) -> list[Any]:
     content = {
         "schemaVersion": "2",
         "projectRoot": str(ROOT),
         "files": {f"{ROOT}/src/Zero.cs": {"language": "cs", "source": SOURCE, "mutants": list(mutants)}, **files},
         "testFiles": {"/t.cs": {"language": "cs", "tests": [{"id": KNOWN, "name": "Tests.Zero"}]}},
     }
-    return Report.of(content, ROOT).entries({"src/Zero.cs": "digest"}, listing=listing)
+    return list(Report.of(content, ROOT).entries({"src/Zero.cs": "digest"}, listing=listing, ranges=ranges))
 
 
-def entries(*mutants: dict[str, Any], listing: bool = False, **files: Any) -> list[ReportEntry]:
-    return [entry for entry in read(*mutants, listing=listing, **files) if isinstance(entry, ReportEntry)]
+def entries(*mutants: dict[str, Any], **more: Any) -> list[ReportEntry]:
+    return [entry for entry in read(*mutants, **more) if isinstance(entry, ReportEntry)]
 
 
 def mutant(**fields: Any) -> dict[str, Any]:
@@ -63,8 +63,9 @@ def test_what_does_not_compile_in_a_file_that_mutate_excludes_is_not_listed() ->
     broken, filtered = mutant(status="CompileError"), mutant(status="Ignored", statusReason=FILTERED)
     assert [entry.status for entry in entries(filtered, broken)] == [Status.IGNORED]
     by_comment = mutant(status="Ignored", statusReason="Ignored via code comment.")
+    assert [entry.status for entry in entries(filtered, by_comment, broken)] == [Status.IGNORED] * 2
     for others in ([], [mutant()], [filtered, by_comment]):  # a range of the file, or all of it, may be mutated
-        assert Status.COMPILE_ERROR in [entry.status for entry in entries(*others, broken)]
+        assert Status.COMPILE_ERROR in [entry.status for entry in entries(*others, broken, ranges=True)]
     assert [entry.status for entry in entries(filtered, broken, listing=True)] == [Status.PENDING, Status.COMPILE_ERROR]
 
 

@@ -62,7 +62,20 @@ ODD = (
     "\ufeff// one\u2028// \U0001f600\r\nnamespace Calc { /* \U0001f600 */ public static class Odd {\r\n"
     "  /* \U0001f600\u00e9 */ public static int Mul(int a, int b) => a * b; } }\r\n"
 )
-LEFT_OUT = "namespace Calc; public static class LeftOut { public static int Sub(int a, int b) => a - b; }\n"
+LEFT_OUT = """namespace Calc;
+public static class LeftOut
+{
+    public static int Sub(int a, int b) => a - b;
+    // Stryker disable once all
+    public static int Mul(int a, int b) => a * b;
+    public static bool NotCompiled(int a)
+    {
+        int b;
+        if (a > 1 && int.TryParse("4", out b)) { return b > a; }
+        return a < 3;
+    }
+}
+"""
 PAIR = """namespace Calc;
 public static class Pair
 {
