@@ -8,7 +8,7 @@ begin again.
 
 A file that changes all the time (a log, what a dev server writes) must not keep a request from its end. So each
 request has a *budget* of changes that are followed while it runs: `RESTARTS` for Python files, which users edit, and
-one for all others. What changes beyond it is named in the log and counts from the next request on: mutants of the file
+one for all others. What changes beyond it is named by a remark and counts from the next request on: mutants of the file
 itself get no result (`Adapter.test`), all others go on with the sandbox as it is. A file whose bytes are the same has
 not changed.
 """
@@ -29,7 +29,7 @@ from msp_bridge.adapter import AskRanAlone, Project, Reach
 from msp_bridge.concurrency import in_thread
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Mutant, Ran, Result
-from msp_bridge.notices import Notice
+from msp_bridge.notices import Notice, Remark
 from msp_bridge.python_engine.host import Host, Interrupted
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import python_environment
@@ -67,6 +67,7 @@ class HostSlot:
         self._first_look = False  # of a request: what has changed before it is always followed
         self._restarts: Counter[bool] = Counter()  # in this request, by whether a Python file has changed
         self._unfollowed: set[str] = set()  # what has changed since the sandbox was brought up to date
+        self._remarks: list[Notice] = []  # on these
 
     async def test(
         self, mutant: Mutant, plan: TestPlan, alone: Callable[[], AbstractAsyncContextManager[None]]
@@ -139,9 +140,9 @@ class HostSlot:
 
     @property
     def notices(self) -> Collection[Notice]:
-        """The present host's, if any, for each request."""
+        """The present host's, if any, for each request, and what was not followed in this one."""
         host = None if self._warm is None else self._warm.process.current
-        return () if host is None else host.notices
+        return [*(() if host is None else host.notices), *self._remarks]
 
     def _is_touched(self, path: str) -> bool:
         if self._warm is None or path in self._unfollowed:
@@ -153,6 +154,7 @@ class HostSlot:
         self._looked, self._first_look = 0.0, True
         self._restarts.clear()
         self._unfollowed.clear()
+        self._remarks.clear()
 
     async def prepares_in_vain(self) -> bool:
         """Whether all tests are being run without a mutant, for files that have changed since."""
@@ -203,8 +205,8 @@ class HostSlot:
         if self._restarts[python] <= (RESTARTS if python else 1):
             return True
         if not self._unfollowed:
-            names = ", ".join(sorted(changed))
-            log.warning("%s changed again while mutants are tested: that counts from the next request on", names)
+            what = "changed again while mutants are tested: that counts from the next request on"
+            self._remarks = [Remark(f"{', '.join(sorted(changed))} {what}")]
         self._unfollowed.update(changed)
         return False
 
