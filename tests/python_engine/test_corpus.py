@@ -11,7 +11,7 @@ from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.mutmut import Mutmut
 from support.corpus import ATTEMPTS, BY_CHANCE, KINDS, PYTHON, Truths, project_of
 
-from msp_bridge.adapter import Adapter, Project, Result, Scope
+from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
 
 COSMIC_RAY_KINDS = (
     "at_import",
@@ -63,12 +63,12 @@ async def differences(truths: Truths, kind: str, directory: Path, adapter_class:
     assert adapter is not None
     async with aclosing(adapter):
         async with aclosing(adapter.discover(Scope())) as discovered:
-            mutants = [mutant async for mutant in discovered]
+            mutants = [mutant async for mutant in discovered if isinstance(mutant, Mutant)]
         assert mutants
         if adapter_class is CosmicRay:
             mutants = random.Random(0).sample(mutants, min(most, len(mutants)))
         async with aclosing(adapter.test(mutants)) as tested:
-            results: list[Result] = [result async for result in tested]
+            results = [result async for result in tested if isinstance(result, Result)]
     assert {result.mutant for result in results} == set(mutants)
     return await truths.differences(kind, results, most)
 
