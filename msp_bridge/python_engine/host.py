@@ -321,8 +321,7 @@ class Host:
     def _remarks(self, answer: Answer) -> dict[Notice, None]:
         """Remarks that explain the verdicts, or how long they take."""
         remarks = _unsteady(answer["unsteady"])
-        if answer["always_fresh"] and not self._plan.always_fresh:
-            why = answer["always_fresh"]
+        if why := answer["always_fresh"]:
             remarks[Remark(f"every mutant is tested in a process that imports everything anew: {why}")] = None
         for test in answer["fork_unsafe"]:
             remarks[Remark(f"{test} passes in a fresh process only: mutants that it covers are tested there")] = None

@@ -221,13 +221,14 @@ async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
             await trial.test()
 
 
-async def test_process_isolation_is_honoured(tmp_path, caplog):
+async def test_process_isolation_is_honoured(tmp_path):
     async with Trial.of("py_truth", tmp_path) as trial:
         warm = {handle: result.status for handle, result in (await trial.test()).items()}
         trial.edit("pyproject.toml", "timeout_multiplier", 'process_isolation = "forkserver"\ntimeout_multiplier')
         cold = {handle: result.status for handle, result in (await trial.test()).items()}
         assert cold == warm
-    assert "in a process that imports everything anew" in caplog.text
+    [remark] = map(str, trial.notices)
+    assert remark.endswith("in a process that imports everything anew: the configuration asks for it")
 
 
 async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_path):

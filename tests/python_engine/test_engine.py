@@ -431,8 +431,8 @@ with open({notes!r}, "a") as file:
 """
 
 
-async def imports_of_a_plugin(tmp_path, monkeypatch, more: str = "") -> int:
-    """How often a plug-in of pytest is imported until the mutants have their verdicts."""
+async def imports_of_a_plugin(tmp_path, monkeypatch, more: str = "") -> tuple[int, str]:
+    """How often a plug-in of pytest is imported until the mutants have their verdicts, and what is told meanwhile."""
     notes = tmp_path / "notes"
     (tmp_path / "installed").mkdir()
     (tmp_path / "installed/noting.py").write_text(PLUGIN.format(notes=str(notes), more=more))
@@ -441,14 +441,15 @@ async def imports_of_a_plugin(tmp_path, monkeypatch, more: str = "") -> int:
     async with Trial.of({**FILES, "pyproject.toml": table}, tmp_path) as trial:
         results = await trial.test()
         assert {result.status for name, result in results.items() if "x_second" in name} == {Status.KILLED}
-    return notes.read_text().split().count("imported")
+    return notes.read_text().split().count("imported"), "\n".join(map(str, trial.notices))
 
 
 async def test_pytest_and_its_plugins_are_imported_once_for_both_servers(tmp_path, monkeypatch):
-    assert await imports_of_a_plugin(tmp_path, monkeypatch) == 1
+    assert await imports_of_a_plugin(tmp_path, monkeypatch) == (1, "")
 
 
-async def test_the_threads_of_a_plugin_are_never_lost_in_a_fork_that_runs_on(tmp_path, monkeypatch, caplog):
+async def test_the_threads_of_a_plugin_are_never_lost_in_a_fork_that_runs_on(tmp_path, monkeypatch):
     more = "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()"
-    assert await imports_of_a_plugin(tmp_path, monkeypatch, more) == 2
-    assert "starts threads when it is imported" in caplog.text
+    count, told = await imports_of_a_plugin(tmp_path, monkeypatch, more)
+    assert count == 2
+    assert "starts threads when it is imported" in told
