@@ -27,7 +27,7 @@ SDK = TESTS / "support" / "scripted" / "dotnet"
 BRIDGE = """
 import asyncio, sys
 from pathlib import Path
-from msp_bridge.adapter import Project, Scope
+from msp_bridge.adapter import Mutant, Project, Result, Scope
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.sdk import FIXED_FILE_INFO, OBJECT_MODEL, SHARED, TEST_HOST
 
@@ -35,8 +35,9 @@ async def main() -> None:
     root = Path(sys.argv[1])
     adapter = StrykerNet(Project(root=root, cache=root.parent / "cache"))
     while True:
-        async for result in adapter.test([mutant async for mutant in adapter.discover(Scope())]):
-            print(result.status.value, flush=True)
+        async for item in adapter.test([item async for item in adapter.discover(Scope()) if isinstance(item, Mutant)]):
+            if isinstance(item, Result):
+                print(item.status.value, flush=True)
 
 asyncio.run(main())
 """
