@@ -31,6 +31,7 @@ BENCHMARKS = {
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
     "stryker_net": "Stryker.NET, alone and through the bridge",
+    "gremlins": "gremlins, alone and through the bridge",
 }
 
 

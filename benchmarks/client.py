@@ -24,6 +24,9 @@ WORDS = 2000  # characters of a server's stderr that an error shows
 Progress = Callable[[Any], None]  # the params of one notification
 
 
+Reported = tuple[str, dict[str, Any]]  # the path of a file, and a mutant as the protocol has it
+
+
 class ServerFailed(Exception):
     """The server answered with an error, or ended."""
 
@@ -87,6 +90,17 @@ class Client:
             else:
                 return message["result"]
 
+    def timed(self, method: str, params: dict[str, Any]) -> tuple[float, list[Reported]]:
+        """Seconds until the answer, and the results that were reported until then. Raises ServerFailed."""
+        results: list[Reported] = []
+
+        def take(progress: Any) -> None:
+            results.extend((path, mutant) for path, file in progress["files"].items() for mutant in file["mutants"])
+
+        began = time.perf_counter()
+        self.request(method, params, take)
+        return time.perf_counter() - began, results
+
     def notify(self, method: str, params: Any) -> None:
         """Send a notification."""
         self._stdin.write(frame(dump({"jsonrpc": "2.0", "method": method, "params": params})))
@@ -132,6 +146,12 @@ class Client:
     def _last_words(self) -> str:
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace")[-WORDS:]
+
+
+def selected(result: Reported) -> dict[str, Any]:
+    """The `mutants` of a request for this one."""
+    path, mutant = result
+    return {path: {"mutants": [{key: mutant[key] for key in ("id", "location", "mutatorName", "replacement")}]}}
 
 
 def run(argv: Sequence[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> tuple[Spent, str]:

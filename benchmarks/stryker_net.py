@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.client import Client
+from benchmarks.client import Client, selected
 from benchmarks.laboratory import REPOSITORY, Laboratory, RealProject, SetUpFailed
 from benchmarks.measuring import Comparison, Series, Values, alternate, compare, series
 
@@ -111,7 +111,7 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
 
 def _prepared_by_bridge(laboratory: Laboratory, argv: Argv) -> Values:
     with _project(laboratory) as root, _client(laboratory, argv, root) as client:
-        ready, _ = _timed(client, "discover", {})
+        ready, _ = client.timed("discover", {})
     return {"ready s": ready}
 
 
@@ -123,22 +123,22 @@ def _prepared_alone(laboratory: Laboratory, tool: str) -> Values:
 
 def _through(laboratory: Laboratory, argv: Argv, found: dict[str, Statuses]) -> Values:
     with _project(laboratory) as root, _client(laboratory, argv, root) as client:
-        ready, _ = _timed(client, "discover", {})
-        whole, results = _timed(client, "mutationTest", {})
+        ready, _ = client.timed("discover", {})
+        whole, results = client.timed("mutationTest", {})
         killed = next(result for result in results if result[1]["status"] == "Killed")
-        one, _ = _timed(client, "mutationTest", {"mutants": _selected(killed)})
+        one, _ = client.timed("mutationTest", {"mutants": selected(killed)})
         with (root / "src/Shop/Part0.cs").open("a") as file:
             file.write("// an edit\n")
         client.request("discover", {})
-        first, _ = _timed(client, "mutationTest", {"mutants": _selected(killed)})
+        first, _ = client.timed("mutationTest", {"mutants": selected(killed)})
     found["bridge"] = {_key(path, mutant): mutant["status"] for path, mutant in results}
     return {"whole s": ready + whole, "one s": one, "first s": first, "mutants": len(results)}
 
 
 def _whole_by_bridge(laboratory: Laboratory, argv: Argv) -> Values:
     with _project(laboratory, scenario=True) as root, _client(laboratory, argv, root) as client:
-        ready, _ = _timed(client, "discover", {})
-        whole, _ = _timed(client, "mutationTest", {})
+        ready, _ = client.timed("discover", {})
+        whole, _ = client.timed("mutationTest", {})
     return {"whole s": ready + whole}
 
 
@@ -219,23 +219,6 @@ def _project(laboratory: Laboratory, *, scenario: bool = False) -> Iterator[Path
             calls = "\n".join(CALL.format(n=n) for n in range(FILES))
             (root / "tests/Shop.Tests/ScenarioTests.cs").write_text(SCENARIO.replace("CALLS", calls))
         yield root
-
-
-def _timed(client: Client, method: str, params: dict[str, Any]) -> tuple[float, list[tuple[str, dict[str, Any]]]]:
-    """Seconds until the answer, and the results that were reported until then."""
-    results: list[tuple[str, dict[str, Any]]] = []
-
-    def take(progress: Any) -> None:
-        results.extend((path, mutant) for path, file in progress["files"].items() for mutant in file["mutants"])
-
-    began = time.perf_counter()
-    client.request(method, params, take)
-    return time.perf_counter() - began, results
-
-
-def _selected(result: tuple[str, dict[str, Any]]) -> dict[str, Any]:
-    path, mutant = result
-    return {path: {"mutants": [{key: mutant[key] for key in ("id", "location", "mutatorName", "replacement")}]}}
 
 
 def _key(path: str, mutant: dict[str, Any]) -> tuple[object, ...]:
