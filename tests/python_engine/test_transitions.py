@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -87,26 +88,31 @@ class Trial:
         self.sent.clear()
         self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": REPORTS.get(seen, PASSED)})
 
+    def close(self) -> None:
+        """End the busy processes, which a job under load has beside it."""
+        self._scheduler.end()
+
 
 @pytest.mark.parametrize(("stage", "seen"), ROWS, ids=lambda part: part.name)
 def test_what_follows(stage: Stage, seen: Seen) -> None:
     unsteady = UNSTEADY if seen in (Seen.UNSTEADY_PASSED, Seen.UNCONFIRMED) else frozenset()
-    trial, expected = Trial(stage, seen, unsteady), ROWS[stage, seen]
-    trial.ends(seen)
-    if isinstance(expected, Stage):
-        assert (trial.mutant.stage, [job["id"] for job in trial.sent]) == (expected, [1])
-    else:
-        assert [answer["status"] for answer in trial.answers if answer["id"] == 1] == [expected]
-        assert trial.sent == []
+    expected = ROWS[stage, seen]
+    with contextlib.closing(Trial(stage, seen, unsteady)) as trial:
+        trial.ends(seen)
+        if isinstance(expected, Stage):
+            assert (trial.mutant.stage, [job["id"] for job in trial.sent]) == (expected, [1])
+        else:
+            assert [answer["status"] for answer in trial.answers if answer["id"] == 1] == [expected]
+            assert trial.sent == []
 
 
 def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_there() -> None:
-    trial = Trial(Stage.FRESH, Seen.FAILED, UNSTEADY)
-    trial.mutant.tests = []  # its code runs at import: no test was run in a fork
-    trial.ends(Seen.FAILED)
-    assert trial.mutant.stage is Stage.FRESH_STEADY
-    trial.ends(Seen.PASSED)
-    assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
+    with contextlib.closing(Trial(Stage.FRESH, Seen.FAILED, UNSTEADY)) as trial:
+        trial.mutant.tests = []  # its code runs at import: no test was run in a fork
+        trial.ends(Seen.FAILED)
+        assert trial.mutant.stage is Stage.FRESH_STEADY
+        trial.ends(Seen.PASSED)
+        assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
 
 
 def baseline() -> Baseline:
