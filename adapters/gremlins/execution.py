@@ -112,6 +112,7 @@ class TestRunner:
         host = await self._host()
         question = {"command": list(argv), "cwd": str(cwd), "env": {SWITCH: str(number)}, "seconds": seconds}
         try:
+            await in_thread(self.isolation.note, host.home)
             answer = await host.process.ask(question)
         except BaseException:  # a cancel, too: the command ends with its host
             await self._end(host)
@@ -126,7 +127,7 @@ class TestRunner:
             if host.parts == self.isolation.wanted and not host.process.closed:
                 return host
             await self._end(host)
-        home = Path(await in_thread(tempfile.mkdtemp, None, "msp-bridge-"))
+        home = Path(tempfile.mkdtemp(prefix="msp-bridge-"))
         command = partial(self.isolation.command, self.isolation.root, (), [self.directory], home)
         try:
             process = await JsonLinesProcess.start(
@@ -135,7 +136,6 @@ class TestRunner:
         except BaseException:
             await in_thread(shutil.rmtree, home, True)
             raise
-        await in_thread(self.isolation.note, home)
         host = _Host(process, home, self.isolation.wanted)
         self._started.add(host)
         return host

@@ -52,7 +52,7 @@ class GoModule:
             self._state, self._suites = state, {}
         options = self._listing.options
         packages = await self.go.packages(options.tags)
-        request = Path(await in_thread(tempfile.mkdtemp, None, None, str(self._runner.directory)))
+        request = Path(tempfile.mkdtemp(dir=self._runner.directory))
         measurement = SuiteMeasurement(self.go, self._runner, options, self._runner.directory)
         binaries = MutatedBinaries(self.go, self._program, options, request)
         run = GremlinsRun(packages, self._suites, measurement, binaries, self._runner, self._scheduler)

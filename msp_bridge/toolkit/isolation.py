@@ -275,7 +275,7 @@ async def own_tmpdir() -> AsyncIterator[dict[str, str | None]]:
 
     Its name is short: a socket's path has at most 108 characters.
     """
-    directory = await in_thread(tempfile.mkdtemp, None, "msp-")
+    directory = tempfile.mkdtemp(prefix="msp-")  # at once: a cancel of a thread that makes it would leave it
     try:
         yield dict.fromkeys(("TMPDIR", "TMP", "TEMP"), directory)
     finally:
