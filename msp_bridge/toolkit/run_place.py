@@ -80,6 +80,8 @@ class RunPlace:
         async with contextlib.AsyncExitStack() as stack:
             if isolation is None:
                 changes |= await stack.enter_async_context(own_tmpdir())
+                # Python tests that reach the user's tree are refused when they have: they leave no bytecode there.
+                changes.setdefault("PYTHONDONTWRITEBYTECODE", "1")
             else:
                 around = Around(self._left_out)
                 argv = await in_thread(isolation.command, self.root, argv, [self.directory], None, around)
