@@ -16,11 +16,11 @@ from msp_bridge.toolkit import JobScheduler, walk
 
 from .binaries import MutatedBinaries
 from .execution import TestRunner
-from .go import Go, Package, SourceProgram
+from .go import Go, SourceProgram
 from .installation import gremlins
 from .listing import GoListing
 from .run import GremlinsRun
-from .suite import Suite, SuiteMeasurement
+from .suite import MeasuredSuites, SuiteMeasurement
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +38,13 @@ class GoModule:
         self._listing = GoListing(self.go, self._program, project.config_file)
         self._runner = TestRunner(project)
         self._scheduler = JobScheduler(lambda: project.jobs)
-        self._state: object = None  # of the files that the suites were measured in
-        self._suites: dict[Package, Suite] = {}
+        self._measured: MeasuredSuites | None = None  # in the files as they were when the last request began
+        self._outdated: list[MeasuredSuites] = []  # that a request may still use
+
+    @property
+    def tags(self) -> str:
+        """The build tags of the tool's configuration, as the last listing has found them."""
+        return self._listing.options.tags
 
     async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
         """Return the mutants of the files in scope, and the files that can't be parsed; raises `ToolError`."""
@@ -47,21 +52,32 @@ class GoModule:
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
-        state = await in_thread(_state, self.go.root)
-        if state != self._state:
-            self._state, self._suites = state, {}
         options = self._listing.options
         packages = await self.go.packages(options.tags)
+        measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
         request = Path(tempfile.mkdtemp(dir=self._runner.directory))
-        measurement = SuiteMeasurement(self.go, self._runner, options, self._runner.directory)
         binaries = MutatedBinaries(self.go, self._program, options, request)
-        run = GremlinsRun(packages, self._suites, measurement, binaries, self._runner, self._scheduler)
+        run = GremlinsRun(packages, measured, binaries, self._runner, self._scheduler)
+        measured.requests += 1
         try:
             async with contextlib.aclosing(run.results(mutants)) as results:
                 async for result in results:
                     yield result
         finally:
-            await in_thread(shutil.rmtree, request, True)
+            measured.requests -= 1
+            unused = [each for each in self._outdated if not each.requests]
+            self._outdated = [each for each in self._outdated if each.requests]
+            for directory in (request, *(each.directory for each in unused)):
+                await in_thread(shutil.rmtree, directory, True)
+
+    async def _measured_now(self, measurement: SuiteMeasurement) -> MeasuredSuites:
+        """Return the suites of the files as they are."""
+        state = (measurement.options, await in_thread(_state, self.go.root))
+        if self._measured is None or self._measured.state != state:
+            directory = Path(tempfile.mkdtemp(dir=self._runner.directory))
+            self._outdated += [] if self._measured is None else [self._measured]
+            self._measured = MeasuredSuites(measurement, state, directory)
+        return self._measured
 
     async def surroundings(self) -> Surroundings | None:
         """Return the versions, the settings of go, and the modules outside of this one; None if go can't name them."""

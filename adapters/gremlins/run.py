@@ -32,7 +32,7 @@ from msp_bridge.toolkit import JobScheduler
 from .binaries import Binary, MutatedBinaries, Refused, by_package
 from .execution import Outcome, TestRunner
 from .go import Package
-from .suite import Suite, SuiteMeasurement
+from .suite import MeasuredSuites, Suite
 
 NOT_BUILT = "no package of this machine's build has the file"
 
@@ -53,8 +53,7 @@ class GremlinsRun:
     """One request."""
 
     packages: Sequence[Package]
-    suites: dict[Package, Suite]  # measured before, in the tree as it is
-    measurement: SuiteMeasurement
+    suites: MeasuredSuites
     binaries: MutatedBinaries
     runner: TestRunner
     scheduler: JobScheduler
@@ -73,7 +72,7 @@ class GremlinsRun:
                     yield result
 
     async def _of_package(self, package: Package, mutants: list[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        suites = [await self._suite(tested) for tested in self._tested(package)]
+        suites = [await self.suites.of(tested) for tested in self._tested(package)]
         for suite in suites:
             for failing in suite.failing:
                 yield failing
@@ -96,18 +95,13 @@ class GremlinsRun:
 
     def _tested(self, package: Package) -> list[Package]:
         """The packages whose tests decide: its own, or with `integration` all that need it."""
-        if not self.measurement.options.everything:
+        if not self.suites.measurement.options.everything:
             return [package]
         needed: dict[str, Package] = {each.path: each for each in self.packages}
         found = [package.path]
         for path in found:
             found += [each.path for each in needed.values() if path in each.imports and each.path not in found]
         return [needed[path] for path in found if needed[path].has_tests] or [package]
-
-    async def _suite(self, package: Package) -> Suite:
-        if package not in self.suites:
-            self.suites[package] = await self.measurement.measure(package)
-        return self.suites[package]
 
     def _is_covered(self, package: Package, suite: Suite, mutant: Mutant) -> bool:
         handle = mutant.handle
@@ -125,9 +119,11 @@ class GremlinsRun:
 
     async def _of_suite(self, package: Package, suite: Suite, mutants: list[Mutant]) -> AsyncGenerator[Result, None]:
         """Results of the tests of one suite; SURVIVED also for mutants that none of them runs."""
-        covered = [mutant for mutant in mutants if self._is_covered(package, suite, mutant)]
+        covered = []
         for mutant in mutants:
-            if mutant not in covered:
+            if self._is_covered(package, suite, mutant):
+                covered.append(mutant)
+            else:
                 yield Result(mutant, Status.SURVIVED)
         groups, alone = await in_thread(self.binaries.groups, package, covered)
         for group in groups:
@@ -194,7 +190,7 @@ class GremlinsRun:
     def _result(self, job: _Job, outcome: Outcome) -> Result:
         status = Status.SURVIVED if outcome.code == 0 else Status.TIMEOUT if outcome.timed_out else Status.KILLED
         seconds, cpu_seconds = job.suite.limits
-        limit = f"the tests did not end within {seconds:.0f} s, or {cpu_seconds} s of CPU time"
+        limit = f"the tests did not end within {seconds:.0f} s, or {cpu_seconds} s of CPU time, or were killed"
         reasons = {Status.KILLED: outcome.reason, Status.TIMEOUT: limit}
         return Result(
             job.mutant,

@@ -6,9 +6,11 @@ does not pass alone covers nothing here; the run of all tests that confirms a su
 
 from __future__ import annotations
 
+import asyncio
 import bisect
 import math
 import re
+import tempfile
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -101,15 +103,13 @@ class SuiteMeasurement:
     go: Go
     runner: TestRunner
     options: TestOptions
-    directory: Path  # for binaries and profiles
 
-    async def measure(self, package: Package) -> Suite:
-        """Build and run the tests of `package`, which decides what is isolated."""
+    async def measure(self, package: Package, directory: Path) -> Suite:
+        """Build and run the tests of `package`, which decides what is isolated. Binary and profiles: `directory`."""
         if not package.has_tests:
-            return Suite(package, self.directory, (), ())
+            return Suite(package, directory, (), ())
         report_phase(f"{BASELINE}: {package.path}")
-        place = self.directory / package.path.replace("/", "_")
-        await in_thread(lambda: place.mkdir(exist_ok=True))
+        place = Path(tempfile.mkdtemp(dir=directory))  # an earlier measurement may have been cancelled
         binary = place / "measured.test"
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")
         cover = ["-cover", "-covermode=set", *([f"-coverpkg={covered}"] if covered else [])]
@@ -161,3 +161,22 @@ class SuiteMeasurement:
     def _error(self, package: Package, what: str, printed: str, failed: Sequence[str]) -> BaselineError:
         remedy = f"make `go test ./{package.directory}` pass first"
         return BaselineError(f"the tests of {package.path} {what}: {printed}", remedy, failed, printed)
+
+
+@define
+class MeasuredSuites:
+    """The suites of packages in one state of the files, each measured once, whichever requests want it."""
+
+    measurement: SuiteMeasurement
+    state: object
+    directory: Path
+    requests: int = 0  # that use them
+    _suites: dict[Package, Suite] = field(factory=dict, init=False)
+    _measuring: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    async def of(self, package: Package) -> Suite:
+        """Return the suite of `package`; raises `BaselineError`."""
+        async with self._measuring:
+            if package not in self._suites:
+                self._suites[package] = await self.measurement.measure(package, self.directory)
+            return self._suites[package]

@@ -5,7 +5,8 @@ environment (`env`), a directory (`cwd`) and `seconds` that it may take; null is
 `code` (as a shell gives it; null if it was ended at the limit), what it `printed` on both outputs, the middle left out
 where that is long, and the `seconds` that it took.
 
-What a command has started ends with it, where the part "pid" is permitted; else what is left of its session does.
+All that a command has started ends with it: by its process namespace or, where the part "pid" is not permitted, because
+orphans become children of this process.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
+from . import descendants
 from .namespaces import HostWorld
 
 Become = Callable[[list[str], HostWorld], object]
@@ -31,6 +33,7 @@ BLOCK = 1 << 16
 def serve(world: HostWorld, become: Become) -> None:
     """Answer the questions on stdin until it ends. `become` runs a command in the child, and does not return."""
     with os.fdopen(os.dup(0), "rb") as questions, os.fdopen(os.dup(1), "wb") as answers:
+        descendants.adopt_orphans()
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(2, 1)
@@ -61,14 +64,12 @@ def _run(world: HostWorld, question: dict[str, Any], become: Become) -> dict[str
     try:
         printed = bytearray()
         in_time = _wait(pid, output, printed, question["seconds"])
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)  # it has a session of its own, also where it has no namespace
         if not in_time:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         if namespace is not None:
             namespace.end()
+        descendants.end_strays(world.processes)
         _drain(output, printed)
     finally:
         os.close(output)

@@ -170,6 +170,23 @@ async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path
     assert len(results) == len([mutant for mutant in mutants if mutant.path != "price/price.go"])
 
 
+async def test_requests_that_begin_together_share_a_measurement_which_goes_with_the_files(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        for results, _ in await asyncio.gather(results_of(adapter, mutants), results_of(adapter, mutants)):
+            assert {key: result.status for key, result in results.items()} == PRICE
+        directory = adapter._module._runner.directory
+        before = set(directory.iterdir())
+        assert len(before) == 1
+        (root / "price" / "price_test.go").touch()
+        await results_of(adapter, mutants[:1])
+        now = set(directory.iterdir())
+        assert len(now) == 1
+        assert now.isdisjoint(before)
+    assert not directory.exists()
+
+
 async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_path: Path) -> None:
     running = RunningProcesses()
     async with adapter_on(copied(tmp_path)) as adapter:

@@ -18,8 +18,13 @@ STRAY = (
 )
 
 
-@pytest.fixture
-async def host(tmp_path: Path) -> AsyncIterator[JsonLinesProcess]:
+@pytest.fixture(params=["all parts", "overlay"])
+async def host(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[JsonLinesProcess]:
+    """With a process namespace for each command, and without."""
+    if request.param == "overlay":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "overlay")
     root, home = tmp_path / "root", tmp_path / "home"
     root.mkdir()
     home.mkdir()
