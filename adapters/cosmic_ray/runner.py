@@ -11,7 +11,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
 
-from msp_bridge.adapter import Mutant, Project, Result, Status
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Status
+from msp_bridge.notices import Remark
 from msp_bridge.toolkit import (
     CommandOfTests,
     CommandProof,
@@ -44,11 +45,15 @@ class CommandRunner:
         self._scheduler = JobScheduler(lambda: project.jobs)
         self._proof = CommandProof()
 
-    async def test(self, mutants: Sequence[Mutant], command: TestCommand) -> AsyncGenerator[Result, None]:
+    async def test(self, mutants: Sequence[Mutant], command: TestCommand) -> AsyncGenerator[Result | Notice, None]:
         """A result for each mutant whose file has not changed since; see `Adapter.test`."""
+        told = False
         work = partial(self._test, object(), command.of_tests)
         async with aclosing(self._scheduler.run(mutants, work)) as results:
             async for result in results:
+                if self._proof.remark and not told:
+                    told = True
+                    yield Remark(self._proof.remark)
                 if result is not None:
                     yield result
 

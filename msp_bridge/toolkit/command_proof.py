@@ -21,7 +21,6 @@ has no bytecode, hence no proof (`RunPlace.proven`).
 from __future__ import annotations
 
 import asyncio
-import logging
 import shutil
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -36,11 +35,10 @@ from msp_bridge.toolkit.command_run import CommandRun, Files, overwritten
 from msp_bridge.toolkit.json_lines import is_damaged_bytecode
 from msp_bridge.toolkit.run_place import RunPlace
 
-log = logging.getLogger(__name__)
-
 CANARY = b'raise RuntimeError("msp-bridge: this file is broken on purpose")\n'  # in other languages a syntax error
 REMEMBERED = 16  # versions of the project
 TIMEOUT_FACTOR = 3.0  # times the limit for tests that start without bytecode
+NO_KILLERS = "the tests don't take the bridge's pytest plugin, so nothing says which of them kills a mutant"
 NO_TEXT = "the output of the tests is no UTF-8"
 
 
@@ -67,6 +65,7 @@ class CommandProof:
     """The proofs for the commands of one project, each kept for the content of the project that it holds for."""
 
     def __init__(self) -> None:
+        self.remark = ""  # on all results, for the user
         self._plugin_works = True
         self._passed: deque[Hashable] = deque(maxlen=REMEMBERED)
         self._fails_when_broken: set[Hashable] = set()
@@ -149,7 +148,7 @@ class CommandProof:
         self._plugin_works = False
         plain = await self._without_mutant(place, command, {})
         if plain.passed:
-            log.warning("the tests don't take the bridge's pytest plugin: which test kills a mutant stays unknown")
+            self.remark = NO_KILLERS
             return plain
         self._plugin_works = True
         return run

@@ -14,8 +14,10 @@ import pytest
 from support.cosmic_ray_trees import adapter_on, contents, copied, cosmic_ray, discovered, results_of, rows
 from support.servers import until
 
-from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Result, Status, ToolError
+from msp_bridge.adapter import BaselineError, ConfigurationError, FailingTest, Notice, Result, Status, ToolError
+from msp_bridge.notices import Remark
 from msp_bridge.toolkit import Isolation
+from msp_bridge.toolkit.command_proof import NO_KILLERS
 
 SURVIVED, KILLED = Status.SURVIVED, Status.KILLED
 PYTEST = "python -m pytest -q -p no:cacheprovider"  # run by the engine
@@ -270,8 +272,12 @@ async def test_pytest_that_ignores_pythonpath_runs_without_the_plugin(
     command = "python -I -m pytest -q -p no:cacheprovider tests.py"
     root = plain(tmp_path / "project", "x = 1\n", tests, command=command)
     async with adapter_on(root) as adapter:
-        results = await results_of(adapter, await discovered(adapter))
-    assert {(result.status, result.killed_by) for result in results} == {(KILLED, None)}
+        for _ in range(2):
+            async with contextlib.aclosing(adapter.test(await discovered(adapter))) as items:
+                found = [item async for item in items]
+            results = [item for item in found if isinstance(item, Result)]
+            assert {(result.status, result.killed_by) for result in results} == {(KILLED, None)}
+            assert [item for item in found if isinstance(item, Notice)] == [Remark(NO_KILLERS)]  # once in each request
 
 
 async def test_a_file_in_latin_1_stays_in_latin_1(tmp_path: Path) -> None:
