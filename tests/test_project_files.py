@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from support import generated_pages
-from support.release import RELEASE
+from support.release import RELEASE, UNRELEASED
 
 from forge_links import absolute
 from msp_bridge import __version__
@@ -37,6 +37,11 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
         assert set(kinds) <= KINDS
         assert len(kinds) == len(set(kinds))
         assert not re.search(r"^- ", section.partition("\n### ")[0], re.MULTILINE), "a line belongs below a kind"
+
+
+def test_a_release_leaves_nothing_unreleased() -> None:
+    assert UNRELEASED.search("# Changelog\n\n## [Unreleased]\n\n### Fixed\n\n- This.\n\n## [1.0.0] - 2030-01-01\n")
+    assert not UNRELEASED.search("# Changelog\n\n## [Unreleased]\n\n## [1.0.0] - 2030-01-01\n\n### Fixed\n\n- This.\n")
 
 
 def test_the_readme_is_short_and_names_no_place() -> None:

@@ -12,12 +12,16 @@ from msp_bridge import __version__
 
 ROOT = Path(__file__).parents[2]
 RELEASE = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?$", re.MULTILINE)
+UNRELEASED = re.compile(r"^## \[Unreleased\]\n\s*(?!## )\S", re.MULTILINE)
 
 
 def faults() -> list[str]:
-    """What has to be mended before a release, as sentences."""
+    """List what to correct before a release, one sentence each."""
     found = []
-    releases: list[tuple[str, str]] = RELEASE.findall((ROOT / "CHANGELOG.md").read_text("utf-8"))
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    if UNRELEASED.search(changelog):
+        found.append("CHANGELOG.md: give what is under [Unreleased] the version of this release")
+    releases: list[tuple[str, str]] = RELEASE.findall(changelog)
     newest, date = next(release for release in releases if release[0] != "Unreleased")
     if (newest, bool(date)) != (__version__, True):
         found.append(f"CHANGELOG.md: the newest version has to be [{__version__}], with its date")
