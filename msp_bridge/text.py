@@ -7,7 +7,8 @@ UTF-8 has lone surrogates, which no encoder takes. Both are shown as escapes, as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from msp_bridge.model import Mutant
 
@@ -30,6 +31,20 @@ def counted_mutants(mutants: Iterable[Mutant]) -> str:
     """Count mutants, as in `12 mutants in 1 file`."""
     paths = [mutant.path for mutant in mutants]
     return f"{counted(len(paths), 'mutant')} in {counted(len(set(paths)), 'file')}"
+
+
+def first_of(
+    items: Sequence[Any], most: int, shown: Callable[[Any], str] = str, *, more: str = "… {} more"
+) -> list[str]:
+    """The first `most` of `items`, each as `shown` writes it, and last how many more there are."""
+    left = len(items) - most
+    return [*map(shown, items[:most]), *([more.format(left)] if left > 0 else ())]
+
+
+def enumerated(items: Sequence[str], most: int, shown: Callable[[str], str] = str, *, between: str = ", ") -> str:
+    """The first `most` of `items` in one line, as in `a, b and 3 more`."""
+    left = len(items) - most
+    return between.join(map(shown, items[:most])) + (f" and {left} more" if left > 0 else "")
 
 
 def visible(text: str) -> str:

@@ -231,12 +231,10 @@ def show_remarks(told: Told) -> None:
 
 def show_failing_tests(names: Sequence[str], first_failure: str) -> None:
     """On stderr: the names of the tests that fail without any mutant, and what the first of them prints."""
-    from msp_bridge.text import one_line, visible
+    from msp_bridge.text import first_of, one_line, visible
 
-    for name in names[:MAX_NAMED]:
-        click.echo(f"    {one_line(name)}", err=True)
-    if len(names) > MAX_NAMED:
-        click.echo(f"    … {len(names) - MAX_NAMED} more", err=True)
+    for name in first_of(names, MAX_NAMED, one_line):
+        click.echo(f"    {name}", err=True)
     lines = visible(first_failure).strip().splitlines()
     if len(lines) > MAX_FAILURE_LINES:
         half = MAX_FAILURE_LINES // 2

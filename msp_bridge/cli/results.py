@@ -21,7 +21,7 @@ from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, entries
 from msp_bridge.reports.terminal import SIGNS, UNDETECTED, missed, show_summary
 from msp_bridge.source import SourceText, mutant_diff
-from msp_bridge.text import counted, one_line, visible
+from msp_bridge.text import counted, first_of, one_line, visible
 
 MAX_TESTS = 20  # names of tests that are shown
 
@@ -103,10 +103,8 @@ def _shown(known: KnownResults, last: LastResult, history: Sequence[str]) -> Tex
     for line in visible(mutant_diff(last.source, last.entry.result.mutant)).splitlines():
         text.append(f"{line}\n", style="bold" if line.startswith(("---", "+++")) else SIGNS.get(line[:1], ""))
     for title, names in (("killed by", result.killed_by), ("covered by", result.covered_by)):
-        for name in (names or ())[:MAX_TESTS]:
-            text.append(f"{title}  {one_line(name)}\n")
-        if len(names or ()) > MAX_TESTS:
-            text.append(f"{title}  … {len(names or ()) - MAX_TESTS} more\n")
+        for name in first_of(names or (), MAX_TESTS, one_line):
+            text.append(f"{title}  {name}\n")
     if result.duration is not None:
         text.append(f"time  {result.duration:.0f} ms\n")
     if result.status_reason and result.status is not Status.IGNORED:

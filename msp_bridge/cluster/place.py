@@ -16,14 +16,16 @@ from attrs import define, field
 
 from msp_bridge.adapter import Adapter, Mutant, Notice, Project, ReportsSurroundings, Scope
 from msp_bridge.cluster.snapshot import ContentStore, SnapshotTree
-from msp_bridge.cluster.wire import Order, SnapshotEntry, differences, summary
+from msp_bridge.cluster.wire import Order, SnapshotEntry, differences
 from msp_bridge.concurrency import in_thread
 from msp_bridge.environment.interpreter import find_interpreter
 from msp_bridge.environment.plugins import installed, load
 from msp_bridge.errors import ToolError
+from msp_bridge.text import enumerated
 from msp_bridge.toolkit.slot import Slot
 
 LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such as node_modules, are linked into trees
+SHOWN = 3  # differences in one sentence
 
 
 @define(eq=False)
@@ -68,7 +70,10 @@ class WorkerPlace:
         if found:
             telling = (f"{order.adapter} ", "python ")  # of which one explains many others
             found.sort(key=lambda difference: not difference.startswith(telling))
-            raise ToolError(summary(found), "give workers and client the same interpreter, tool and packages")
+            raise ToolError(
+                enumerated(found, SHOWN, between="; "),
+                "give workers and client the same interpreter, tool and packages",
+            )
 
     async def matched(self, mutants: Sequence[Mutant]) -> tuple[dict[Mutant, int], list[int]]:
         """The mutants as discovered here, each with its place in `mutants`; and the places of those not found."""

@@ -26,7 +26,6 @@ ERRORS: Mapping[str, Callable[[str, str | None], BridgeError]] = {
 }
 IDLE_S = 600.0  # for which a worker keeps an adapter open that nobody uses
 LEASE_S = 60.0  # for which a chunk goes on when nobody asks for its results
-SHOWN = 3  # differences in one sentence
 
 Row = list[Any]  # `rows.mutant_row`; of a result, the number of its mutant in the chunk and `rows.result_row`
 
@@ -138,12 +137,6 @@ def differences(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]
     The project itself, installed editable at the client, is in the snapshot; so its entries count on neither side.
     """
     return list(_differences("", _comparable(ours), _comparable(theirs)))
-
-
-def summary(found: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f", and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"{'; '.join(found[:SHOWN])}{more}"
 
 
 def _comparable(values: Mapping[str, Any]) -> dict[str, Any]:

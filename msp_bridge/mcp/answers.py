@@ -21,7 +21,7 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
 from msp_bridge.reports.results import Diff
 from msp_bridge.source import SourceText, mutant_diff
-from msp_bridge.text import counted, one_line, shortened
+from msp_bridge.text import counted, first_of, one_line, shortened
 
 REPORT = "mutation-report://report.json"
 MAX_LIST = 40_000  # bytes of the mutants in one answer, as JSON
@@ -311,11 +311,9 @@ def _texts(mutants: Sequence[MutantAnswer]) -> list[str]:
     return lines
 
 
-def first_of(problems: Sequence[str]) -> list[str]:
+def first_problems(problems: Sequence[str]) -> list[str]:
     """Cut the list, and each problem."""
-    more = len(problems) - MAX_PROBLEMS
-    shown = [shortened(problem, MAX_REASON) for problem in problems[:MAX_PROBLEMS]]
-    return [*shown, f"… {counted(more, 'more problem')}"] if more > 0 else shown
+    return first_of(problems, MAX_PROBLEMS, lambda problem: shortened(problem, MAX_REASON))
 
 
 def _listed(paths: Sequence[str]) -> str:

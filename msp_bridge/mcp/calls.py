@@ -18,7 +18,7 @@ from msp_bridge.mcp.answers import (
     ShownMutant,
     Survivors,
     TestReport,
-    first_of,
+    first_problems,
     fitting,
 )
 from msp_bridge.mcp.discovery import discovered, recall
@@ -90,7 +90,7 @@ class Calls:
             total=len(mutants),
             mutants=shown,
             next_cursor=mutants[end - 1].id if end < len(mutants) else None,
-            problems=first_of(problems if mutants else problems or _no_mutant(selected, paths, arguments.since)),
+            problems=first_problems(problems if mutants else problems or _no_mutant(selected, paths, arguments.since)),
         )
 
     async def test_mutants(self, arguments: TestArguments, progress: CallProgress) -> TestReport:
@@ -196,7 +196,7 @@ class Calls:
             untested=self._known.untested(mutant for mutant in selected if mutant.id not in tested),
             outdated=sum(result.mutant.id not in tested for result in outdated),
             edited=edited[:MAX_EDITED],
-            problems=first_of(run.explained()),
+            problems=first_problems(run.explained()),
         )
 
     def _there(self, result: Result) -> Found | None:

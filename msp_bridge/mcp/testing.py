@@ -26,7 +26,7 @@ from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport, Told
 from msp_bridge.phases import batches
-from msp_bridge.text import counted, one_line
+from msp_bridge.text import counted, enumerated, one_line
 
 LOOK_S = 1.0  # between two looks at the files
 LOOKS = 20  # times what a look takes: so much of the run at most it costs
@@ -132,6 +132,4 @@ class TestRun(Work):
 
 def named(paths: Sequence[str]) -> str:
     """Join the first of the paths."""
-    return ", ".join(map(one_line, paths[:MAX_NAMED])) + (
-        f" and {len(paths) - MAX_NAMED} more" if len(paths) > MAX_NAMED else ""
-    )
+    return enumerated(paths, MAX_NAMED, one_line)

@@ -26,7 +26,7 @@ import msp_bridge
 from msp_bridge.model import Status
 from msp_bridge.reports.results import ACCEPTED_REASON, Score, by_file, is_accepted
 from msp_bridge.reports.standard import Report, ReportedMutant, entries
-from msp_bridge.text import one_line, visible
+from msp_bridge.text import first_of, one_line, visible
 
 MESSAGES = {
     Status.SURVIVED: "No test kills this mutant",
@@ -129,10 +129,12 @@ def _table(rows: Sequence[tuple[str, Score]]) -> Iterator[str]:
         return
     yield from ("| file | score | missed |", "|---|---|---|")
     worst = sorted(rows, key=lambda row: -row[1].undetected)
-    for path, score in worst[:MAX_FILES]:
-        yield f"| {cell(path)} | {score.text} | {score.undetected} |"
-    if len(rows) > MAX_FILES:
-        yield f"| … {len(rows) - MAX_FILES} more files | | |"
+    yield from first_of(worst, MAX_FILES, _row, more="| … {} more files | | |")
+
+
+def _row(of_file: tuple[str, Score]) -> str:
+    path, score = of_file
+    return f"| {cell(path)} | {score.text} | {score.undetected} |"
 
 
 def cell(text: str) -> str:

@@ -13,6 +13,7 @@ from msp_bridge.reports.content import ContentIndex, MutantContent
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, ReportedMutant, entries
 from msp_bridge.source import SourceText
+from msp_bridge.text import first_of
 
 MAX_ROWS = 100  # of a Markdown table: a comment of GitHub has 65,536 characters at most
 
@@ -52,9 +53,7 @@ class Comparison:
         for title, found in (("Newly survived", self.survived), ("Newly killed", self.killed)):
             if found:
                 lines += [f"| {title} | mutator | change |", "|---|---|---|"]
-                lines += [f"| {' | '.join(map(cell, _row(entry)))} |" for entry in found[:MAX_ROWS]]
-                lines += [f"| … {len(found) - MAX_ROWS} more | | |"] if len(found) > MAX_ROWS else []
-                lines.append("")
+                lines += [*first_of(found, MAX_ROWS, _row, more="| … {} more | | |"), ""]
         return "\n".join(lines)
 
     def json(self) -> dict[str, Any]:
@@ -74,10 +73,11 @@ def _keyed(report: Report) -> Iterator[tuple[tuple[MutantContent | Mutant, str],
             yield (index.of(mutant) or mutant, mutant.mutator), entry
 
 
-def _row(entry: ReportedMutant) -> tuple[str, str, str]:
+def _row(entry: ReportedMutant) -> str:
     mutant = entry.result.mutant
     start = mutant.location.start
-    return f"{mutant.path}:{start.line}:{start.column}", mutant.mutator, " ".join(entry.diff_text.split())
+    cells = (f"{mutant.path}:{start.line}:{start.column}", mutant.mutator, " ".join(entry.diff_text.split()))
+    return f"| {' | '.join(map(cell, cells))} |"
 
 
 def _fields(entry: ReportedMutant) -> dict[str, Any]:

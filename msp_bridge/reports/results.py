@@ -9,6 +9,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.source import SourceText
+from msp_bridge.text import first_of
 
 ACCEPTED_REASON = "accepted: "  # begins the reason of a survivor that is accepted, which is Ignored then
 MAX_LINES = 12  # of each side: the beginning of a long replacement is enough to recognise it
@@ -122,10 +123,8 @@ class Diff:
         while before and after and before[-1] == after[-1]:
             del before[-1], after[-1]
         for sign, side in (("-", before), ("+", after)):
-            for line in side[:MAX_LINES]:
-                yield sign, line
-            if len(side) > MAX_LINES:
-                yield " ", f"… {len(side) - MAX_LINES} more lines"
+            for at, line in enumerate(first_of(side, MAX_LINES, more="… {} more lines")):
+                yield sign if at < MAX_LINES else " ", line
 
 
 def replacement_of(mutant: Mutant, source: SourceText | None) -> str:

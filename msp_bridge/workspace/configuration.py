@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError, suggestion
 from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
+from msp_bridge.text import first_of
 from msp_bridge.workspace.tree import Boundary
 
 OWN_FILE = "msp-bridge.toml"
@@ -76,9 +77,8 @@ def misplaced_table(
         return ConfigurationError(problem, "set it up, or remove the table")
     if not lacking:
         return ConfigurationError(problem, f"remove the table, as each folder where {name} is set up has its own")
-    tables = [f"[{prefix}folders.{_quoted(folder)}.{name}]" for folder in lacking[:SHOWN_FOLDERS]]
-    if len(lacking) > SHOWN_FOLDERS:
-        tables.append(f"and so on for {len(lacking) - SHOWN_FOLDERS} more")
+    tables = [f"[{prefix}folders.{_quoted(folder)}.{name}]" for folder in lacking]
+    tables = first_of(tables, SHOWN_FOLDERS, more="and so on for {} more")
     own = f"{lacking[0]}msp-bridge.toml" if len(lacking) == 1 else "the msp-bridge.toml of each"
     return ConfigurationError(problem, f"write {', '.join(tables)}, or [{name}] in {own}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from msp_bridge.dialects.lsp.documents import Units
 from msp_bridge.model import Location, Mutant, Result, Status
 from msp_bridge.reports.results import is_accepted
 from msp_bridge.source import Changed, SourceText, last_line, mutant_diff, shifted
-from msp_bridge.text import one_line, visible
+from msp_bridge.text import enumerated, first_of, one_line, visible
 from msp_bridge.workspace.selection import Selection
 
 WARNING, INFORMATION, HINT = 2, 3, 4  # DiagnosticSeverity
@@ -107,8 +108,7 @@ class MutantFinding:
         lines.append(_fenced(diff_of(source, result.mutant) or self.message))
         for title, tests in (("killed by", result.killed_by), ("covered by", result.covered_by)):
             if tests:
-                more = f" and {len(tests) - MAX_TESTS} more" if len(tests) > MAX_TESTS else ""
-                lines.append(f"{title} {', '.join(map(_code, tests[:MAX_TESTS]))}{more}")
+                lines.append(f"{title} {enumerated(tests, MAX_TESTS, _code)}")
         return visible("\n\n".join(lines))
 
 
@@ -223,11 +223,9 @@ class FileFindings:
         here = sorted(self.within(location), key=lambda finding: finding.result.status not in UNDETECTED)
         if not here:
             return None
-        texts = [finding.explained(source, self._outdated) for finding in here[:MAX_HOVERED]]
-        if len(here) > MAX_HOVERED:
-            texts.append(f"and {len(here) - MAX_HOVERED} more mutants")
         place = here[0].result.mutant.location
-        value = "\n\n---\n\n".join(texts)
+        shown = functools.partial(MutantFinding.explained, source=source, outdated=self._outdated)
+        value = "\n\n---\n\n".join(first_of(here, MAX_HOVERED, shown, more="and {} more mutants"))
         return {"contents": {"kind": "markdown", "value": value}, "range": units.range(source, place)}
 
     def by_id(self, id: str) -> MutantFinding | None:

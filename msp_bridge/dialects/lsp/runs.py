@@ -38,6 +38,7 @@ from msp_bridge.errors import ToolError
 from msp_bridge.model import Result, Status
 from msp_bridge.notices import FailingTest, Notice, PhaseReport, Told
 from msp_bridge.source import Changed, SourceText
+from msp_bridge.text import enumerated
 from msp_bridge.workspace.selection import Selection, Target
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ class Runs:
 
     async def _say_failing(self, tests: Sequence[str]) -> None:
         if tests:
-            more = f" and {len(tests) - MAX_NAMED} more" if len(tests) > MAX_NAMED else ""
-            names = ", ".join(tests[:MAX_NAMED]) + more
+            names = enumerated(tests, MAX_NAMED)
             fault = ToolError(f"left out, failing without any mutant: {names}", "make them pass")
             with contextlib.suppress(ConnectionError):
                 await self._editor.say(str(fault), WARNING)
