@@ -11,7 +11,6 @@ from msp_bridge.adapter import Status
 from msp_bridge.isolation import namespaces
 
 SOURCE = b"""import subprocess
-import sys
 
 
 def fill(count):
@@ -32,7 +31,7 @@ def write(path, count):
 def start(count):
     children = []
     while count > 0:
-        children.append(subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE))
+        children.append(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
         count -= 1
     for child in children:
         child.communicate(b"x")
