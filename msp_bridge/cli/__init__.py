@@ -44,9 +44,26 @@ COMMANDS = {  # name: module and object, and what it does
     "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
     "discover": ("run:discover", "List mutants without testing them."),
     "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it."),
+    "docs": ("docs:command", "Show a page of the documentation."),
     "editors": ("editors:command", "Print what an editor needs: its settings, or a plugin."),
     "cache": ("cache:command", "Show what is cached for each project, or clear it."),
     "completion": ("editors:completion", "Print the script that makes a shell complete the command line."),
+}
+TOPICS = {  # of commands: the page that says more, for `msp-bridge docs`
+    "serve": "editors",
+    "run": "ci",
+    "results": "survivors",
+    "show": "survivors",
+    "accept": "equivalent-mutants",
+    "apply": "survivors",
+    "watch": "survivors",
+    "diff": "survivors",
+    "trend": "reports",
+    "merge": "ci",
+    "discover": "command-line",
+    "doctor": "configuration",
+    "editors": "editors",
+    "cache": "configuration",
 }
 MAX_NAMED = 10  # failing tests that are listed
 MAX_FAILURE_LINES = 20  # of the first failure: from its beginning and its end
@@ -87,6 +104,8 @@ class Commands(click.Group):
             return None
         module, name = COMMANDS[cmd_name][0].split(":")
         command: click.Command = getattr(importlib.import_module(f"msp_bridge.cli.{module}"), name)
+        if cmd_name in TOPICS:
+            command.epilog = f"More: msp-bridge docs {TOPICS[cmd_name]}"
         if not gc.isenabled():  # `main` has begun with that
             gc.freeze()
             gc.enable()
@@ -125,6 +144,7 @@ def msp_bridge() -> None:
 
     In a project with mutmut, cosmic-ray, StrykerJS or another tool, `msp-bridge run` shows which bugs its tests would
     miss, and `msp-bridge doctor` what stands in the way. Editors start `msp-bridge serve stdio`.
+    `msp-bridge docs` lists the pages of the documentation.
     """
 
 

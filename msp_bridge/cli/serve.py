@@ -39,7 +39,7 @@ SERVER_OPTIONS: list[click.Parameter] = [
         default=DEFAULT,
         show_default=True,
         help="The protocol to speak: msp is the Mutation Server Protocol 0.4, lsp the Language Server Protocol; "
-        "for the others see docs/reference/dialects.md.",
+        "`msp-bridge docs dialects` has the others.",
     ),
     click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [sockets only]"),
     click.Option(

@@ -45,7 +45,7 @@ def in_bash(environment: dict[str, str], *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["d"], ["diff", "discover", "doctor"]),
+        (["d"], ["diff", "discover", "doctor", "docs"]),
         (["editors", "vs"], ["vscode-lsp", "vscode"]),
         (["completion", ""], ["bash", "zsh", "fish"]),
         (["serve", ""], ["stdio", "socket", "websocket", "mcp", "mtp"]),
