@@ -2,16 +2,20 @@
 
 `Channel` carries the lines, `TargetPlan` is the first of them to a host. How far a run without a mutant has come is
 said more cheaply: by a number in shared memory (`TestCount`).
+
+Tests replace functions of `json`, `os` and `time`, and a mutant can keep them from putting these back. So what
+sends a job's report uses the functions as they were when it was imported.
 """
 
 from __future__ import annotations
 
-import json
 import mmap
 import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from json import dumps, loads
+from os import write
 from typing import Any
 
 CHUNK = 1 << 16
@@ -45,7 +49,7 @@ class Channel:
 
     def send(self, message: Message) -> None:
         """Raises OSError when nobody reads any more."""
-        self._write(json.dumps(message).encode() + b"\n")
+        self._write(dumps(message).encode() + b"\n")
 
     def receive(self) -> list[Message] | None:
         """The messages that have arrived, waiting for some bytes; None at the end."""
@@ -53,7 +57,7 @@ class Channel:
         if not data:
             return None
         *lines, self._rest = (self._rest + data).split(b"\n")
-        return [json.loads(line) for line in lines]
+        return [loads(line) for line in lines]
 
     def messages(self) -> Iterator[Message]:
         """One after the other, until the end."""
@@ -68,7 +72,7 @@ class Channel:
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
-            rest = rest[os.write(self.writer, rest) :]
+            rest = rest[write(self.writer, rest) :]
 
 
 @dataclass(frozen=True)

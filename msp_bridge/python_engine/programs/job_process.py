@@ -10,6 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from os import _exit
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -153,4 +154,4 @@ class Job:
         except BaseException:  # nothing may reach the stack below, which belongs to the server
             traceback.print_exc()
         finally:
-            os._exit(code)
+            _exit(code)

@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from os import _exit
 from typing import Any
 
 from ...isolation import descendants
@@ -59,7 +60,7 @@ class Collecting(PytestSession):
             job.end(end.value)
         except BaseException:  # nothing may reach the stack below, which belongs to the server
             traceback.print_exc()
-        os._exit(70)
+        _exit(70)
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Returns in the processes of jobs, each with its work; None where no test was collected."""

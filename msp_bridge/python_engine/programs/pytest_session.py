@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import time
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -102,9 +102,9 @@ def arguments(extra: Iterable[str]) -> list[str]:
 
 def timed(turn: Turn) -> Generator[Turn, None, float]:
     """Have a test run; the seconds that it took."""
-    start = time.perf_counter()
+    start = perf_counter()
     yield turn
-    return time.perf_counter() - start
+    return perf_counter() - start
 
 
 def run_until_failure(session: PytestSession, tests: Sequence[int], counts: str | None = None) -> Work:
