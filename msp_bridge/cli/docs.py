@@ -9,9 +9,10 @@ from pathlib import Path
 
 import click
 
+import msp_bridge
 from msp_bridge.errors import CommandLineError, suggestion
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(msp_bridge.__file__).parent
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:)([^)\s]*?)(?:([\w-]+)\.md)?(?:#[^)\s]*)?\)")  # within the pages
 COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 MAX_WIDTH = 100  # columns, beyond which lines are hard to read
@@ -53,7 +54,8 @@ def topics() -> Mapping[str, Path]:
 def listing(pages: Mapping[str, Path]) -> str:
     """A line for each topic, with the title of its page, below the name of its directory."""
     width = max(map(len, pages))
-    lines, group = [], ""
+    lines: list[str] = []
+    group = ""
     for name, path in pages.items():
         if path.parent.name != group:
             group = path.parent.name
