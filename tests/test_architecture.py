@@ -472,7 +472,7 @@ def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it(tmp_path
 
 def test_no_command_waits_for_an_optional_package() -> None:
     """Nor fails without it: `aiohttp` is for `run --live`, `mcp` for `serve mcp`."""
-    modules = {module.partition(":")[0] for module, _ in COMMANDS.values()}
+    modules = {module.partition(":")[0] for module, *_ in COMMANDS.values()}
     code = f"import sys, {', '.join(f'msp_bridge.cli.{name}' for name in sorted(modules))}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert not {"aiohttp", "mcp"} & {*loaded}

@@ -31,39 +31,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-COMMANDS = {  # name: module and object, and what it does
-    "serve": ("serve:command", "Serve editors or coding agents, on stdio or a socket."),
-    "run": ("run:run", "Test mutants and show what the tests miss."),
-    "results": ("results:results", "Show the last results again, without testing."),
-    "show": ("results:show_command", "Show one mutant: its diff, its tests, its history."),
-    "accept": ("accept:command", "Accept survivors that no test can or should kill."),
-    "apply": ("apply:command", "Write a mutant into your file to debug with it, and take it back."),
-    "watch": ("watch:command", "Test the mutants of what you save."),
-    "diff": ("compare:command", "Show what has changed between two runs."),
-    "trend": ("compare:trend", "Show the mutation score of each kept run."),
-    "merge": ("merge:command", "Make one report of several, as of the shards of a CI job."),
-    "discover": ("run:discover", "List mutants without testing them."),
-    "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it."),
-    "docs": ("docs:command", "Show a page of the documentation."),
-    "editors": ("editors:command", "Print what an editor needs: its settings, or a plugin."),
-    "cache": ("cache:command", "Show what is cached for each project, or clear it."),
-    "completion": ("editors:completion", "Print the script that makes a shell complete the command line."),
-}
-TOPICS = {  # of commands: the page that says more, for `msp-bridge docs`
-    "serve": "editors",
-    "run": "ci",
-    "results": "survivors",
-    "show": "survivors",
-    "accept": "equivalent-mutants",
-    "apply": "survivors",
-    "watch": "survivors",
-    "diff": "survivors",
-    "trend": "reports",
-    "merge": "ci",
-    "discover": "command-line",
-    "doctor": "configuration",
-    "editors": "editors",
-    "cache": "configuration",
+COMMANDS = {  # name: module and object, what it does, and the topic of `docs` that says more
+    "serve": ("serve:command", "Serve editors or coding agents, on stdio or a socket.", "editors"),
+    "run": ("run:run", "Test mutants and show what the tests miss.", "ci"),
+    "results": ("results:results", "Show the last results again, without testing.", "survivors"),
+    "show": ("results:show_command", "Show one mutant: its diff, its tests, its history.", "survivors"),
+    "accept": ("accept:command", "Accept survivors that no test can or should kill.", "equivalent-mutants"),
+    "apply": ("apply:command", "Write a mutant into your file to debug with it, and take it back.", "survivors"),
+    "watch": ("watch:command", "Test the mutants of what you save.", "survivors"),
+    "diff": ("compare:command", "Show what has changed between two runs.", "survivors"),
+    "trend": ("compare:trend", "Show the mutation score of each kept run.", "survivors"),
+    "merge": ("merge:command", "Make one report of several, as of the shards of a CI job.", "ci"),
+    "discover": ("run:discover", "List mutants without testing them.", "command-line"),
+    "doctor": ("doctor:command", "Show what was found, what is wrong, and how to fix it.", "configuration"),
+    "docs": ("docs:command", "Show a page of the documentation.", "command-line"),
+    "editors": ("editors:command", "Print what an editor needs: its settings, or a plugin.", "editors"),
+    "cache": ("cache:command", "Show what is cached for each project, or clear it.", "configuration"),
+    "completion": ("editors:completion", "Print the script by which a shell completes commands.", "command-line"),
 }
 MAX_NAMED = 10  # failing tests that are listed
 MAX_FAILURE_LINES = 20  # of the first failure: from its beginning and its end
@@ -102,10 +86,10 @@ class Commands(click.Group):
         """The object that `COMMANDS` names."""
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name][0].split(":")
+        place, _, topic = COMMANDS[cmd_name]
+        module, name = place.split(":")
         command: click.Command = getattr(importlib.import_module(f"msp_bridge.cli.{module}"), name)
-        if cmd_name in TOPICS:
-            command.epilog = f"More: msp-bridge docs {TOPICS[cmd_name]}"
+        command.epilog = f"More: msp-bridge docs {topic}"
         if not gc.isenabled():  # `main` has begun with that
             gc.freeze()
             gc.enable()
@@ -128,13 +112,14 @@ class Commands(click.Group):
         """Without importing the commands."""
         from click.shell_completion import CompletionItem
 
-        names = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        found = {name: text for name, (_, text, _) in COMMANDS.items() if name.startswith(incomplete)}
+        names = [CompletionItem(name, help=text) for name, text in found.items()]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Without importing the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl([(name, text) for name, (_, text, _) in COMMANDS.items()])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

@@ -15,6 +15,7 @@ from msp_bridge.errors import CommandLineError, suggestion
 PACKAGE = Path(msp_bridge.__file__).parent
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!https?:)([^)\s]*?)(?:([\w-]+)\.md)?(?:#[^)\s]*)?\)")  # within the pages
 COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
+KINDS = ("tutorial", "how-to", "reference", "explanation")  # directories of the pages, the first to read first
 MAX_WIDTH = 100  # columns, beyond which lines are hard to read
 
 
@@ -46,13 +47,13 @@ def command(topic: str | None) -> None:
 
 
 def topics() -> Mapping[str, Path]:
-    """The page of each topic, by directory. They are in the package of a wheel, and beside it in a source tree."""
+    """Find the page of each topic, by kind. A wheel has the pages in the package, a source tree beside it."""
     root = next(place / "docs" for place in (PACKAGE, PACKAGE.parent) if (place / "docs" / "index.md").is_file())
-    return {path.stem: path for path in sorted(root.rglob("*.md")) if path.stem != "index"}
+    return {path.stem: path for kind in KINDS for path in sorted((root / kind).rglob("*.md"))}
 
 
 def listing(pages: Mapping[str, Path]) -> str:
-    """A line for each topic, with the title of its page, below the name of its directory."""
+    """List the topics with the titles of their pages, a line each, below the names of their directories."""
     width = max(map(len, pages))
     lines: list[str] = []
     group = ""
@@ -66,7 +67,7 @@ def listing(pages: Mapping[str, Path]) -> str:
 
 
 def formatted(text: str, pages: Mapping[str, Path]) -> str:
-    """The page with the colours of a terminal. Links to other pages are named at the end, as commands."""
+    """Format a page for a terminal. Links to other pages stand at the end, as commands."""
     from rich.console import Console  # here: to import it takes longer than to print Markdown
     from rich.markdown import Markdown
 
