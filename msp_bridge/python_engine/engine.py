@@ -193,7 +193,7 @@ class PythonEngine:
         return await self._slot.settled(self._noting(plan))
 
     async def diagnose(self, plan: TestPlan) -> AsyncGenerator[Finding, None]:
-        """How many tests there are, what each mutant has for itself, and which tests fail without any mutant."""
+        """How many tests there are, what is isolated for each mutant, and which tests fail without any mutant."""
         try:
             host = await self.prepare(plan)
         except BridgeError as error:

@@ -50,7 +50,7 @@ class Host:
     _tests: list[str] = field(factory=list, init=False)
     failing: dict[str, str] = field(factory=dict, init=False)  # tests that fail without any mutant, and why
     notices: dict[Notice, None] = field(factory=dict, init=False)  # for each request that it tests mutants of
-    isolation: tuple[str, ...] = field(default=(), init=False)  # what each mutant has for itself
+    isolation: tuple[str, ...] = field(default=(), init=False)  # what is isolated for each mutant
     restarts: bool = field(default=False, init=False)  # it collects the tests, or runs all of them without a mutant
     is_prepared: bool = field(default=False, init=False)  # it knows the tests, or is about to measure them
     is_measuring: bool = field(default=False, init=False)  # not all tests are measured

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from os import _exit
+from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from pathlib import Path
 from typing import Any, NoReturn
 

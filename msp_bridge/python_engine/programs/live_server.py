@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from os import _exit
+from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from typing import Any
 
 from ...isolation import descendants

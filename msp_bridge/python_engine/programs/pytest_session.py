@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter  # as it is before a test replaces it: see channel.py
 from typing import Any
 
 import pytest
