@@ -14,6 +14,7 @@ from contextlib import aclosing
 import psutil
 import pytest
 from support.mutmut_trial import Trial
+from support.strays import below
 
 from msp_bridge.adapter import Mutant, Status
 
@@ -26,17 +27,6 @@ HANGING = {
     b"def test_g():\n    while g(1) != 3: time.sleep(0.01)\n\n"
     b"def test_h():\n    assert h(1) == 4\n",
 }
-
-
-def below(pid: int) -> set[int]:
-    """The living descendants of a process."""
-    return {process.pid for process in psutil.Process(pid).children(recursive=True) if is_living(process)}
-
-
-def is_living(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile
-        return process.status() != psutil.STATUS_ZOMBIE
-    return False
 
 
 def namespace(pid: int) -> str:
@@ -223,12 +213,12 @@ async def test_cancelling_while_the_host_is_prepared_ends_it(tmp_path):
     files = {**HANGING, "tests/test_slow.py": b"import time\n\ndef test_slow():\n    time.sleep(1000)\n"}
     async with Trial.of(files, tmp_path) as trial:
         mutants = await trial.discover()
-        before = below(os.getpid())
+        before = set(below(os.getpid()))
         run = asyncio.create_task(trial.test(mutants))
         await until(lambda: any((tmp_path / "cache").glob("copy-0/live.log")))
         run.cancel()
         await asyncio.wait([run])
-        assert below(os.getpid()) == before
+        assert set(below(os.getpid())) == before
         (trial.root / "tests/test_slow.py").unlink()
         trial.write("tests/test_more.py", "")
         assert {result.status for result in (await trial.test(of(mutants, "h"))).values()} == {Status.KILLED}
@@ -277,7 +267,7 @@ async def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path):
     async with Trial.of(HANGING, tmp_path) as trial:
         mutants = of(await trial.discover(), "h")
         host = await trial.host()
-        idle = below(host)
+        idle = set(below(host))
         results = []
         async with aclosing(trial.adapter.test([*mutants, *mutants])) as stream:
             async for result in stream:

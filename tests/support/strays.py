@@ -60,6 +60,16 @@ def marked(mark: str) -> list[str]:
     return found
 
 
+def below(pid: int) -> dict[int, list[str]]:
+    """The command lines of the living descendants of a process. One that has ended, or is ending, has none."""
+    found = {}
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # gone meanwhile, or a zombie
+            if command := process.cmdline():
+                found[process.pid] = command
+    return found
+
+
 def may_make_pid_namespaces() -> bool:
     """Whether the tools of a bridge have a PID namespace each, on this machine."""
     argv = ["unshare", "--pid", "--fork", "--mount-proc", "true"]
