@@ -14,7 +14,7 @@ the scope. Our generators await while they end processes, and expect one. So a c
 cancelled once, and the SDK's task waits for its end, shielded. When a cancelled call is over, its processes are, too.
 
 *The errors.* What the agent can put right is a tool's result with `is_error`: the model reads it. The SDK's protocol
-errors are for clients: an unknown tool, an unknown resource.
+errors are for clients: an unknown tool, resource or prompt.
 """
 
 from __future__ import annotations
@@ -37,10 +37,13 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     ErrorData,
+    GetPromptRequestParams,
+    GetPromptResult,
     JSONRPCError,
     JSONRPCNotification,
     JSONRPCRequest,
     JSONRPCResponse,
+    ListPromptsResult,
     ListResourcesResult,
     ListToolsResult,
     PaginatedRequestParams,
@@ -65,6 +68,7 @@ from msp_bridge.jsonrpc.trace import PeerTrace
 from msp_bridge.mcp.answers import REPORT, error_text
 from msp_bridge.mcp.calls import Calls
 from msp_bridge.mcp.progress import CallProgress
+from msp_bridge.mcp.prompts import RAISE_SCORE, prompt_of
 from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
 from msp_bridge.text import visible
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -89,7 +93,7 @@ class AgentServer:
     """
 
     def __init__(self, root: Path, workspaces: OpenWorkspaces) -> None:
-        self._calls = Calls(root, workspaces)
+        self._root, self._calls = root, Calls(root, workspaces)
         self._server: Server[Any] = Server(
             "msp-bridge",
             version=__version__,
@@ -99,6 +103,8 @@ class AgentServer:
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
         )
 
     async def serve(self, stream: ByteStream, trace: PeerTrace | None = None) -> int:
@@ -151,6 +157,12 @@ class AgentServer:
             raise MCPError(INVALID_PARAMS, f"there is no resource {params.uri[:100]!r}; there is {REPORT}")
         text = (await _apart(self._calls.report())).decode()
         return ReadResourceResult(contents=[TextResourceContents(uri=REPORT, mime_type=JSON, text=text)])
+
+    async def _list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=[RAISE_SCORE])
+
+    async def _get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        return prompt_of(self._root, params)
 
 
 class _Lines:

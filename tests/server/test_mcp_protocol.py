@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any, get_args
 
@@ -15,14 +16,17 @@ from support.servers import LOOK, ScriptedProject, launched, until
 
 from msp_bridge.mcp import server
 from msp_bridge.mcp.answers import MAX_LIST, MAX_TEXT, REPORT
+from msp_bridge.mcp.tools import TOOLS
 
 ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]  # those that begin with `initialize`
-SERVED = {"initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/read"}
+SERVED = {
+    *("initialize", "ping", "tools/list", "tools/call", "resources/list", "resources/read"),
+    *("prompts/list", "prompts/get"),
+}
 PARAMS: dict[str, Any] = {  # right ones, for methods that need some
     "completion/complete": {"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "a", "value": "b"}},
     "logging/setLevel": {"level": "info"},
-    "prompts/get": {"name": "a"},
     "resources/subscribe": {"uri": "a:b"},
     "resources/unsubscribe": {"uri": "a:b"},
     "notifications/cancelled": {"requestId": 999},
@@ -53,7 +57,7 @@ async def test_the_version_is_the_one_that_the_client_wants(version: str, client
     answer = await client.request("initialize", {**ABOUT, "protocolVersion": version})
     assert answer["protocolVersion"] == version
     assert answer["serverInfo"]["name"] == "msp-bridge"
-    assert answer["capabilities"].keys() == {"tools", "resources"}
+    assert answer["capabilities"].keys() == {"tools", "resources", "prompts"}
     assert "show_mutant" in answer["instructions"]
 
 
@@ -94,12 +98,30 @@ async def test_wrong_params_are_refused_and_the_session_goes_on(client: Talker) 
         ("tools/call", {"name": "survivors", "arguments": []}),
         ("resources/read", {}),
         ("resources/read", {"uri": "no:resource"}),
+        ("prompts/get", {"name": "no_prompt"}),
+        ("prompts/get", {"name": "raise_score"}),
     ):
         assert (await refused(client, method, params))[0] == -32602
     for params in ([1], "1", 1):  # a message of MCP has an object there
         assert (await refused(client, "tools/list", params))[0] == -32600
     (resource,) = (await client.request("resources/list"))["resources"]
     assert resource["uri"] == REPORT
+
+
+async def test_the_prompt_names_the_file_and_tools_that_there_are(project: ScriptedProject, client: Talker) -> None:
+    project.write("a.py", "1")
+    await Mcp().greet(client)
+    (prompt,) = (await client.request("prompts/list"))["prompts"]
+    assert [argument["name"] for argument in prompt["arguments"]] == ["file"]
+    got = await client.request("prompts/get", {"name": prompt["name"], "arguments": {"file": "a.py"}})
+    (message,) = got["messages"]
+    text = message["content"]["text"]
+    assert 'Call test_mutants with paths ["a.py"]' in text
+    assert set(re.findall(r"\b\w+_(?:mutants?|survivor)\b", text)) <= TOOLS.keys()
+    missing = {"name": prompt["name"], "arguments": {"file": "b.py"}}
+    code, problem = await refused(client, "prompts/get", missing)
+    assert code == -32602
+    assert "b.py" in problem
 
 
 async def test_a_fault_of_ours_is_a_result_that_says_so(project: ScriptedProject, client: Talker) -> None:
