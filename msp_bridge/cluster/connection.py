@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
 from msp_bridge.cluster.wire import LEASE_S
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
 
 T = TypeVar("T")
@@ -194,16 +195,19 @@ async def check_scheduler(address: str) -> None:
         await connection.aclose()
 
 
-async def _answer(ask: Callable[[], Awaitable[Any]], within: float) -> Any:
+async def _answer(ask: Callable[[], Coroutine[Any, Any, Any]], within: float) -> Any:
     """Return the answer of `ask`; raises TimeoutError after `within` s. Asks again if this process was suspended."""
     loop = asyncio.get_running_loop()
     while True:
         began = loop.time()
+        asking = asyncio.ensure_future(ask())  # on its own, so that no code of Dask's can swallow a cancel of ours
         try:
-            return await asyncio.wait_for(ask(), within)
-        except TimeoutError:
-            if loop.time() - began < within + SUSPENDED_S:
-                raise
+            if (await asyncio.wait([asking], timeout=within))[0]:
+                return asking.result()
+        finally:
+            await cancel_all([asking])
+        if loop.time() - began < within + SUSPENDED_S:
+            raise TimeoutError
 
 
 def _connections() -> int:

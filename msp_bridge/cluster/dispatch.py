@@ -155,7 +155,8 @@ class Dispatch:
                         raise self._nobody()
                 self._wake.clear()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), LOOK_S)
+                    async with asyncio.timeout(LOOK_S):
+                        await self._wake.wait()
         finally:
             await cancel_all([*self._feeders.values()])
 

@@ -62,7 +62,8 @@ class RunningChunk:
         while len(self.rows) <= after and not self.ended and (left := deadline - time.monotonic()) > 0:
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), left)
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
         rows = self.rows[after:]
         return ChunkProgress(
             rows, self.begun, self.ended, self._expired, self._unmatched, self._failure, [*self._notices], self._phase

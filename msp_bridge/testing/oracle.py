@@ -240,7 +240,8 @@ class Oracle:
                 return await tree.exited()
 
             try:
-                code = await asyncio.wait_for(finish(), self.timeout_s)
+                async with asyncio.timeout(self.timeout_s):
+                    code = await finish()
             except TimeoutError:
                 return Verdict(Status.TIMEOUT, f"no answer in {self.timeout_s:.0f} s")
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
