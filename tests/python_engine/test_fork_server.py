@@ -94,8 +94,9 @@ def ran(**message):
 
 def waiting():
     '''The process that waits, as soon as nothing else is there.'''
-    while len(found := children(server.pid)) != 1:
-        pass
+    before = []
+    while len(found := children(server.pid)) != 1 or found != before:  # read while one is reaped, the list may lack another
+        before = found
     return found[0]
 
 
