@@ -95,6 +95,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     (),
 ) | {
+    "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants",),
     "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge", "cr_src"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
