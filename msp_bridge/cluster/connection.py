@@ -202,12 +202,14 @@ async def _answer(ask: Callable[[], Coroutine[Any, Any, Any]], within: float) ->
         began = loop.time()
         asking = asyncio.ensure_future(ask())  # on its own, so that no code of Dask's can swallow a cancel of ours
         try:
-            if (await asyncio.wait([asking], timeout=within))[0]:
-                return asking.result()
+            if not (await asyncio.wait([asking], timeout=within))[0]:
+                raise TimeoutError
+            return asking.result()
+        except TimeoutError:  # also Dask's own
+            if loop.time() - began < within + SUSPENDED_S:
+                raise
         finally:
             await cancel_all([asking])
-        if loop.time() - began < within + SUSPENDED_S:
-            raise TimeoutError
 
 
 def _connections() -> int:
