@@ -21,7 +21,8 @@ The invariants.
 - A worker is never fed again in this request once it was lost or refused. A worker that refuses, because its tool is
   missing or another one, or its tests fail without a mutant, is no reason to stop as long as another one tests.
 - What was at a worker when that was lost is tested again one at a time, with nothing else at its worker, begun or not:
-  nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed.
+  nobody can know what the worker did last. So a mutant that ends workers is found, and no other is blamed. One that
+  waits for its turn at a worker that is lost meanwhile was not there.
 - A worker that has joined, or an answer, or a result is waited for no longer than `Bounds` say. The clock for a result
   runs only while its chunk does: it may wait behind chunks of others, but not for ever (`Bounds.begin`).
 - What a worker says is checked (`answers`). One that breaks the rules is refused, and what it had is given out again;
@@ -51,7 +52,7 @@ from msp_bridge.cluster import worker as remote
 from msp_bridge.cluster.answers import FAULTS, ChunkAnswers, failure_of, greeting_of, lacking_of
 from msp_bridge.cluster.chunks import Chunks
 from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnection, WorkerLost
-from msp_bridge.cluster.snapshot import Snapshot
+from msp_bridge.cluster.snapshot import Snapshot, Traffic
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order
 from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
 from msp_bridge.errors import BridgeError, ToolError
@@ -68,14 +69,6 @@ AT_ONCE = 2  # chunks at a worker: one that it tests, and the next
 LOOK_S = 2.0  # between two looks at which workers there are
 EXPIRED = 10  # chunks that a worker may end, one after another, because nobody asked for their results
 SENDING = 8  # workers that get files at the same time
-
-
-@define(eq=False)
-class Traffic:
-    """Bytes and files that were sent to one worker before it could test."""
-
-    files: int = 0
-    bytes: int = 0  # compressed
 
 
 @define(eq=False)
@@ -263,6 +256,8 @@ class Dispatch:
         given = False
         try:
             async with lock.alone() if self._chunks.were_lost(mutants) else lock.shared():
+                if address in self._lost:  # while this waited for the other line, whose task has not ended yet
+                    raise WorkerLost("it was lost before")
                 given = True
                 await self._tested(address, mutants, left)
         except LeaseExpired:

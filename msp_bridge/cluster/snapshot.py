@@ -93,6 +93,14 @@ def _is_excluded(path: str, patterns: Sequence[str]) -> bool:
     )
 
 
+@define(eq=False)
+class Traffic:
+    """Bytes and files that were sent to one worker before it could test."""
+
+    files: int = 0
+    bytes: int = 0  # compressed
+
+
 @define
 class ContentStore:
     """Files by the digest of their bytes, in one directory; workers on one machine may share it."""

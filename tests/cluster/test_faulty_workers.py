@@ -16,13 +16,14 @@ from support.clusters import Cluster
 from msp_bridge import __version__
 from msp_bridge.cluster import dispatch
 from msp_bridge.cluster import worker as remote
-from msp_bridge.cluster.connection import Bounds, SchedulerConnection
+from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost
 from msp_bridge.cluster.dispatch import EXPIRED, Dispatch
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order, WireError
 from msp_bridge.errors import ToolError
 from msp_bridge.model import Location, Mutant, Position, Status
 from msp_bridge.notices import FailingTest, PhaseReport, ProjectFailure
+from msp_bridge.rows import mutant_row
 
 MUTANTS = [Mutant("a.py", "plus", Location(Position(n, 1), Position(n, 2)), "-") for n in range(1, 41)]
 ORDER = Order("client", "snapshot", "tree", ".", "scripted", {}, None, nested=False, surroundings=None)
@@ -184,6 +185,40 @@ async def test_a_worker_that_prepares_against_the_rules_is_not_used(
     workers = TwoWorkers(lambda honest: honest, **answers)
     [said] = await said_while_tested(workers, tmp_path, monkeypatch)
     assert "the worker liar is not used: the worker breaks the rules: " in said
+
+
+@define(eq=False)
+class MortalWorkers(TwoWorkers):
+    """In the place of a scheduler: one worker at a time, which the mutant `killer` ends; then there is the next."""
+
+    killer: Mutant = field(kw_only=True)
+    ended: int = 0
+
+    async def workers(self) -> dict[str, int]:
+        return {f"w{self.ended}": 1}
+
+    async def call(self, worker: str, function: Callable[..., Any], *arguments: Any, within: float) -> Any:
+        if function is remote.progress:
+            if mutant_row(self.killer) in self.chunks[arguments[0]].mutants:
+                await asyncio.sleep(0.01)
+                self.ended += 1
+                raise WorkerLost("it has ended")
+            await asyncio.sleep(0.02)  # what is beside the killer has no result when the worker ends
+        return await super().call(worker, function, *arguments, within=within)
+
+
+async def test_a_mutant_that_waits_for_the_end_of_the_one_that_ends_workers_is_not_blamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
+    killer, other = MUTANTS[:2]
+    workers = MortalWorkers(lambda honest: honest, killer=killer)
+    workers.lied.set()
+    connection, snapshot = cast(SchedulerConnection, workers), Snapshot("snapshot", tmp_path, {})
+    request = Dispatch(connection, ORDER, snapshot, [killer, other], lambda _: None)
+    async with asyncio.timeout(120):
+        found = {result.mutant: result.status async for result in request.results()}
+    assert found == {killer: Status.IGNORED, other: Status.KILLED}
 
 
 LIAR = """
