@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
-from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ToolError, suggestion
+from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ShellCommand, ToolError, suggestion
 from msp_bridge.model import Location, Mutant, Position, Ran, Result, Scope, Status
 from msp_bridge.notices import FailingTest, Notice, Remark, UnusableFile
 from msp_bridge.source import Edit
@@ -45,6 +45,7 @@ __all__ = [
     "ReportsSurroundings",
     "Result",
     "Scope",
+    "ShellCommand",
     "Status",
     "Surroundings",
     "ToolError",
@@ -92,7 +93,7 @@ class Finding:
     good: bool
     subject: str  # "mutmut", "interpreter", "tests" …
     text: str  # what was found, or what is wrong
-    remedy: str | None = None  # the command or setting that fixes it
+    remedy: str | None = None  # the command (`ShellCommand`) or setting that fixes it
 
     @classmethod
     def of_error(cls, subject: str, error: BridgeError) -> Self:

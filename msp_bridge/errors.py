@@ -12,12 +12,18 @@ from typing import Self
 SEE_DOCTOR = "`msp-bridge doctor` says what is missing"  # a remedy; `doctor` itself leaves it out
 
 
+class ShellCommand(str):
+    """A remedy that is one command of a shell, to be typed in the project's root. `doctor` ends with the first one."""
+
+    __slots__ = ()
+
+
 class BridgeError(Exception):
     """Something that the user can fix.
 
     `problem` is one clause without a full stop. `remedy` is the command to run or the setting to change, None where
-    there is none. `str()` joins them for one line of a protocol or a log. `doctor` shows them apart: it reads the two
-    attributes, and nothing parses the text.
+    there is none; a `ShellCommand` when it is a command and nothing else. `str()` joins them for one line of a
+    protocol or a log. `doctor` shows them apart: it reads the two attributes, and nothing parses the text.
     """
 
     def __init__(self, problem: str, remedy: str | None = None) -> None:

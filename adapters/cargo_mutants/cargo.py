@@ -63,7 +63,7 @@ class CargoCommand:
         """The error for an exit code that is no result."""
         printed = tree.errors.partition("Stack backtrace:")[0]
         if MISSING in printed:
-            return ToolError("cargo-mutants is not installed", f"run `{INSTALL}`")
+            return ToolError("cargo-mutants is not installed", INSTALL)
         reason = " ".join(printed.split())[-SHOWN_CHARS:] or tree.outcome
         return ToolError(f"cargo-mutants can't work on {self.root}: {reason}", "fix what `cargo mutants --list` prints")
 

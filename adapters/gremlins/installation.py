@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 
-from msp_bridge.adapter import ToolError
+from msp_bridge.adapter import ShellCommand, ToolError
 
-INSTALL = "go install github.com/go-gremlins/gremlins/cmd/gremlins@latest"
+INSTALL = ShellCommand("go install github.com/go-gremlins/gremlins/cmd/gremlins@latest")
 NO_GO = "there is no go on PATH, nor in /usr/local/go/bin"
 INSTALL_GO = "install Go from https://go.dev/dl"
 
@@ -24,7 +24,7 @@ def gremlins() -> str:
     """The program, also where `go install` puts it; raises `ToolError`."""
     found = shutil.which("gremlins", path=search_path())
     if found is None:
-        raise ToolError("gremlins is not installed", f"run `{INSTALL}`")
+        raise ToolError("gremlins is not installed", INSTALL)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Project, ToolError
+from msp_bridge.adapter import Project, ShellCommand, ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.text import release
 
@@ -225,7 +225,7 @@ def package_manager(root: Path) -> str:
     return "npm"
 
 
-def install_command(root: Path, *packages: str) -> str:
+def install_command(root: Path, *packages: str) -> ShellCommand:
     """The command that installs `packages` in `root`. At the root of a workspace pnpm and Yarn 1 want that said."""
     manager = package_manager(root)
     is_yarn_1 = "yarn lockfile v1" in reading.text_or_empty(root / "yarn.lock")  # later ones refuse its option
@@ -234,7 +234,7 @@ def install_command(root: Path, *packages: str) -> str:
         command += " -w"
     elif manager == "yarn" and "workspaces" in reading.table(root / "package.json") and is_yarn_1:
         command += " -W"
-    return " ".join([command, *packages])
+    return ShellCommand(" ".join([command, *packages]))
 
 
 def plugin_install(root: Path, package: str) -> str:
@@ -242,9 +242,9 @@ def plugin_install(root: Path, package: str) -> str:
     return install_command(root, f"{package}@{StrykerJsInstallation.find(root).version}")
 
 
-def setup_commands(root: Path) -> str:
+def setup_commands(root: Path) -> ShellCommand:
     """The commands that install StrykerJS and configure it."""
-    return f"{install_command(root, CORE)} && {RUN[package_manager(root)]} stryker init"
+    return ShellCommand(f"{install_command(root, CORE)} && {RUN[package_manager(root)]} stryker init")
 
 
 def upwards(directory: Path) -> Iterator[Path]:
@@ -268,4 +268,4 @@ def _missing(root: Path) -> ToolError:
     asking = next(filter(depends_on_core, upwards(root)), None)
     if asking is None:
         return ToolError(f"StrykerJS is not installed for {root}", install_command(root, CORE))
-    return ToolError(f"StrykerJS is not installed for {asking}", f"{package_manager(asking)} install")
+    return ToolError(f"StrykerJS is not installed for {asking}", ShellCommand(f"{package_manager(asking)} install"))

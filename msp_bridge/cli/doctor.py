@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+import shlex
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,12 +17,12 @@ from rich.text import Text
 
 from msp_bridge.adapter import Finding
 from msp_bridge.cli.options import CLUSTER, Options, bridge_options, with_options
-from msp_bridge.text import visible
-from msp_bridge.workspace.diagnosis import diagnose
+from msp_bridge.text import one_line, visible
+from msp_bridge.workspace.diagnosis import diagnose, next_command
 
 
 @click.command("doctor", context_settings={"show_default": True})
-@click.option("--json", "as_json", is_flag=True, help='Print JSON: {"good": …, "findings": [{"good", "subject", …}]}.')
+@click.option("--json", "as_json", is_flag=True, help='Print JSON: {"good": …, "next": …, "findings": [{"good", …}]}.')
 @click.option(
     "--run",
     is_flag=True,
@@ -32,6 +34,7 @@ from msp_bridge.workspace.diagnosis import diagnose
 def command(context: click.Context, /, *, as_json: bool, run: bool, **values: Any) -> None:
     """Show what was found (tool, version, interpreter, configuration, tests), what is wrong, and how to fix it.
 
+    The last line has the command to type next: `msp-bridge run` when all is well.
     With --cluster, each worker of that cluster has a line, too: whether it can test this project.
 
     \b
@@ -47,11 +50,26 @@ def command(context: click.Context, /, *, as_json: bool, run: bool, **values: An
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named, run=run)
     shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))
-    good = all(finding.good for finding in shown)
+    wrong = [finding for finding in shown if not finding.good]
+    to_type = _typed_here(next_command(wrong), options.root) if wrong else _with_options("run", values)
     if as_json:
-        click.echo(json.dumps({"good": good, "findings": list(map(asdict, shown))}, indent=2))
-    if not good:
+        click.echo(json.dumps({"good": not wrong, "next": to_type, "findings": list(map(asdict, shown))}, indent=2))
+    elif wrong or not options.quiet:
+        by_hand = f"{_with_options('doctor', values)}, when this is fixed: {wrong[0].subject}" if wrong else ""
+        click.echo(f"Next: {one_line(to_type or by_hand)}")
+    if wrong:
         context.exit(1)
+
+
+def _with_options(command: str, values: Mapping[str, Any]) -> str:
+    """A command of the bridge for the project that doctor was asked about."""
+    named = [(f"--{name}", values[name]) for name in ("root", "adapter", "config", "python", "cluster") if values[name]]
+    return shlex.join(["msp-bridge", command, *(word for option in named for word in option)])
+
+
+def _typed_here(command: str | None, root: Path) -> str | None:
+    """The command for the project at `root`, as it is typed in the current directory."""
+    return command if command is None or root.samefile(".") else f"cd {shlex.quote(str(root))} && {command}"
 
 
 async def _shown(

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from msp_bridge.errors import ShellCommand
+
 LOCKS = {
     "uv.lock": "uv add --dev",
     "poetry.lock": "poetry add --group dev",
@@ -21,7 +23,7 @@ LOCKS = {
 VENV_CONFIG = "pyvenv.cfg"
 
 
-def python_install(python: Path, *requirements: str, root: Path | None = None) -> str:
+def python_install(python: Path, *requirements: str, root: Path | None = None) -> ShellCommand:
     """The command, to be typed in `root`, that installs `requirements` where `python` (absolute) finds them.
 
     `root` is the project's; without it, the directory around the interpreter's environment.
@@ -33,12 +35,12 @@ def python_install(python: Path, *requirements: str, root: Path | None = None) -
     for directory in () if root is None else _upwards(root):
         for lock, command in LOCKS.items():
             if (directory / lock).is_file():
-                return f"{command} {what}"
+                return ShellCommand(f"{command} {what}")
     if is_virtual and _made_by_uv(environment):
-        return f"uv pip install --python {shlex.quote(str(python))} {what}"
+        return ShellCommand(f"uv pip install --python {shlex.quote(str(python))} {what}")
     if not is_virtual and any(environment.glob("lib/python3*/EXTERNALLY-MANAGED")):
-        return f"{shlex.quote(str(python))} -m venv .venv && .venv/bin/python -m pip install {what}"
-    return f"{shlex.quote(str(python))} -m pip install {what}"
+        return ShellCommand(f"{shlex.quote(str(python))} -m venv .venv && .venv/bin/python -m pip install {what}")
+    return ShellCommand(f"{shlex.quote(str(python))} -m pip install {what}")
 
 
 def own_install(*requirements: str) -> str:

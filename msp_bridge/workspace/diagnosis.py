@@ -7,6 +7,7 @@ of the error; only `SEE_DOCTOR` is left out, the remedy that sends users here.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from msp_bridge.adapter import Adapter, ChecksTests, Finding
-from msp_bridge.errors import SEE_DOCTOR, BridgeError
+from msp_bridge.errors import SEE_DOCTOR, BridgeError, ShellCommand
 from msp_bridge.model import Mutant, Scope, Status
 from msp_bridge.notices import FailingTest, Told, UnusableFile
 from msp_bridge.phases import batches
@@ -54,7 +55,7 @@ async def _findings(
                 if heading is not None:
                     yield heading
                     heading = None
-                yield finding
+                yield _typed_at_root(finding, folder)
     for name, fault in projects.broken.items():
         yield Finding.of_error(name, fault)
     missing = _Missing(projects)
@@ -64,6 +65,18 @@ async def _findings(
         yield Finding.of_error("msp-bridge", fault)
     for finding in (*_shared_files(projects), *missing.findings()):
         yield finding
+
+
+def next_command(wrong: Sequence[Finding]) -> ShellCommand | None:
+    """The first command that cures one of the findings `wrong`; None where each is to be fixed by hand."""
+    return next((one.remedy for one in wrong if isinstance(one.remedy, ShellCommand)), None)
+
+
+def _typed_at_root(finding: Finding, folder: ProjectFolder) -> Finding:
+    """The finding on `folder`, with a command that can be typed in the workspace's root."""
+    if not folder.path or not isinstance(finding.remedy, ShellCommand):
+        return finding
+    return evolve(finding, remedy=ShellCommand(f"cd {shlex.quote(folder.path)} && {finding.remedy}"))
 
 
 async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Finding, None]:

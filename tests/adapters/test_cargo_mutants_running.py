@@ -140,7 +140,7 @@ async def test_a_package_of_a_workspace_has_only_its_own_mutants(root: Path) -> 
 @pytest.mark.parametrize(
     ("entries", "says"),
     [
-        ({"missing": True}, "cargo-mutants is not installed: run `cargo install --locked cargo-mutants`"),
+        ({"missing": True}, "cargo-mutants is not installed: cargo install --locked cargo-mutants"),
         (
             {"exit": 70},
             "cargo-mutants can't work on .*: thread 'main' panicked: fix what `cargo mutants --list` prints",

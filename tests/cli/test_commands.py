@@ -265,6 +265,7 @@ def test_doctor_says_what_it_found(project: Path) -> None:
         ["ok", "project"],
         ["ok", "msp-bridge"],
         ["ok", "script"],
+        ["Next:", "msp-bridge"],
     ]
 
 

@@ -30,6 +30,7 @@ def test_all_is_well(tree: Tree) -> None:
         0,
         {
             "good": True,
+            "next": f"msp-bridge run --root {tree.root} --adapter scripted",
             "findings": [
                 {"good": True, "subject": "project", "text": str(tree.root), "remedy": None},
                 {"good": True, "subject": "msp-bridge", "text": "configuration of the command line", "remedy": None},
@@ -44,11 +45,15 @@ def test_what_is_wrong_stands_beside_its_remedy(tree: Tree) -> None:
     problem, remedy = "msp-bridge.toml: unknown key 'jbos'", "did you mean 'jobs'?"
     done = doctor(tree, "--json")
     wrong = json.loads(done.stdout)
-    assert (done.exit_code, wrong["good"]) == (1, False)
+    assert (done.exit_code, wrong["good"], wrong["next"]) == (1, False, None)
     assert wrong["findings"][-1] == {"good": False, "subject": "msp-bridge", "text": problem, "remedy": remedy}
     done = doctor(tree)
     assert done.exit_code == 1
-    assert done.stdout.splitlines()[-2:] == [f"wrong  msp-bridge      {problem}", f"{' ' * 23}-> {remedy}"]
+    assert done.stdout.splitlines()[-3:] == [
+        f"wrong  msp-bridge      {problem}",
+        f"{' ' * 23}-> {remedy}",
+        f"Next: msp-bridge doctor --root {tree.root} --adapter scripted, when this is fixed: msp-bridge",
+    ]
 
 
 def test_a_mutant_is_tested_on_request(tree: Tree) -> None:
@@ -67,4 +72,40 @@ def test_a_tool_that_can_test_no_mutant_is_wrong(tree: Tree) -> None:
     done = doctor(tree, "--run")
     assert done.exit_code == 1
     assert "wrong  run             the plugin of the test runner is missing\n" in done.stdout
-    assert done.stdout.endswith("-> install it\n")
+    assert "-> install it\n" in done.stdout
+
+
+def last_line(*arguments: str) -> str:
+    return CliRunner().invoke(command, arguments).stdout.splitlines()[-1]
+
+
+def test_the_last_line_is_the_command_to_type_next(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write("a.py", "1")
+    monkeypatch.chdir(tree.root)
+    assert last_line() == "Next: msp-bridge run"
+    assert CliRunner().invoke(command, ["-q"]).stdout == ""
+    assert (
+        last_line("--adapter", "cargo-mutants")
+        == "Next: msp-bridge doctor --adapter cargo-mutants, when this is fixed: cargo-mutants"
+    )
+
+
+def test_without_a_tool_it_installs_the_one_that_most_files_are_for(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of mutmut and cosmic-ray, the one that needs no file besides. The tool is installed into the project."""
+    (tree.root / "scripted.json").unlink()
+    for name in ("a.py", "b.py", "one.rs", "uv.lock", ".venv/pyvenv.cfg"):
+        tree.write(name)
+    tree.write(".venv/bin/python").chmod(0o755)
+    to_type = "uv add --dev 'mutmut>=3.8.1,<4' 'pytest>=9.2'"
+    monkeypatch.chdir(tree.root)
+    assert last_line() == f"Next: {to_type}"
+    monkeypatch.chdir(tree.root.parent)
+    assert last_line("--root", "tree") == f"Next: cd {tree.root} && {to_type}"
+
+
+def test_what_a_folder_lacks_is_installed_there(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree.write("web app/package.json", '{"devDependencies": {"@stryker-mutator/core": "9"}}')
+    monkeypatch.chdir(tree.root)
+    assert last_line() == "Next: cd 'web app/' && npm install"
