@@ -15,15 +15,14 @@ from msp_bridge.cli.options import with_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.last_results import KnownResults
 from msp_bridge.reports.comparison import Comparison
-from msp_bridge.reports.kept import STARTED, WHOLE
-from msp_bridge.reports.results import Score
-from msp_bridge.reports.standard import Report, ReportedMutant, entries
+from msp_bridge.reports.kept import WHOLE
+from msp_bridge.reports.standard import Report, ReportedMutant
 from msp_bridge.reports.terminal import missed
+from msp_bridge.reports.trend import TrendPoint, badge_json, badge_svg, diagram
 from msp_bridge.source import SourceText
 
-BADGE = "Write the last score there as JSON for a shields.io endpoint badge."
-COLOURS = ((80, "brightgreen"), (60, "yellow"), (0, "red"))  # from this score on
-BAR = 2.5  # percent of a character
+PICTURE = click.Path(dir_okay=False, path_type=Path)
+BADGE = "Write the last score there: an SVG picture when FILE ends with .svg, else JSON for a shields.io endpoint."
 
 
 @click.command("diff", context_settings={"show_default": True})
@@ -56,41 +55,40 @@ def command(old: str, new: str, markdown: bool, as_json: bool, **values: Any) ->
 
 @click.command("trend")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--badge", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=BADGE)
+@click.option("--svg", type=PICTURE, metavar="FILE", help="Write the scores there as a diagram.")
+@click.option("--badge", type=PICTURE, metavar="FILE", help=BADGE)
 @with_options(PROJECT_OPTIONS)
-def trend(as_json: bool, badge: Path | None, **values: Any) -> None:
-    """Show the mutation score of each kept run of the whole project, the oldest first.
+def trend(as_json: bool, svg: Path | None, badge: Path | None, **values: Any) -> None:
+    """Show the mutation score of each kept run of the whole project, the oldest first, with its date and commit.
+
+    A `+` after a commit says that files differed from it.
 
     \b
     Exit codes; stderr has the reason:
       0    done
-      2    no run of the whole project is kept, or the badge can't be written
+      2    no run of the whole project is kept, or a file can't be written
     """
     known = known_results(values)
-    points = [_point(known, report) for report in known.kept.each() if report.get("config", {}).get(WHOLE) is True]
+    reports = (report for report in known.kept.each() if report.get("config", {}).get(WHOLE) is True)
+    points = [TrendPoint.of(known.accepted.judged_report(report)) for report in reports]
+    points.reverse()
     if not points:
         raise CommandLineError("no run of the whole project is kept", "`msp-bridge run` without PATHS tests it")
+    if svg is not None:
+        _write(svg, diagram(points))
     if badge is not None:
-        score = points[0]["score"]
-        colour = next(name for least, name in COLOURS if (score or 0) >= least)
-        content = {"schemaVersion": 1, "label": "mutation score", "color": colour}
-        try:
-            badge.write_text(json.dumps({**content, "message": "-" if score is None else f"{score:.0f} %"}) + "\n")
-        except OSError as error:
-            raise ConfigurationError(f"can't write {badge}: {error.strerror}") from None
-    points.reverse()
+        _write(badge, (badge_svg if badge.suffix.lower() == ".svg" else badge_json)(points[-1].score))
     if as_json:
-        click.echo(json.dumps(points, indent=2))
+        click.echo(json.dumps([point.json() for point in points], indent=2))
     else:
-        for point in points:
-            bar = "#" * round((point["score"] or 0) / BAR)
-            click.echo(f"{point['started']}  {point['text']:>7}  {point['undetected']:>5} missed  {bar}".rstrip())
+        click.echo("\n".join(point.text for point in points))
 
 
-def _point(known: KnownResults, report: Report) -> dict[str, Any]:
-    score = Score.of(entry.result for entry in entries(known.accepted.judged_report(report)))
-    counts = {"detected": score.detected, "undetected": score.undetected, "accepted": score.accepted}
-    return {"started": report["config"].get(STARTED), "score": score.percent, "text": score.text, **counts}
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"can't write {file}: {error.strerror}") from None
 
 
 def _report(known: KnownResults, name: str) -> Report:

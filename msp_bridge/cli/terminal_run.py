@@ -17,6 +17,7 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
@@ -24,12 +25,13 @@ from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import ProjectFailure, Told, UnusableFile
 from msp_bridge.phases import batches
 from msp_bridge.reports.accepted import AcceptedSurvivors
-from msp_bridge.reports.kept import SECONDS, STARTED, TESTED, WHOLE
+from msp_bridge.reports.kept import CHANGED, COMMIT, SECONDS, STARTED, TESTED, WHOLE
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
 from msp_bridge.reports.terminal import PhaseLines, TerminalReport, discovery_status, is_terminal
 from msp_bridge.text import counted, counted_mutants
+from msp_bridge.workspace.git import Revision
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.targets import Changes, Selected
 from msp_bridge.workspace.workspace import Workspace
@@ -92,6 +94,7 @@ class TerminalRun:
     results: dict[Mutant, Result] = field(factory=dict)
     told: Told = field(factory=Told)
     _fields: dict[str, Any] = field(factory=dict)  # of the report's `config`
+    revision: Revision | None = None  # that was checked out when the run began
     stopped: str = ""  # why the run has ended before the last mutant
     accepted: AcceptedSurvivors = field(init=False)
     _known: KnownResults = field(init=False)
@@ -124,6 +127,8 @@ class TerminalRun:
             TESTED: tested,
             WHOLE: self.config.whole,
         }
+        if self.revision is not None:
+            facts |= {COMMIT: self.revision.commit, CHANGED: self.revision.changed}
         root = self.options.root
         if len(pending) == len(self.results):
             return []
@@ -171,7 +176,12 @@ class TerminalRun:
 
     async def _mutants(self, workspace: Workspace, selected: Selected) -> list[Mutant]:
         short, shard = self.config.short, self.config.shard
-        mutants = await found_mutants(workspace, selected, self.told)
+        looking = asyncio.create_task(Revision.of(self.options.root), name="look for the commit")
+        try:
+            mutants = await found_mutants(workspace, selected, self.told)
+            self.revision = await looking
+        finally:
+            await cancel_all([looking])
         self._all = len(mutants)
         if short.budget is not None:
             with contextlib.suppress(BridgeError):  # it is no git repository: nothing is known to have changed

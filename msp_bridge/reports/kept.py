@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 KEPT = 20  # runs
 FOLDER = "runs"  # in the cache of the project
 WHOLE, STARTED, SECONDS, TESTED = "whole project", "started", "seconds", "tested"  # in its `config`
+COMMIT, CHANGED = "commit", "uncommitted changes"  # there, too, where the project is in a git repository
 STALE = "stale: the source has changed since"
 PENDING = Status.PENDING.value
 

@@ -19,9 +19,9 @@ from attrs import evolve, frozen
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.processes import ProcessTree
 from msp_bridge.source import SourceText
 from msp_bridge.text import shortened
+from msp_bridge.workspace.git import GitFailed, git
 from msp_bridge.workspace.selection import MAGIC, Selection, Target, relative_path
 
 LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+)|:(?P<column>\d+))?$")  # 12, 10-20, 12:5
@@ -141,8 +141,8 @@ class Changes:
         """
         base = await _merge_base(root, revision)
         try:
-            lines = changed_lines(await _git(root, *DIFF, base, "--", "."))
-            untracked = await _git(root, "ls-files", "--others", "--exclude-standard", "-z")
+            lines = changed_lines(await git(root, *DIFF, base, "--", "."))
+            untracked = await git(root, "ls-files", "--others", "--exclude-standard", "-z")
         except GitFailed as error:
             raise ConfigurationError(f"git failed: {error}") from None
         for name in filter(None, untracked.split(b"\0")):
@@ -188,36 +188,20 @@ def _name(quoted: bytes) -> str:
 
 async def _merge_base(root: Path, revision: str) -> str:
     try:
-        await _git(root, "rev-parse", "--show-toplevel")
+        await git(root, "rev-parse", "--show-toplevel")
     except GitFailed as error:
         raise ConfigurationError(f"changes since a revision need a git repository around {root}: {error}") from None
     try:
-        commit = await _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        commit = await git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
     except GitFailed:
         raise ConfigurationError(
             f"git has no revision {revision!r} in {root}", "if it is a remote branch, fetch it first"
         ) from None
     try:
-        base = await _git(root, "merge-base", os.fsdecode(commit.split()[-1]), "HEAD")
+        base = await git(root, "merge-base", os.fsdecode(commit.split()[-1]), "HEAD")
     except GitFailed:
         raise ConfigurationError(
             f"{revision} and HEAD have no common ancestor here",
             "if the clone is shallow, as in CI, fetch the whole history first: git fetch --unshallow",
         ) from None
     return os.fsdecode(base.strip())
-
-
-class GitFailed(Exception):
-    """With what git says about it."""
-
-
-async def _git(root: Path, *arguments: str) -> bytes:
-    """The output of a git command. Raises GitFailed; ToolError when there is no git."""
-    async with ProcessTree.running(["git", *arguments], cwd=root) as git:
-        output = bytearray()
-        while data := await git.read():
-            output += data
-        if await git.exited() == 0:
-            return bytes(output)
-        said = git.errors.strip().splitlines()
-        raise GitFailed(said[0].removeprefix("fatal: ") if said else f"exit code {git.returncode}")

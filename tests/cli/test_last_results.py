@@ -257,16 +257,3 @@ def test_a_file_that_has_changed_since_is_not_written(project: KeptProject) -> N
     file.write_text(text + "# more\n")
     assert "a.py has changed since" in str(project.call("apply", times.id).exception)
     assert file.read_text() == text + "# more\n"
-
-
-def test_the_trend_is_of_runs_of_the_whole_project(project: KeptProject) -> None:
-    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
-    assert "no run of the whole project is kept" in str(project.call("trend").exception)
-    project.keep({plus: SURVIVED, times: KILLED})
-    project.keep({plus: SURVIVED}, whole=False)
-    project.keep({plus: KILLED, times: KILLED})
-    points = json.loads(project.call("trend", "--json", "--badge", "badge.json").output)
-    assert [point["score"] for point in points] == [50.0, 100.0]
-    badge = json.loads(Path("badge.json").read_text())
-    assert (badge["message"], badge["color"]) == ("100 %", "brightgreen")
-    assert " 50.0 %      1 missed  ####################\n" in project.call("trend").output

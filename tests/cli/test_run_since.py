@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,37 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.command_line import SCRIPT, bridge, script
+from support.repositories import commit, git, isolate
 
 from msp_bridge.model import Location, Mutant, Position
 from msp_bridge.workspace.targets import EVERY_LINE, Changes, changed_lines
 
 TEXT = "a = 1\nb = 1\nc = 1\nd = 1\ne = 1\n"
-IDENTITY = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"} | {
-    f"GIT_{who}_{what}": "shop@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-}
-
-
-def git(root: Path, *arguments: str) -> str:
-    argv = ["git", *arguments]
-    done = subprocess.run(argv, cwd=root, env={**os.environ, **IDENTITY}, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def commit(root: Path, **files: str) -> None:
-    for name, text in files.items():
-        (root / f"{name}.py").write_text(text)
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", "change")
 
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith("GIT_"):
-            monkeypatch.delenv(name)
-    for name, value in IDENTITY.items():
-        monkeypatch.setenv(name, value)
+    isolate(monkeypatch)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,17 @@ class KeptProject:
         at = source.text.index(find)
         return Mutant(path, mutator, source.location(at, at + len(find)), replacement)
 
-    def keep(self, statuses: dict[Mutant, Status], *, whole: bool = True, **details: Any) -> None:
-        """Keep a run with these results, of the whole project or not."""
+    def keep(
+        self,
+        statuses: dict[Mutant, Status],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        whole: bool = True,
+        **details: Any,
+    ) -> None:
+        """Keep a run with these results, of the whole project or not. `facts` are about the run, in the report's `config`."""
         results = [Result(mutant, status, **details) for mutant, status in statuses.items()]
-        kept_reports(self.root).keep(report(self.root, results, {WHOLE: whole}))
+        kept_reports(self.root).keep(report(self.root, results, {**(facts or {}), WHOLE: whole}))
 
     def call(self, *arguments: str) -> Done:
         """The command in this process; an error of the bridge is its `exception`."""
