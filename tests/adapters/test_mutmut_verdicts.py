@@ -106,6 +106,73 @@ async def test_every_field_of_a_result_is_filled(tmp_path):
         )
 
 
+ENDINGS = {
+    "pyproject.toml": TABLE,
+    "pkg/__init__.py": b"",
+    "pkg/m.py": b"""import os
+
+
+def leave(code):
+    if code == 0:
+        return code
+    os._exit(70)
+
+
+def lose(code):
+    if code == 0:
+        return code
+    os._exit(71)
+
+
+def limit():
+    return 3
+
+
+def hook():
+    return 4
+""",
+    "conftest.py": b"""import sys
+
+from pkg import m
+
+if m.limit() != 3:
+    sys.exit("limit")
+
+
+def pytest_runtest_protocol():
+    assert m.hook() == 4
+""",
+    "tests/test_m.py": b"""from pkg import m
+
+
+def test_leave():
+    assert m.leave(0) == m.lose(0) == 0
+""",
+}
+
+
+def first_line(result: Result) -> str:
+    """Of its reason."""
+    return (result.status_reason or "").partition("\n")[0]
+
+
+async def test_whatever_way_a_mutant_ends_pytest_it_is_the_mutants_end_and_not_ours(tmp_path):
+    async with Trial.of(ENDINGS, tmp_path) as trial:
+        mutants = await trial.discover()
+        host = await trial.host()
+        results = (await trial.test(mutants)).values()
+        assert await trial.host() == host
+    covered = [result for result in results if result.status is not Status.NO_COVERAGE]
+    told = {(each.mutant.description.partition("__")[0], each.status, first_line(each)) for each in covered}
+    ended = "the process of the tests ended by the mutant with exit code "
+    assert told == {
+        ("pkg.m.x_leave", Status.RUNTIME_ERROR, f"{ended}70"),
+        ("pkg.m.x_lose", Status.RUNTIME_ERROR, f"{ended}71"),
+        ("pkg.m.x_limit", Status.KILLED, "SystemExit: limit"),
+        ("pkg.m.x_hook", Status.KILLED, "AssertionError: assert 5 == 4"),
+    }
+
+
 async def test_tests_that_fail_without_a_mutant_are_named_in_each_request_and_kill_nothing(tmp_path):
     files = {
         "pyproject.toml": TABLE,

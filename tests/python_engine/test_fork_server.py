@@ -31,6 +31,8 @@ class World:
         self.entered = os.readlink("/proc/thread-self")
 
     def put(self, files):
+        if "refused" in files:
+            raise OSError("no room")
         self.files = dict(files)
 
     def after_job(self, pid):
@@ -52,6 +54,8 @@ def serve(channel):
     def work(job):
         if job.message.get("ends"):
             os._exit(9)
+        if job.message.get("fails"):
+            return {"report": print}  # which can't be sent
         if job.message.get("hangs"):
             signal.pause()
         while job.message.get("spins"):
@@ -183,6 +187,20 @@ print(ran(id=2, ends=True))
 print(ran(id=3)["state"])
 """
     assert printed(code, tmp_path) == ["9", "9", "first"]
+
+
+def test_a_fault_of_our_own_is_told_from_an_exit_and_says_whether_the_job_had_begun(tmp_path):
+    code = """
+for faulty in ({"fails": True}, {"files": {"refused": ""}}):
+    report = ran(id=1, **faulty)
+    print(report["fault"].partition(" (")[0], report["begun"])
+print(ran(id=2)["state"])
+"""
+    assert printed(code, tmp_path) == [
+        "TypeError: Object of type builtin_function_or_method is not JSON serializable True",
+        "OSError: no room False",
+        "first",
+    ]
 
 
 def test_nothing_is_forked_ahead_where_jobs_share_the_sandbox(tmp_path):

@@ -86,7 +86,11 @@ class Trial:
     def ends(self, seen: Seen) -> None:
         """Its job ends."""
         self.sent.clear()
-        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": REPORTS.get(seen, PASSED)})
+        self.reports(REPORTS.get(seen, PASSED))
+
+    def reports(self, report: dict[str, Any] | None) -> None:
+        """Its job ends with this report, or with none."""
+        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report})
 
     def close(self) -> None:
         """End the busy processes, which a job under load has beside it."""
@@ -113,6 +117,22 @@ def test_an_unsteady_killer_of_a_fresh_process_that_passes_alone_is_left_out_the
         assert trial.mutant.stage is Stage.FRESH_STEADY
         trial.ends(Seen.PASSED)
         assert (trial.mutant.stage, trial.sent[0]["left_out"]) == (Stage.FRESH, [TESTS[KILLER]])
+
+
+@pytest.mark.parametrize("stage", [Stage.LIVE, Stage.SUITE, Stage.FRESH, Stage.STEADY, Stage.CONTROL])
+def test_a_fault_of_our_own_is_no_verdict(stage: Stage) -> None:
+    """In the confirmation of a kill it is no failure of a test either."""
+    with contextlib.closing(Trial(stage, Seen.FAILED, frozenset())) as trial:
+        trial.reports({"fault": "ZeroDivisionError: 0", "begun": True})
+        [answer] = trial.answers
+        assert (answer["status"], "killed_by" in answer) == ("RuntimeError", False)
+        assert answer["reason"] == "msp-bridge itself has failed in the process of the tests: ZeroDivisionError: 0"
+
+
+def test_a_job_that_could_not_begin_ends_the_host_and_is_asked_again() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        with pytest.raises(SystemExit, match="could not enter its world: OSError: gone"):
+            trial.reports({"fault": "OSError: gone", "begun": False})
 
 
 def baseline() -> Baseline:

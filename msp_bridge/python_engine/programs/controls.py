@@ -27,6 +27,7 @@ from typing import Any
 
 from .channel import Message
 from .dependencies import joined
+from .endings import reject_fault
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
@@ -125,6 +126,7 @@ class IsolatedRuns:
         if answer["kill_reason"] == "stopped":
             self._left.append(test)
             return
+        reject_fault(answer)
         report: dict[str, Any] | None = answer["report"]
         self.reports[test] = report if report is not None and not report["failing"] else None
 

@@ -74,6 +74,25 @@ def _first(lines: list[str]) -> str:
     return next((line.strip() for line in lines if line.strip()), SILENCE)
 
 
+def fault_of(answer: Message) -> str | None:
+    """Name what has failed in our own code, so that the job says nothing of its mutant; None: nothing has.
+
+    Raises SystemExit where that was before the job could begin: the bridge then looks at the project again.
+    """
+    report = answer["report"] or {}
+    if "fault" not in report:
+        return None
+    if not report["begun"]:
+        raise SystemExit(f"a job could not enter its world: {report['fault']}")
+    return f"msp-bridge itself has failed in the process of the tests: {report['fault']}"
+
+
+def reject_fault(answer: Message) -> None:
+    """Raise SystemExit where our own code has failed in a job that has no mutant: the bridge starts a new host."""
+    if (fault := fault_of(answer)) is not None:
+        raise SystemExit(fault)
+
+
 def verdict_of(answer: Message, plan: TargetPlan) -> Message:
     """From the fork server's answer."""
     report = answer["report"]

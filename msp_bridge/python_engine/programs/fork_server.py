@@ -23,8 +23,9 @@ a world of its own nothing can be left, and the end of a world takes a while: th
 
 Invariants. Exactly one answer for each job, in whatever way it ended; a job that is killed is answered when nothing of
 it is left. A job writes its report to a pipe of its own and ends with `os._exit`: nothing on the stack below it, which
-belongs to the server's pytest, ever runs in it. The end of the host's channel ends every process and the server. The
-server runs no code of the project after the fork point, so it can't be hung by it.
+belongs to the server's pytest, ever runs in it. A mutant may end it with any exit code: that our own code has failed
+is said by a report, too (`Job.fail`), and is no verdict. The end of the host's channel ends every process and the
+server. The server runs no code of the project after the fork point, so it can't be hung by it.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class ForkServer:
     """Forks a process for each job that comes through the channel, and answers with what it reports.
 
     A job: {"id", "do": "run", "limit": seconds, "parts", "files", …}. An answer: {"id", "exit", "kill_reason",
-    "report"}; report is None when the process didn't get so far. {"do": "stop", "ids": [...]} kills. {"do": "renew"}:
-    files have changed. The end of the channel ends everything.
+    "report"}; report is None when the process didn't get so far, and {"fault", "begun"} where our own code has failed.
+    {"do": "stop", "ids": [...]} kills. {"do": "renew"}: files have changed. The end of the channel ends everything.
     """
 
     def __init__(
@@ -201,12 +202,15 @@ class ForkServer:
         self._channel.close()
         for descriptor in (self._wake, self._waker):
             os.close(descriptor)
-        self._world.enter(scratch, parts)
-        message = next(Channel(job, -1).messages(), None)
-        if message is None:  # the server has no job for it
-            os._exit(0)
-        os.close(job)
-        self._world.put(message.get("files", {}))
+        try:
+            self._world.enter(scratch, parts)
+            message = next(Channel(job, -1).messages(), None)
+            if message is None:  # the server has no job for it
+                os._exit(0)
+            os.close(job)
+            self._world.put(message.get("files", {}))
+        except Exception as error:
+            Job({}, scratch, report).fail(error, begun=False)
         self._job = Job(message, scratch, report)
 
     def _read(self, job: JobProcess) -> None:

@@ -147,11 +147,20 @@ class Job:
 
     def end(self, report: Message) -> NoReturn:
         """Send the report, and end the process."""
-        code = 70  # EX_SOFTWARE: a fault of our own, or something that the tests tore down around us
         try:
             Channel(-1, self.writer).send(report)
-            code = 0
-        except BaseException:  # nothing may reach the stack below, which belongs to the server
-            traceback.print_exc()
+        except OSError:  # the tests have closed the pipe: without a report, the process has ended by the mutant
+            _exit(1)
+        except BaseException as error:  # nothing may reach the stack below, which belongs to the server
+            self.fail(error)
+        _exit(0)
+
+    def fail(self, error: BaseException, *, begun: bool = True) -> NoReturn:
+        """Report a fault of our own, and end the process. `begun`: tests may have run before it."""
+        try:
+            traceback.print_exception(error)
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"
+            Channel(-1, self.writer).send({"fault": text, "begun": begun})
         finally:
-            _exit(code)
+            _exit(1)

@@ -12,9 +12,7 @@ import os
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Mapping, Sequence
-from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from typing import Any
 
 from ...isolation import descendants
@@ -25,7 +23,7 @@ from .imports import ImportTrace, loaded_elsewhere, monitoring
 from .job_process import Job
 from .line_coverage import ProbedFiles, Reach, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
-from .pytest_session import PytestSession, Work, rows, run_until_failure, silence, timed
+from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
 from .world import World
 
@@ -58,9 +56,8 @@ class Collecting(PytestSession):
                     turn = next(work)
         except StopIteration as end:
             job.end(end.value)
-        except BaseException:  # nothing may reach the stack below, which belongs to the server
-            traceback.print_exc()
-        _exit(70)
+        except BaseException as error:  # nothing may reach the stack below, which belongs to the server
+            job.fail(error)
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Returns in the processes of jobs, each with its work; None where no test was collected."""
@@ -186,26 +183,27 @@ class Live:
         lines: dict[tuple[str, int], int] = {}
         failing: dict[int, str] = {}
         subprocess_tests = 0
-        for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
-            duration = yield from timed(turn)
-            if interruption.has_come:
-                break
-            durations[test] = duration
-            if message.get("counts"):
-                COUNTS[MEASURED].note()
-            hits, started = self._tests.reach.of(self._tests.items[test])
-            if stuck:
-                signal.alarm(stuck)
-            bit = 1 << test
-            subprocess_tests |= bit if started else 0
-            for line in hits:
-                lines[line] = lines.get(line, 0) | bit
-            if self._tests.failure is not None:
-                failing[test], self._tests.failure = self._tests.failure.text, None
+        with contextlib.suppress(TimeoutError):  # between two tests
+            for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
+                duration = yield from self._tests.run(turn)
+                if interruption.has_come:
+                    break
+                if message.get("counts"):
+                    COUNTS[MEASURED].note()
+                hits, started = self._tests.reach.of(self._tests.items[test])
+                if stuck:
+                    signal.alarm(stuck)
+                bit = 1 << test
+                subprocess_tests |= bit if started else 0
+                for line in hits:
+                    lines[line] = lines.get(line, 0) | bit
+                if self._tests.failure is not None:
+                    failing[test], self._tests.failure = self._tests.failure.text, None
+                durations[test] = duration  # at last: it says that the test is measured
+            signal.alarm(0)
         by_path: dict[str, dict[int, str]] = {}
         for (filename, number), mask in lines.items():
             by_path.setdefault(names[filename], {})[number] = hex(mask)
-        signal.alarm(0)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
         report = {
             "durations": durations,

@@ -14,6 +14,7 @@ from typing import Any
 
 from .baseline import Baseline
 from .channel import COUNTS, MEASURED, PROGRESS_S, Message
+from .endings import reject_fault
 from .fork_servers import ServerProcess
 
 MEASUREMENT = 0  # the id of its jobs
@@ -135,4 +136,7 @@ def _say_news(run: Run, say: Say) -> None:
 
 
 def _answer(message: Message | None) -> Answer:
-    return (None, "?") if message is None else (message["report"], message["kill_reason"] or message["exit"])
+    if message is None:
+        return None, "?"
+    reject_fault(message)
+    return message["report"], message["kill_reason"] or message["exit"]

@@ -72,9 +72,22 @@ class PytestSession:
             following = self.items[tests[place + 1]] if place + 1 < len(tests) else None
             yield test, (self.items[test], following)
 
+    def run(self, turn: Turn) -> Generator[Turn, None, float]:
+        """Have a test run; the seconds that it took. What it raises through pytest, which would stop, is a failure."""
+        start = perf_counter()
+        try:
+            yield turn
+        except BaseException as error:  # KeyboardInterrupt, pytest.exit, a fault of a plug-in
+            self.failure = self.failure or TestFailure(turn[0].nodeid, f"{type(error).__name__}: {error}")
+            self.tear_down()
+        return perf_counter() - start
+
     def tear_down(self) -> None:
-        """End the fixtures that are still set up, after the last test that was run."""
-        self._session._setupstate.teardown_exact(None)
+        """End the fixtures that are still set up, after the last test that was run; their faults change nothing."""
+        try:
+            self._session._setupstate.teardown_exact(None)
+        except BaseException:  # pytest's own outcomes are no Exceptions
+            traceback.print_exc()
 
     def use_scratch(self, directory: Path) -> None:
         """Let `tmp_path` be below `directory`; for a process that was forked after pytest was configured."""
@@ -100,40 +113,19 @@ def arguments(extra: Iterable[str]) -> list[str]:
     return [*own, *extra]
 
 
-def timed(turn: Turn) -> Generator[Turn, None, float]:
-    """Have a test run; the seconds that it took."""
-    start = perf_counter()
-    yield turn
-    return perf_counter() - start
-
-
 def run_until_failure(session: PytestSession, tests: Sequence[int], counts: str | None = None) -> Work:
     """Run `tests` until one fails; `counts`: of `COUNTS`, the one that notes their number."""
     count, seconds = 0, 0.0
-    interruption: TestFailure | None = None
-    try:
-        for _, turn in session.turns(tests):
-            seconds += yield from timed(turn)
-            count += 1
-            if counts is not None:
-                COUNTS[counts].note()
-            if session.failure is not None:
-                break
-    except (KeyboardInterrupt, pytest.exit.Exception) as error:  # pytest would stop here, and not with success
-        interruption = TestFailure(session.items[tests[count]].nodeid, f"{type(error).__name__}: {error}")
+    for _, turn in session.turns(tests):
+        seconds += yield from session.run(turn)
         count += 1
-    failure = session.failure or interruption
-    if failure is not None:
-        _tear_down(session)
+        if counts is not None:
+            COUNTS[counts].note()
+        if session.failure is not None:
+            session.tear_down()
+            break
+    failure = session.failure
     return {"tests": count, "seconds": seconds, "failure": [failure.test, failure.text] if failure else None}
-
-
-def _tear_down(session: PytestSession) -> None:
-    """Let fixtures give back what they hold; their faults change nothing any more."""
-    try:
-        session.tear_down()
-    except BaseException:  # pytest's own outcomes are no Exceptions
-        traceback.print_exc()
 
 
 def rows(broken: Sequence[TestFailure]) -> list[list[str]]:

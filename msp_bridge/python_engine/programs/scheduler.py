@@ -32,7 +32,7 @@ from .baseline import Baseline
 from .channel import COUNTS, IN_SUITE, PROGRESS_S, Message, TargetPlan
 from .controls import Controls, IsolatedRuns, Questions
 from .dependencies import Function
-from .endings import verdict_of
+from .endings import fault_of, verdict_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
@@ -42,7 +42,6 @@ from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
 from .transitions import TRANSITIONS, Action, Seen
 from .unmeasured import Probes, Unmeasured
-from .world import LOST
 
 NOTED_S = 1.0  # of a suite that takes more, what it says of each survivor is kept at once
 
@@ -237,8 +236,8 @@ class MutantScheduler:
             self._route(mutant)
         elif mutant.stopped or answer["kill_reason"] == "stopped":
             self._answer(mutant, {"status": "stopped"})
-        elif answer["report"] is None and answer["exit"] == LOST:
-            raise SystemExit("a job could not enter its world")  # the bridge looks at the project again
+        elif (fault := fault_of(answer)) is not None:
+            self._answer(mutant, {"status": "RuntimeError", "reason": fault})
         else:
             self._act(mutant, TRANSITIONS[mutant.stage, self._seen(mutant, answer)])
 

@@ -28,7 +28,7 @@ from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
 from .live_code import loaded_files
 from .live_server import Collecting, Live
-from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence, timed
+from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
 from .world import World
 
 read_beside_plugins(_pytest.assertion.rewrite)
@@ -47,7 +47,12 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | N
     `live`: for the live server, which is forked at that point, if it can be.
     """
     server = Fresh(channel, plan, world, live)
-    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    try:
+        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    except BaseException as error:
+        if server.job is not None:
+            server.job.fail(error)
+        raise
     if server.live is not None:
         server.live.failed(code)
     elif server.job is None:
@@ -58,9 +63,12 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | N
 
 def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
     """Do a job of the bare server, which has entered its world at `start`: everything."""
-    server = Fresh(None, plan, world)
-    server.begin(job, start)
-    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    try:
+        server = Fresh(None, plan, world)
+        server.begin(job, start)
+        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+    except BaseException as error:
+        job.fail(error)
     job.end(server.report(code))
 
 
@@ -93,10 +101,11 @@ class Fresh(Collecting):
         try:
             yield
         except BaseException as error:
-            if self.job is not None:
-                cause = error.__cause__ or error
-                self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
-            raise
+            if self.job is None:
+                raise
+            cause = error.__cause__ or error
+            self.broken.append(TestFailure("conftest.py", f"{type(cause).__name__}: {cause}"))
+            self.job.end(self.report(int(pytest.ExitCode.USAGE_ERROR)))
 
     def begun(self, session: Any) -> tuple[Job, Work] | None:
         """Call `Collecting.begun`."""
@@ -162,7 +171,7 @@ class Fresh(Collecting):
         wanted = None if names is None else set(names)
         chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
         for test, turn in self.turns(chosen):
-            durations[test] = yield from timed(turn)
+            durations[test] = yield from self.run(turn)
             if counts:
                 COUNTS[MEASURED].note()
             if self.failure is not None:

@@ -22,6 +22,7 @@ from collections import deque
 
 from .baseline import Baseline, bits
 from .channel import Message
+from .endings import reject_fault
 from .job_queue import JobQueue
 from .likely_tests import AT_ONCE, LikelyTests
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
@@ -106,6 +107,7 @@ class Probes:
     def ended(self, answer: Message, baseline: Baseline) -> Baseline:
         """The baseline with what the job has measured: so many of its tests as there was time for."""
         self.id = None
+        reject_fault(answer)
         report = answer["report"]
         return baseline if report is None or not baseline.unmeasured else baseline.measured(report, all=False)
 

@@ -8,12 +8,10 @@ sandbox one at a time, and `Journal` undoes what each has written.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import os
 import tempfile
-import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ...isolation import namespaces
@@ -23,7 +21,6 @@ from ...isolation.process_namespace import ProcessNamespace
 from .bytecode import MUTATED
 from .journal import Journal
 
-LOST = 71  # EX_OSERR: the exit code of a job that could not enter its world
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
 PORTABLE = frozenset({"home"})  # what a job has for itself without the kernel's help, beside its TMPDIR
 LIMITS = "limits"  # a part of a world, beside those of `isolation`: bounds of what a job may use
@@ -87,19 +84,8 @@ class World:
     def enter(self, scratch: Path, parts: Collection[str]) -> None:
         """In a forked process: separate it from all others.
 
-        Ends the process with `LOST` when that is impossible, as when the user has deleted the project meanwhile.
+        Raises OSError when that is impossible, as when the user has deleted the project meanwhile.
         """
-        with _lost_otherwise():
-            self._enter(scratch, parts)
-
-    def put(self, files: Mapping[str, str]) -> None:
-        """In a job: put the mutated `files` (path to base64) in place. Ends the process with `LOST` as `enter` does."""
-        with _lost_otherwise():
-            for path, content in files.items():
-                write(file := os.path.join(self.place, path), base64.b64decode(content))
-                MUTATED.add(file)
-
-    def _enter(self, scratch: Path, parts: Collection[str]) -> None:
         if self._isolated is not None:
             limits = generous_limits() if LIMITS in parts else None
             self._isolated.enter_child(parts, limits)
@@ -111,6 +97,12 @@ class World:
         os.environ["TMPDIR"] = str(temporary)
         tempfile.tempdir = None
 
+    def put(self, files: Mapping[str, str]) -> None:
+        """In a job: put the mutated `files` (path to base64) in place. Raises OSError as `enter` does."""
+        for path, content in files.items():
+            write(file := os.path.join(self.place, path), base64.b64decode(content))
+            MUTATED.add(file)
+
     def after_job(self, job: int) -> None:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
         if self._isolated is not None:
@@ -119,16 +111,6 @@ class World:
             self._journal.undo()
             if self._isolated is not None:  # jobs have a layer of their own: this one was an exception
                 self._journal = None
-
-
-@contextlib.contextmanager
-def _lost_otherwise() -> Iterator[None]:
-    """An OSError in the block ends the process."""
-    try:
-        yield
-    except OSError:
-        traceback.print_exc()
-        os._exit(LOST)
 
 
 def _left_out(root: str, sandbox: str) -> list[str]:
