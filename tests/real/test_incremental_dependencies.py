@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -120,95 +119,101 @@ def write(root: Path, files: dict[str, str]) -> None:
         (root / path).write_text(text)
 
 
-@pytest.fixture(scope="module")
-def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the project, and a store with the verdicts of all its mutants."""
-    import asyncio
-
-    home = tmp_path_factory.mktemp("known")
-    write(home / "project", SHOP)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MSP_BRIDGE_CACHE", str(home / "cache"))
-        found = asyncio.run(results(home / "project", home / "verdicts.sqlite"))
-    assert functions(home / "project", found, lambda _: True) == ALL
-    return home
+def edited(root: Path, edit: Edit) -> None:
+    path, old, new = edit
+    (root / path).touch()
+    text = (root / path).read_text()
+    assert text.count(old) == 1
+    (root / path).write_text(text.replace(old, new))
 
 
-@pytest.fixture
-def home(known: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it."""
-    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    shutil.copytree(known / "project", tmp_path / "project")
-    shutil.copy(known / "verdicts.sqlite", tmp_path)
-    return tmp_path
+def run_alone(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """How many tests were, each time, since this was asked last."""
+    found = [record.getMessage().partition(" run alone")[0] for record in caplog.records]
+    caplog.clear()
+    return [text for text in found if text.endswith(("test", "tests"))]
 
 
-EDITS: dict[str, tuple[Edit, set[str]]] = {  # what is edited, and the functions whose mutants must be tested again
+async def check_all_is_known(root: Path, store: Path, found: list[Result]) -> None:
+    """The verdicts are given again, and those of a run that knows nothing are the same."""
+    again = await results(root, store)
+    assert [result for result in again if not result.reused] == []
+    await check_is_true(root, store, again)
+    assert {one.mutant: one.status for one in again} == {one.mutant: one.status for one in found}
+
+
+async def check_is_true(root: Path, store: Path, found: list[Result]) -> None:
+    """The verdicts of a run that knows nothing are the same."""
+    anew = await results(root, store, anew=True)
+    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
+
+
+EDITS: dict[
+    str, tuple[Edit, set[str]]
+] = {  # one after the other, and the functions whose mutants are to be tested again
     "the mutated function": (("shop/cart.py", "    return price\n", "    return +price\n"), {"discount", *EVERY}),
     "a function of another file that the tests run": (
         ("shop/rates.py", 'kind == "fast"', '"fast" == kind'),
         {"total", "rate", "first", *EVERY},  # the source of the file is read by the tests of the last
     ),
-    "a function that only a mutant runs": (("shop/cart.py", "price - 10", "price - 0"), {"discount", "reduced"}),
     "a test": (("tests/test_cart.py", "cart.shown(7)", 'cart.shown(7) == "price: 7"'), {"shown", *EVERY}),
     "a fixture": (("tests/conftest.py", "[3, 4]", "[4, 3]"), {"total", "rate", *EVERY}),
-    "a function, which runs another one now": (
-        ("shop/cart.py", "    return price\n", "    return unused(price) - 1\n"),
-        {"discount", "unused", *EVERY},
+    "a function, below which others move": (
+        ("shop/cart.py", "    return sum(", "    # all of them\n\n    return sum("),
+        {"total", "rate", *EVERY},  # its test runs both
     ),
+    "a function that only a mutant runs": (("shop/cart.py", "price - 10", "price - 0"), {"discount", "reduced"}),
+    "the same, undone": (("shop/cart.py", "price - 0", "price - 10"), set()),
     "a function that runs at import": (("shop/rates.py", "    return 3\n", "    return +3\n"), ALL),
     "module level": (("shop/rates.py", "SCALE = scale()", "SCALE = scale() + 1"), ALL),
+    "a data file": (("notes.txt", "notes", "other notes"), ALL),
+    "a new file": (("tests/json.py", "", "\n"), ALL),
+}
+MORE_EDITS: dict[str, tuple[Edit, set[str]]] = {
+    "a function, which runs another one now": (
+        ("shop/cart.py", "    return +price\n", "    return unused(price) - 1\n"),
+        {"discount", "unused", *EVERY},
+    ),
+    "the function as it was": (("shop/cart.py", "    return unused(price) - 1\n", "    return +price\n"), set()),
     "a default value": (("shop/cart.py", "def unused(price)", "def unused(price=1)"), ALL),
     "a docstring": (("shop/cart.py", '"""The sum."""', '"""Their sum."""'), ALL),
+    "a new test": (("tests/test_cart.py", "def test_shown", "def test_new():\n    pass\n\n\ndef test_shown"), ALL),
     "a decorator": (("tests/test_cart.py", "def test_shown", "@staticmethod\ndef test_shown"), ALL),
     "what kind of function it is": (("shop/cart.py", "    return price + 1", "    yield price + 1"), ALL),
-    "a new test": (("tests/test_cart.py", "def test_shown", "def test_new():\n    pass\n\n\ndef test_shown"), ALL),
-    "a data file": (("notes.txt", "notes", "other notes"), ALL),
     "the configuration": (("pyproject.toml", "testpaths", "addopts = []\ntestpaths"), ALL),
-    "a test, which fails now": (("tests/test_cart.py", "cart.shown(7)", "not cart.shown(7)"), ALL),
+}
+ALONE = {  # how many tests run alone again: those that ran what was edited, or have read it
+    "the mutated function": ["1 test"],
+    "a function of another file that the tests run": ["2 tests"],
+    "a function that runs at import": ["4 tests"],
 }
 
 
-@pytest.mark.parametrize(("edit", "tested"), EDITS.values(), ids=EDITS.keys())
-async def test_what_an_edit_has_tested_again(home: Path, edit: Edit, tested: set[str]) -> None:
-    root, (path, old, new) = home / "project", edit
-    text = (root / path).read_text()
-    assert text.count(old) == 1
-    (root / path).write_text(text.replace(old, new))
-    found = await results(root, home / "verdicts.sqlite")
-    assert functions(root, found, lambda result: not result.reused) == tested
-    again = await results(root, home / "verdicts.sqlite")
-    if edit != EDITS["a test, which fails now"][0]:
-        assert all(result.reused for result in again)
-    assert {one.mutant: one.status for one in again} == {one.mutant: one.status for one in found}
-    anew = await results(root, home / "verdicts.sqlite", anew=True)
-    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
-
-
-async def test_what_stands_below_may_move(home: Path) -> None:
-    root = home / "project"
-    file = root / "shop" / "cart.py"
-    file.write_text(file.read_text().replace("    return sum(", "    # all of them\n\n    return sum("))
-    found = await results(root, home / "verdicts.sqlite")
-    assert functions(root, found, lambda result: not result.reused) == {"total", "rate", *EVERY}  # its test runs both
+async def test_what_each_edit_has_tested_again(
+    every_case: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    caplog.set_level("INFO", "msp_bridge.python_engine.host")
+    root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
+    write(root, SHOP)
+    assert functions(root, await results(root, store), lambda _: True) == ALL
+    assert run_alone(caplog) == ["4 tests"]
+    for what, (edit, tested) in (EDITS | MORE_EDITS if every_case else EDITS).items():
+        edited(root, edit)
+        found = await results(root, store)
+        assert functions(root, found, lambda result: not result.reused) == tested, what
+        alone = run_alone(caplog)
+        assert alone == ALONE.get(what, alone), what
+        if every_case:
+            await check_all_is_known(root, store, found)
+            caplog.clear()
     uncovered = {result.mutant.location.start.line for result in found if result.status is Status.NO_COVERAGE}
-    assert uncovered == {15, 20, 29}  # two lines further down
-
-
-async def test_a_new_file_has_everything_tested(home: Path) -> None:
-    write(home / "project", {"tests/json.py": ""})
-    found = await results(home / "project", home / "verdicts.sqlite")
-    assert not any(result.reused for result in found)
-
-
-async def test_an_edit_that_is_undone_needs_no_test(home: Path) -> None:
-    root = home / "project"
-    file = root / "shop" / "cart.py"
-    text = file.read_text()
-    file.write_text(text.replace("price - 10", "price - 0"))
-    await results(root, home / "verdicts.sqlite")
-    file.write_text(text)
-    assert all(result.reused for result in await results(root, home / "verdicts.sqlite"))
+    assert uncovered == {15, 20, 29}, "they have moved"
+    await check_all_is_known(root, store, found)
+    edited(root, ("tests/test_cart.py", "cart.shown(7) ==", "cart.shown(7) !="))  # fails
+    found = await results(root, store)
+    assert functions(root, found, lambda result: not result.reused) == ALL
+    await check_is_true(root, store, found)
 
 
 @pytest.mark.parametrize(
@@ -231,30 +236,6 @@ async def test_tests_that_hide_what_they_run_depend_on_everything(
     file.write_text(file.read_text().replace('"!"', '"!" + ""'))
     found = await results(root, store)
     assert "shown" in functions(root, found, lambda result: not result.reused)
-
-
-def run_alone(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """How many tests were, each time, since this was asked last."""
-    found = [record.getMessage().partition(" run alone")[0] for record in caplog.records]
-    caplog.clear()
-    return [text for text in found if text.endswith(("test", "tests"))]
-
-
-async def test_a_test_runs_alone_again_when_what_it_ran_alone_has_changed(
-    home: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    root, store = home / "project", home / "verdicts.sqlite"
-    caplog.set_level("INFO", "msp_bridge.python_engine.host")
-    cart, rates = root / "shop" / "cart.py", root / "shop" / "rates.py"
-    cart.write_text(cart.read_text().replace("    return price\n", "    return +price\n"))
-    await results(root, store)
-    assert run_alone(caplog) == ["1 test"]
-    rates.write_text(rates.read_text().replace('kind == "fast"', '"fast" == kind'))
-    await results(root, store)
-    assert run_alone(caplog) == ["2 tests"]  # one that runs it, and one that reads it
-    rates.write_text(rates.read_text().replace("return 3", "return +3"))
-    await results(root, store)
-    assert run_alone(caplog) == ["4 tests"]
 
 
 CACHED = """import functools
@@ -292,21 +273,8 @@ def test_other():
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "alone"),
-    [
-        ("return 5", "return +5", []),  # no mutant of it survives
-        ("number + 1", "1 + number", ["2 tests"]),
-        ("    return number\n", "    return +number\n", ["2 tests"]),
-    ],
-)
 async def test_what_only_shows_alone_is_found_after_an_edit_too(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    old: str,
-    new: str,
-    alone: list[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first test fills a cache: that the second one runs `compute`, too, shows when it runs alone."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
@@ -316,13 +284,16 @@ async def test_what_only_shows_alone_is_found_after_an_edit_too(
     write(root, files | {"shop/cart.py": CACHED, "tests/test_cart.py": CACHED_TESTS})
     await results(root, store)
     assert run_alone(caplog) == ["3 tests"]
-    assert CACHED.count(old) == 1
-    (root / "shop" / "cart.py").write_text(CACHED.replace(old, new))
-    found = await results(root, store)
-    assert run_alone(caplog) == alone
-    anew = await results(root, store, anew=True)
-    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
-    assert {one.status for one in found} == {Status.KILLED}
+    for old, new, alone in (
+        ("number + 1", "1 + number", ["2 tests"]),
+        ("    return number\n", "    return +number\n", ["2 tests"]),
+        ("return 5", "return +5", []),  # no mutant of it survives
+    ):
+        edited(root, ("shop/cart.py", old, new))
+        found = await results(root, store)
+        assert run_alone(caplog) == alone, old
+        assert {one.status for one in found} == {Status.KILLED}
+    await check_is_true(root, store, found)
 
 
 KEPT = {  # what one test leaves, and what another one finds only with a mutant of `suffix`, which runs at import
@@ -394,15 +365,12 @@ async def test_a_survivor_at_import_may_be_killed_by_a_test_that_does_not_run_wh
 ) -> None:
     """Nor does that test run it alone: so all tests are run for such a mutant, not only those that the edit concerns."""
     monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    root, store, (path, old, new) = tmp_path / "project", tmp_path / "verdicts.sqlite", edit
+    root, store = tmp_path / "project", tmp_path / "verdicts.sqlite"
     files = {path: text for path, text in SHOP.items() if path in ("pyproject.toml", "shop/__init__.py")}
     write(root, files | {"shop/cart.py": code, "tests/test_cart.py": tests})
     before = {one.mutant.replacement: one.status for one in await results(root, store)}
-    text = (root / path).read_text()
-    assert text.count(old) == 1
-    (root / path).write_text(text.replace(old, new))
+    edited(root, edit)
     found = await results(root, store)
     after = {one.mutant.replacement: one.status for one in found}
     assert (before['"XXsXX"'], after['"XXsXX"']) == (Status.SURVIVED, Status.KILLED)
-    anew = await results(root, store, anew=True)
-    assert {one.mutant: one.status for one in anew} == {one.mutant: one.status for one in found}
+    await check_is_true(root, store, found)

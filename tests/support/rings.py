@@ -176,20 +176,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "real/test_json_pointer.py": ("test_each_verdict_is_that_of",),
     # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
     "server/test_interleavings.py": (),
-    # More kinds of edits than the core has in `incremental/test_code.py`, and others than these.
-    "real/test_incremental_dependencies.py": (
-        "[a function that only a mutant runs]",
-        "[a function, which runs another one now]",
-        "[a default value]",
-        "[a docstring]",
-        "[a decorator]",
-        "[what kind of function it is]",
-        "[a new test]",
-        "[the configuration]",
-        "[a test, which fails now]",
-        "alone1]",
-        "alone2]",
-    ),
     # The same at other moments.
     "adapters/test_cosmic_ray_safety.py": (
         "no_status[1]",
