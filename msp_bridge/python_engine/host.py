@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import contextvars
 import logging
@@ -172,12 +171,7 @@ class Host:
         number, future = self._process.post(
             {
                 "do": "test",
-                "path": mutant.path,
-                "digest": edit.source.digest,
-                "start": edit.start,
-                "end": edit.end,
-                "replacement": edit.normal_replacement,
-                "content": base64.b64encode(edit.content).decode("ascii"),
+                "edit": [mutant.path, edit.source.digest, edit.start, edit.end, edit.normal_replacement],
             }
         )
         answer = await self._answer(number, future)

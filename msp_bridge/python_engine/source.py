@@ -6,20 +6,17 @@ And where such files are likely to lie in a project.
 from __future__ import annotations
 
 import io
-import re
 import tokenize
-from bisect import bisect_right
 from functools import cached_property
-from hashlib import blake2b
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from msp_bridge.model import Location
+from msp_bridge.python_engine.programs.file_edit import PythonText, digest_of
 from msp_bridge.reading import content
-from msp_bridge.source import BOM, SourceText
+from msp_bridge.source import SourceText
 
-LINE_END = re.compile("\r\n?")
 LAYOUT = {tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 NO_PACKAGES = frozenset(
     ["test", "tests", "doc", "docs", "example", "examples", "benchmark", "benchmarks", "scripts", "tools", "build"]
@@ -29,47 +26,36 @@ SINGLE_FILES = frozenset({"setup.py", "conftest.py", "noxfile.py", "tasks.py", "
 
 @frozen
 class PythonSource:
-    """One version of a file. Tools see `normal`: decoded, without a byte order mark, each line ended by `\\n`.
-
-    A mutated file keeps the file's encoding, its byte order mark and its line ends.
-    """
+    """One version of a file. Tools see `normal`; see `programs/file_edit`."""
 
     path: str  # relative to the project's root, with `/`
     data: bytes
-    encoding: str  # as Python names it, `utf-8-sig` when there is a byte order mark
+    as_python: PythonText = field(eq=False, repr=False)
 
     @classmethod
     def read(cls, root: Path, path: str) -> PythonSource:
         """Raises `OSError`, and `SyntaxError` or `UnicodeDecodeError` for a file that Python can't read either."""
         data = content(root / path)
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        data.decode(encoding)
-        return cls(path, data, encoding)
+        return cls(path, data, PythonText(data))
 
     @cached_property
     def digest(self) -> str:
         """Names the content of the file."""
-        return blake2b(self.data, digest_size=16).hexdigest()
+        return digest_of(self.data)
 
     @cached_property
     def text(self) -> SourceText:
         """The text with its own line ends."""
-        return SourceText(self.data.decode(self.encoding).removeprefix(BOM))
+        return SourceText(self.as_python.text)
 
-    @cached_property
+    @property
     def normal(self) -> str:
         """The text as tools mutate it."""
-        return LINE_END.sub("\n", self.text.text)
-
-    @cached_property
-    def _shortened(self) -> list[int]:
-        """The offsets in `normal` just after each line end that was two characters."""
-        found = enumerate(match.end() for match in LINE_END.finditer(self.text.text) if len(match[0]) == 2)
-        return [end - number - 1 for number, end in found]
+        return self.as_python.normal
 
     def offset(self, normal: int) -> int:
         """The offset in the file's text of the character at `normal`."""
-        return normal + bisect_right(self._shortened, normal)
+        return self.as_python.offset(normal)
 
     def edit(self, start: int, end: int, replacement: str) -> PythonEdit:
         """The change that puts `replacement` in the place of `normal[start:end]`."""
@@ -150,8 +136,7 @@ class PythonEdit:
     @property
     def replacement(self) -> str:
         """The text in its place, with the file's line ends."""
-        crlf = len(self.source._shortened) * 2 > self.source.normal.count("\n")
-        return self.normal_replacement.replace("\n", "\r\n") if crlf else self.normal_replacement
+        return self.source.as_python.with_line_ends(self.normal_replacement)
 
     @property
     def normal(self) -> str:
@@ -161,9 +146,7 @@ class PythonEdit:
     @property
     def content(self) -> bytes:
         """The mutated file."""
-        text, source = self.source.text.text, self.source
-        mutated = text[: source.offset(self.start)] + self.replacement + text[source.offset(self.end) :]
-        return mutated.encode(source.encoding)
+        return self.source.as_python.edited(self.start, self.end, self.normal_replacement)
 
 
 def likely_sources(root: Path) -> list[str]:

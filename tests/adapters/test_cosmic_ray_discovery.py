@@ -101,7 +101,7 @@ async def test_applying_a_mutant_gives_cosmic_rays_own_mutated_source(tmp_path: 
         applied = source.text.apply(mutant)
         assert applied.replace("\r\n", "\n").replace("\r", "\n") == expected
         mutated = item.content
-        assert normal(mutated, source.encoding) == expected
+        assert normal(mutated, source.as_python.encoding) == expected
         assert mutated.startswith(b"\xef\xbb\xbf") == VARIANTS[variant].startswith(b"\xef\xbb\xbf")
     if variant in ("plain", "crlf", "bom", "bom-crlf", "mixed", "latin-1"):
         assert len(mutants) > 250

@@ -30,10 +30,12 @@ class World:
     def enter(self, scratch, parts):
         self.entered = os.readlink("/proc/thread-self")
 
-    def put(self, files):
-        if "refused" in files:
+    edit = None
+
+    def put(self, edit):
+        if edit.replacement == "refused":
             raise OSError("no room")
-        self.files = dict(files)
+        self.edit = edit
 
     def after_job(self, pid):
         pass
@@ -60,7 +62,7 @@ def serve(channel):
             signal.pause()
         while job.message.get("spins"):
             pass
-        return {"state": STATE[-1], "files": world.files, "parts": job.message["parts"]}
+        return {"state": STATE[-1], "replacement": world.edit and world.edit.replacement, "parts": job.message["parts"]}
 
     job = ForkServer(channel, world, handle).serve()
     job.end(work(job))
@@ -83,7 +85,7 @@ server = started()
 
 
 def send(**message):
-    server.channel.send({"do": "run", "limit": None, "parts": ["overlay"], "files": {}, **message})
+    server.channel.send({"do": "run", "limit": None, "parts": ["overlay"], **message})
 
 
 def answer():
@@ -120,11 +122,11 @@ def test_the_next_job_is_run_by_the_process_that_waits(tmp_path):
     code = """
 ran(id=1)
 first = waiting()
-send(id=2, files={"a.py": "YQ=="})
-print(answer()["report"]["files"])
+send(id=2, edit=["a.py", "", 0, 0, "a"])
+print(answer()["report"]["replacement"])
 print(waiting() != first)
 """
-    assert printed(code, tmp_path) == ["{'a.py': 'YQ=='}", "True"]
+    assert printed(code, tmp_path) == ["a", "True"]
 
 
 def test_what_changes_the_server_is_seen_by_the_next_job(tmp_path):
@@ -191,7 +193,7 @@ print(ran(id=3)["state"])
 
 def test_a_fault_of_our_own_is_told_from_an_exit_and_says_whether_the_job_had_begun(tmp_path):
     code = """
-for faulty in ({"fails": True}, {"files": {"refused": ""}}):
+for faulty in ({"fails": True}, {"edit": ["a.py", "", 0, 0, "refused"]}):
     report = ran(id=1, **faulty)
     print(report["fault"].partition(" (")[0], report["begun"])
 print(ran(id=2)["state"])

@@ -14,7 +14,6 @@ from msp_bridge.python_engine.programs.live_code import (
     CodeChange,
     LiveFunctions,
     NotLive,
-    Segment,
     SourceFile,
     identical,
     key,
@@ -220,11 +219,6 @@ def test_a_suspended_generator_is_known(module):
     facts = LiveFunctions(frozenset([module.__file__])).facts(module.__file__)
     assert key(waiting.gi_code) in facts["suspended"]
     assert key(module.plain.__code__) in facts["live"]
-
-
-def test_a_segment_survives_json():
-    segment = change("a + b", "a - b").segment
-    assert Segment(*segment.as_list()) == segment
 
 
 @pytest.mark.parametrize(

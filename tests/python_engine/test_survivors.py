@@ -8,6 +8,7 @@ import pytest
 
 from msp_bridge.python_engine.programs.baseline import Baseline
 from msp_bridge.python_engine.programs.channel import TargetPlan
+from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import ScheduledMutant, Stage
 from msp_bridge.python_engine.programs.survivors import Survivors
@@ -24,7 +25,7 @@ def plan(**more: bool) -> TargetPlan:
 def mutant() -> ScheduledMutant:
     start = CODE.index("a + 1")
     change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
-    return ScheduledMutant(1, "m.py", change, {"m.py": ""}, tried={0})
+    return ScheduledMutant(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change, tried={0})
 
 
 def baseline(seconds: float, **more: object) -> Baseline:

@@ -11,6 +11,7 @@ import pytest
 
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.channel import TargetPlan
+from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import Stage
 from msp_bridge.python_engine.programs.scheduler import MutantScheduler
@@ -74,7 +75,7 @@ class Trial:
         self._scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
         start = CODE.index("a + 1")
         change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
-        self._scheduler.test(1, "m.py", change, {"m.py": ""})
+        self._scheduler.test(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
         self.mutant = self._scheduler._mutants[1]
         self.mutant.stage, self.mutant.tests = stage, [0, 1, 2]
         self.mutant.in_order = stage is Stage.FRESH and seen is not Seen.PASSED_ALONE

@@ -42,6 +42,7 @@ from typing import Any
 
 from ...isolation import descendants
 from .channel import Channel, Message
+from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .world import World
 
@@ -51,7 +52,7 @@ NO_LIMIT_S = 1e6
 class ForkServer:
     """Forks a process for each job that comes through the channel, and answers with what it reports.
 
-    A job: {"id", "do": "run", "limit": seconds, "parts", "files", …}. An answer: {"id", "exit", "kill_reason",
+    A job: {"id", "do": "run", "limit": seconds, "parts", "edit", …}. An answer: {"id", "exit", "kill_reason",
     "report"}; report is None when the process didn't get so far, and {"fault", "begun"} where our own code has failed.
     {"do": "stop", "ids": [...]} kills. {"do": "renew"}: files have changed. The end of the channel ends everything.
     """
@@ -208,7 +209,8 @@ class ForkServer:
             if message is None:  # the server has no job for it
                 os._exit(0)
             os.close(job)
-            self._world.put(message.get("files", {}))
+            if "edit" in message:
+                self._world.put(FileEdit(*message["edit"]))
         except Exception as error:
             Job({}, scratch, report).fail(error, begun=False)
         self._job = Job(message, scratch, report)

@@ -20,6 +20,7 @@ from .baseline import Baseline
 from .channel import PROGRESS_S, READY, Channel, Message, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
+from .file_edit import FileEdit
 from .fork_servers import ForkServers, ServerProcess
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
@@ -187,27 +188,23 @@ class HostServer:
         return text.replace(self._world.place, self._root)
 
     def _test(self, message: Message) -> None:
-        path = message["path"]
-        if self._plan is None or path not in self._plan.sources:
-            self._channel.send({"id": message["id"], "status": "stale"})
-            return
+        edit = FileEdit(*message["edit"])
         try:
-            source = self._files.source(path)
+            source = self._files.source(edit.path) if self._plan and edit.path in self._plan.sources else None
         except UNREADABLE:
             source = None
-        if self._scheduler is None or source is None or source[0] != message["digest"]:
+        if self._scheduler is None or source is None or source[0] != edit.digest:
             self._channel.send({"id": message["id"], "status": "stale"})
             return
         self._measure()
         try:
-            start, end = message["start"], message["end"]
-            change = source[1].change(start, end, message["replacement"])
+            change = source[1].change(edit.start, edit.end, edit.replacement)
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             reason = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
             answer: Message = {"status": "CompileError", "reason": reason, "covered": [], "static": None}
             self._channel.send({"id": message["id"], **answer})
             return
-        self._scheduler.test(message["id"], path, change, {path: message["content"]})
+        self._scheduler.test(message["id"], edit, change)
 
     def _reach(self, message: Message) -> None:
         """Find out which tests could kill each mutant now; `alone`: as far as tests run alone show.

@@ -61,14 +61,30 @@ class NotLive(Exception):
 
 @dataclass(frozen=True)
 class Segment:
-    """A statement at the top level of a file, or the whole file: what is compiled to find a mutant's code objects."""
+    """A statement at the top level of a file, or the whole file: what is compiled to find a mutant's code objects.
+
+    `old[start:end]` becomes `replacement`. `imports` is a statement that imports what the rest of the file imports; it
+    is never executed.
+    """
 
     filename: str
     flags: int  # of `from __future__ import …`
     line: int  # of its first line, 1-based
     old: str
-    new: str
-    imports: str = ""  # a statement that imports what the rest of the file imports; it is never executed
+    start: int
+    end: int
+    replacement: str
+    imports: str = ""
+
+    @classmethod
+    def of_file(cls, filename: str, old: str, new: str) -> Segment:
+        """The whole file gets another text."""
+        return cls(filename, 0, 1, old, 0, len(old), new)
+
+    @property
+    def new(self) -> str:
+        """The text after the edit."""
+        return self.old[: self.start] + self.replacement + self.old[self.end :]
 
     def compiled(self) -> tuple[types.CodeType, types.CodeType]:
         """Old and new code. Raises SyntaxError, ValueError, RecursionError or MemoryError."""
@@ -78,10 +94,6 @@ class Segment:
         padded = "\n" * (self.line - 1) + text + self.imports
         code: types.CodeType = compile(padded, self.filename, "exec", flags=self.flags, dont_inherit=True)
         return code
-
-    def as_list(self) -> list[Any]:
-        """For JSON."""
-        return [self.filename, self.flags, self.line, self.old, self.new, self.imports]
 
 
 @dataclass(frozen=True)
@@ -155,13 +167,10 @@ class SourceFile:
         same_lines = replacement.count("\n") == self.text.count("\n", start, end)
         tops = [top for top in self._tops if top[0] <= last and first <= top[1]] if same_lines else []
         if len(tops) != 1 or not (tops[0][0] <= first and last <= tops[0][1]):
-            return Segment(self.filename, self._flags, 1, self.text, self._replaced(0, None, start, end, replacement))
-        begin, stop = self._starts[tops[0][0] - 1], self._starts[tops[0][1]]
-        new = self._replaced(begin, stop, start, end, replacement)
-        return Segment(self.filename, self._flags, tops[0][0], self.text[begin:stop], new, self._imports)
-
-    def _replaced(self, begin: int, stop: int | None, start: int, end: int, replacement: str) -> str:
-        return self.text[begin:start] + replacement + self.text[end:stop]
+            return Segment(self.filename, self._flags, 1, self.text, start, end, replacement)
+        line, begin, stop = tops[0][0], self._starts[tops[0][0] - 1], self._starts[tops[0][1]]
+        old, start, end = self.text[begin:stop], start - begin, end - begin
+        return Segment(self.filename, self._flags, line, old, start, end, replacement, self._imports)
 
     def _statement(self, first: int, last: int) -> range:
         """The lines of the innermost statement around the lines; of a compound one, those before its body."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import blake2b
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass, field
 
 from .baseline import Baseline
 from .channel import IN_SUITE, Message, TargetPlan
 from .controls import Controls
+from .file_edit import FileEdit, digest_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
@@ -37,9 +37,8 @@ class ScheduledMutant:
     """One mutant on its way to a verdict."""
 
     request: int
-    path: str
+    edit: FileEdit
     change: CodeChange
-    files: Mapping[str, str]  # path to the mutated content, in base64
     stage: Stage = Stage.LIVE
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
     tried: set[int] = field(default_factory=set)  # of all LIVE jobs
@@ -54,6 +53,11 @@ class ScheduledMutant:
     late: bool = False  # its run of the suite is ended: it has taken too long
 
     @property
+    def path(self) -> str:
+        """The path of its file, relative to the project."""
+        return self.edit.path
+
+    @property
     def function(self) -> str:
         """The first one that it changes."""
         return next((name for (name, _), _ in self.change.changed), "")
@@ -66,7 +70,7 @@ class ScheduledMutant:
     @property
     def digest(self) -> str:
         """Names the mutated file."""
-        return blake2b(repr(sorted(self.files.items())).encode(), digest_size=16).hexdigest()
+        return digest_of(repr(self.edit).encode())
 
     def rest_on_last(self) -> None:
         """The last job shows the kill by itself: what ran before it only led to the test that kills."""
@@ -111,9 +115,9 @@ class MutantJobs:
     ) -> Message:
         job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
-            job["files"] = dict(mutant.files)
+            job["edit"] = astuple(mutant.edit)
         if mutated and mutant.path in baseline.facts:
-            job["segment"] = mutant.change.segment.as_list()
+            job["segment"] = astuple(mutant.change.segment)
         return job
 
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
@@ -147,7 +151,8 @@ class MutantJobs:
         job: Message = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else baseline.tests[only]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
-        job["files"] = dict(mutant.files) if mutated else {}
+        if mutated:
+            job["edit"] = astuple(mutant.edit)
         seconds = baseline.total + baseline.collecting
         self._submit(self._fresh, job, seconds, only=() if only is None else [only], loaded=loaded)
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
-import re
-import tokenize
 from collections.abc import Collection, Mapping, Sequence
-from hashlib import blake2b
 from pathlib import Path
 
 from .baseline import Baseline
+from .file_edit import PythonText, digest_of
 from .fork_servers import ServerProcess
 from .live_code import Segment, SourceFile
 from .reload import reloaded, reloaded_tests
@@ -35,7 +32,7 @@ class ProjectFiles:
             return known
         filename = os.path.join(self._place, path)
         data = Path(filename).read_bytes()
-        found = self._sources[path] = (blake2b(data, digest_size=16).hexdigest(), SourceFile(filename, _text(data)))
+        found = self._sources[path] = (digest_of(data), SourceFile(filename, PythonText(data).normal))
         return found
 
     def statement(self, path: str, digest: str, start: int, end: int) -> tuple[str, range] | None:
@@ -77,7 +74,7 @@ class ProjectFiles:
                     current = reloaded(current, path, old[path][1], self.source(path)[1], live)
                 elif path in self.tests:
                     filename = os.path.join(self._place, path)
-                    segment = Segment(filename, 0, 1, self.tests[path], self._read(path))
+                    segment = Segment.of_file(filename, self.tests[path], self._read(path))
                     current = reloaded_tests(current, path, segment, live)
                 else:
                     return None
@@ -86,10 +83,4 @@ class ProjectFiles:
         return current
 
     def _read(self, path: str) -> str:
-        return _text(Path(self._place, path).read_bytes())
-
-
-def _text(data: bytes) -> str:
-    """The text of a Python file, with `\n` at the end of each line. Raises SyntaxError and UnicodeDecodeError."""
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return re.sub("\r\n?", "\n", data.decode(encoding))
+        return PythonText(Path(self._place, path).read_bytes()).normal

@@ -33,6 +33,7 @@ from .channel import COUNTS, IN_SUITE, PROGRESS_S, Message, TargetPlan
 from .controls import Controls, IsolatedRuns, Questions
 from .dependencies import Function
 from .endings import fault_of, verdict_of
+from .file_edit import FileEdit
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
@@ -113,15 +114,14 @@ class MutantScheduler:
             early.late = True
             self._stop_jobs([early.request])
 
-    def test(self, request: int, path: str, change: CodeChange, files: Mapping[str, str]) -> None:
+    def test(self, request: int, edit: FileEdit, change: CodeChange) -> None:
         """Start on the way."""
-        mutant = self._mutants[request] = ScheduledMutant(request, path, change, files)
+        mutant = self._mutants[request] = ScheduledMutant(request, edit, change)
         (self._seek if self.baseline.unmeasured else self._route)(mutant)
 
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured: `baseline`."""
-        unsteady = self._controls.unsteady | baseline.unsteady
-        self.baseline = baseline.with_unsteady(unsteady)
+        self.baseline = baseline.with_unsteady(self._controls.unsteady | baseline.unsteady)
         self._unmeasured.complete(baseline)
         for mutant in self._waiting(Stage.UNMEASURED):
             self._route(mutant)

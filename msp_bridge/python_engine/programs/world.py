@@ -7,11 +7,10 @@ sandbox one at a time, and `Journal` undoes what each has written.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from ...isolation import namespaces
@@ -19,6 +18,7 @@ from ...isolation.left_out import CACHES, GENERATED
 from ...isolation.limits import generous_limits
 from ...isolation.process_namespace import ProcessNamespace
 from .bytecode import MUTATED
+from .file_edit import FileEdit
 from .journal import Journal
 
 TIME_OF_MUTANTS = 1 << 29  # s since the epoch, in the 1980s: no file of a project is that old
@@ -97,11 +97,11 @@ class World:
         os.environ["TMPDIR"] = str(temporary)
         tempfile.tempdir = None
 
-    def put(self, files: Mapping[str, str]) -> None:
-        """In a job: put the mutated `files` (path to base64) in place. Raises OSError as `enter` does."""
-        for path, content in files.items():
-            write(file := os.path.join(self.place, path), base64.b64decode(content))
-            MUTATED.add(file)
+    def put(self, edit: FileEdit) -> None:
+        """In a job: put the mutated file in place. Raises OSError as `enter` does."""
+        file = os.path.join(self.place, edit.path)
+        write(file, edit.applied(Path(file).read_bytes()))
+        MUTATED.add(file)
 
     def after_job(self, job: int) -> None:
         """In a fork server: erase what a job that has ended has written. `job` is its process id."""
