@@ -147,6 +147,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
     "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
     "last_results": {"environment.cache", "errors", "model", "reports", "workspace.targets"},
+    "browse": {"model", "reports", "source", "text"},
     "mcp": {
         "concurrency",
         "errors",
@@ -166,6 +167,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "cli": {
         "access",
         "adapter",
+        "browse",
         "cluster.connection",
         "concurrency",
         "dialects.dialect",
@@ -471,11 +473,11 @@ def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it(tmp_path
 
 
 def test_no_command_waits_for_an_optional_package() -> None:
-    """Nor fails without it: `aiohttp` is for `run --live`, `mcp` for `serve mcp`."""
+    """Nor fails without it: `aiohttp` is for `run --live`, `mcp` for `serve mcp`, `textual` for `browse`."""
     modules = {module.partition(":")[0] for module, *_ in COMMANDS.values()}
     code = f"import sys, {', '.join(f'msp_bridge.cli.{name}' for name in sorted(modules))}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    assert not {"aiohttp", "mcp"} & {*loaded}
+    assert not {"aiohttp", "mcp", "textual"} & {*loaded}
 
 
 def test_the_architecture_names_every_package() -> None:

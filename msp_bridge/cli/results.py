@@ -19,11 +19,9 @@ from msp_bridge.reports.content import ContentIndex
 from msp_bridge.reports.kept import STARTED, LastResult, reported
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, entries
-from msp_bridge.reports.terminal import SIGNS, UNDETECTED, missed, show_summary
+from msp_bridge.reports.terminal import SIGNS, UNDETECTED, evidence, missed, show_summary
 from msp_bridge.source import SourceText, mutant_diff
-from msp_bridge.text import counted, first_of, one_line, visible
-
-MAX_TESTS = 20  # names of tests that are shown
+from msp_bridge.text import counted, visible
 
 
 @click.command("results", context_settings={"show_default": True})
@@ -102,13 +100,7 @@ def _shown(known: KnownResults, last: LastResult, history: Sequence[str]) -> Tex
         text.append("stale: its lines have changed since; the diff is of the text before\n", style="yellow")
     for line in visible(mutant_diff(last.source, last.entry.result.mutant)).splitlines():
         text.append(f"{line}\n", style="bold" if line.startswith(("---", "+++")) else SIGNS.get(line[:1], ""))
-    for title, names in (("killed by", result.killed_by), ("covered by", result.covered_by)):
-        for name in first_of(names or (), MAX_TESTS, one_line):
-            text.append(f"{title}  {name}\n")
-    if result.duration is not None:
-        text.append(f"time  {result.duration:.0f} ms\n")
-    if result.status_reason and result.status is not Status.IGNORED:
-        text.append(f"reason\n{visible(result.status_reason.strip())}\n")
+    text.append_text(evidence(result))
     text.append(f"history  {', '.join(history)}\n")
     return text
 

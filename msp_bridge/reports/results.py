@@ -67,6 +67,11 @@ def by_file(results: Iterable[Result]) -> dict[str, Score]:
     return scores
 
 
+def worst_first(results: Iterable[Result]) -> list[tuple[str, Score]]:
+    """The score of each file; the file in which most is missed comes first."""
+    return sorted(by_file(results).items(), key=lambda each: (-each[1].undetected, each[0]))
+
+
 def is_accepted(result: Result) -> bool:
     """Whether it is a survivor that is accepted."""
     return result.status is Status.IGNORED and (result.status_reason or "").startswith(ACCEPTED_REASON)
@@ -113,7 +118,7 @@ class Diff:
             end, replacement = end - 1, replacement[:-1]  # whole lines by whole lines: the next one isn't touched
         first, last = text.rfind("\n", 0, start) + 1, text.find("\n", end)
         last = len(text) if last < 0 else last
-        return cls(_lines(text[first:last]), _lines(text[first:start] + replacement + text[end:last]))
+        return cls(lines_of(text[first:last]), lines_of(text[first:start] + replacement + text[end:last]))
 
     def lines(self) -> Iterator[tuple[str, str]]:
         """Pairs of sign (`-`, `+`, or a blank) and line; lines that both sides begin or end with are left out."""
@@ -137,5 +142,6 @@ def replacement_of(mutant: Mutant, source: SourceText | None) -> str:
         return ""
 
 
-def _lines(text: str) -> tuple[str, ...]:
+def lines_of(text: str) -> tuple[str, ...]:
+    """Split `text` at `\\n`, as `SourceText` counts lines; without line ends."""
     return tuple(line.rstrip("\r") for line in text.split("\n"))

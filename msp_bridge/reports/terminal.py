@@ -30,9 +30,9 @@ from rich.text import Text
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import PhaseReport
 from msp_bridge.phases import DISCOVERING
-from msp_bridge.reports.results import Diff, Score, by_file, most_telling, replacement_of
+from msp_bridge.reports.results import Diff, Score, most_telling, replacement_of, worst_first
 from msp_bridge.source import SourceText
-from msp_bridge.text import counted, one_line, visible
+from msp_bridge.text import counted, first_of, one_line, visible
 
 COLOURS = {
     Status.KILLED: "green",
@@ -50,6 +50,7 @@ UNTESTED = (Status.IGNORED, Status.COMPILE_ERROR)  # may be known before the tes
 UNDETECTED = (Status.SURVIVED, Status.NO_COVERAGE)
 COLUMNS = ("Mutants", "Killed", "Survived", "No coverage", "Score")
 SIGNS = {"-": "red", "+": "green"}
+MAX_TESTS = 20  # names of tests that are shown
 MAX_FILES = 10  # in the table of a summary
 REASON_LINES = 4  # of the message of an error: enough to recognise it
 
@@ -178,6 +179,19 @@ def missed(root: Path, result: Result, source: SourceText | None, note: str = ""
     return text
 
 
+def evidence(result: Result) -> Text:
+    """Say what a result rests on: the tests, the time, and the tool's reason, a line each."""
+    text = Text()
+    for title, names in (("killed by", result.killed_by), ("covered by", result.covered_by)):
+        for name in first_of(names or (), MAX_TESTS, one_line):
+            text.append(f"{title}  {name}\n")
+    if result.duration is not None:
+        text.append(f"time  {result.duration:.0f} ms\n")
+    if result.status_reason and result.status is not Status.IGNORED:
+        text.append(f"reason\n{visible(result.status_reason.strip())}\n")
+    return text
+
+
 def _diff(source: SourceText | None, mutant: Mutant) -> Sequence[tuple[str, str]]:
     try:
         return [] if source is None else list(Diff.of(source, mutant).lines())
@@ -190,7 +204,7 @@ def show_summary(console: Console, root: Path, results: Sequence[Result], *, eve
 
     Those ten are shown in which most is missed; `every` file, if that is asked for.
     """
-    files = sorted(by_file(results).items(), key=lambda each: (-each[1].undetected, each[0]))
+    files = worst_first(results)
     if len(files) > 1:
         shown = files if every else [each for each in files if each[1].undetected][:MAX_FILES]
         table = Table("File", *COLUMNS, box=None, padding=(0, 2, 0, 0))
