@@ -41,6 +41,7 @@ REJECTION_TIMEOUT_S = 1.0  # for the client to read why
 TOKEN_NEEDED = (
     f'this server needs a token: the first message must be the request `{AUTHENTICATE}` with params {{"token": "…"}}'
 )
+WRONG_ONE = "this is not the server's token; compare it with the server's --token-file, or its MSP_BRIDGE_TOKEN"
 
 
 class ClientRejected(Exception):
@@ -54,16 +55,17 @@ class ClientRejected(Exception):
 class ConnectionLimits:
     """How many clients there may be at once, and how many connections that have not authenticated yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_clients: int | None = None) -> None:
+        self._max_clients = MAX_CLIENTS if max_clients is None else max_clients
         self._clients = 0
         self._unauthenticated: dict[asyncio.Timeout, None] = {}  # in the order in which they came
 
     @contextlib.contextmanager
     def client(self) -> Iterator[None]:
         """Count one client. Raises ClientRejected when there are too many."""
-        if self._clients >= MAX_CLIENTS:
+        if self._clients >= self._max_clients:
             raise ClientRejected(
-                f"{MAX_CLIENTS} clients are connected already; close one of them, or start another server"
+                f"{self._max_clients} clients are connected already; close one of them, or start another server"
             )
         self._clients += 1
         try:
@@ -177,10 +179,7 @@ async def authenticate(messages: MessageStream, token: Token) -> None:
         raise ClientRejected(TOKEN_NEEDED, call.id)
     if not token.matches(candidate):
         await asyncio.sleep(WRONG_TOKEN_DELAY_S)
-        raise ClientRejected(
-            "this is not the server's token; compare it with the server's --token-file, or its MSP_BRIDGE_TOKEN",
-            call.id,
-        )
+        raise ClientRejected(WRONG_ONE, call.id)
     await messages.send(response(call.id, {}))
     messages.limit(MessageLimits())
 

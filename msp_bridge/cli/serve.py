@@ -41,14 +41,14 @@ SERVER_OPTIONS: list[click.Parameter] = [
         help="The protocol to speak: msp is the Mutation Server Protocol 0.4, lsp the Language Server Protocol; "
         "`msp-bridge docs dialects` has the others.",
     ),
-    click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [sockets only]"),
+    click.Option(["--allow-remote"], is_flag=True, help="Let other machines connect; needs a token.  [with --port]"),
     click.Option(
         ["--token-file"],
         metavar="FILE",
-        help=f"A file with the token that every client must send; or set {ENVIRONMENT_VARIABLE}.  [sockets only]",
+        help=f"A file with the token that every client must send; or set {ENVIRONMENT_VARIABLE}.  [with --port]",
     ),
-    click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [sockets only]"),
-    click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [sockets only]"),
+    click.Option(["--tls-cert"], metavar="FILE", help="Speak TLS, with this certificate (PEM).  [with --port]"),
+    click.Option(["--tls-key"], metavar="FILE", help="The certificate's private key (PEM).  [with --port]"),
     click.Option(
         ["--client-port"],
         type=click.IntRange(1, 65535),
@@ -67,9 +67,9 @@ SERVER_OPTIONS: list[click.Parameter] = [
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="The port to listen on; 0 picks a free one.  [sockets only]",
+    help="The port to listen on; 0 picks a free one.  [sockets, and mcp over HTTP]",
 )
-@click.option("--address", metavar="HOST", help="The address to listen on.  [sockets only; default: localhost]")
+@click.option("--address", metavar="HOST", help="The address to listen on.  [with --port; default: localhost]")
 @with_options(SERVER_OPTIONS)
 @bridge_options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- OPTIONS]")
@@ -77,14 +77,15 @@ def command(channel: str, port: int | None, address: str | None, arguments: tupl
     """Serve editors, by the Mutation Server Protocol or another dialect, or coding agents.
 
     `serve stdio` and `serve socket` speak that dialect, and so does `serve websocket`, one message a text frame (`pip
-    install 'msp-bridge[websocket]'`). `serve mcp` speaks the Model Context Protocol on stdio (`pip install
-    'msp-bridge[mcp]'`), and `serve mtp` connects to a client of Microsoft.Testing.Platform. The bridge's own options
-    may stand before or after `--`, as the protocol has them:
+    install 'msp-bridge[websocket]'`). `serve mcp` speaks the Model Context Protocol (`pip install 'msp-bridge[mcp]'`)
+    on stdio, or with --port over HTTP, and `serve mtp` connects to a client of Microsoft.Testing.Platform. The bridge's
+    own options may stand before or after `--`, as the protocol has them:
 
     \b
         msp-bridge serve stdio
         msp-bridge serve socket --port 5678 -- --adapter mutmut --log-level debug
         msp-bridge serve mcp --root /home/you/shop
+        msp-bridge serve mcp --port 5680 --token-file ~/msp-token
 
     The address and all log messages go to stderr; stdout carries the protocol alone.
 
@@ -102,16 +103,16 @@ def _serve(channel: str, values: Mapping[str, Any]) -> None:
     _check(channel, values)
     token = os.environ.pop(ENVIRONMENT_VARIABLE, None)  # tools must not inherit it
     if channel == "mcp":
-        _serve_agents(values)
+        _serve_agents(values, token)
         return
     options = Options.of(values)
-    socket_options = _socket_options(channel, values, token) if channel in LISTENING else None
+    socket_options = _socket_options(values, token) if channel in LISTENING else None
     trace = _trace(outside(options.root, values["trace"], "--trace"))
     options.start_logging("info")
     dialect = load("mtp" if channel == "mtp" else values["dialect"])
     workspaces = _workspaces(options, anywhere=socket_options is None)
     if socket_options is not None:
-        asyncio.run(socket_options.serve(workspaces, dialect, trace))
+        asyncio.run(socket_options.serve(channel, workspaces, dialect, trace))
     elif exit_code := asyncio.run(_serving_one(values, workspaces, dialect, trace)):
         raise SystemExit(exit_code)
 
@@ -126,15 +127,24 @@ def _serving_one(
     return serve_connected(values["client_host"] or "localhost", port, workspaces, dialect, trace)
 
 
-def _serve_agents(values: Mapping[str, Any]) -> None:
-    """An agent's client starts it anywhere in the project, as people do `run`."""
+def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:
+    """On stdio, an agent's client starts it anywhere in the project, as people do `run`."""
     server_class = _agent_server_class()
+    socket_options = None if values["port"] is None else _socket_options(values, token)
+    if socket_options is not None and socket_options.token is None:
+        raise click.UsageError(
+            f"`serve mcp` needs a token when it listens: add --token-file FILE, or set {ENVIRONMENT_VARIABLE}; "
+            "make one with `openssl rand -hex 32`"
+        )
     options = Options.of(values, search=True)
     trace = _trace(outside(options.root, values["trace"], "--trace"))
-    options.start_logging("warning")
+    options.start_logging("warning" if socket_options is None else "info")
     workspaces = _workspaces(options)
     server = server_class(options.root, workspaces)
-    asyncio.run(serve_on_stdio("MCP", server.serve, workspaces, trace))
+    if socket_options is None:
+        asyncio.run(serve_on_stdio("MCP", server.serve, workspaces, trace))
+    else:
+        asyncio.run(socket_options.serve_agents(server, workspaces, trace))
 
 
 def _agent_server_class() -> type[AgentServer]:
@@ -144,7 +154,7 @@ def _agent_server_class() -> type[AgentServer]:
         from msp_bridge.toolkit.install import own_install
 
         raise ConfigurationError(
-            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2 or newer ({error})",
+            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2.3 or newer ({error})",
             own_install("msp-bridge[mcp]"),
         ) from None
     return AgentServer
@@ -158,30 +168,38 @@ def _workspaces(options: Options, *, anywhere: bool = False) -> OpenWorkspaces:
     return OpenWorkspaces(options.root, options.configuration, options.named, anywhere=anywhere)
 
 
-def _socket_options(channel: str, values: Mapping[str, Any], token: str | None) -> SocketOptions:
-    from msp_bridge.cli.socket_options import SocketOptions, framing_of  # here: an editor waits for `serve stdio`
+def _socket_options(values: Mapping[str, Any], token: str | None) -> SocketOptions:
+    from msp_bridge.cli.socket_options import SocketOptions  # here: an editor waits for `serve stdio`
 
-    return SocketOptions.of(values, token, framing_of(channel))
+    return SocketOptions.of(values, token)
 
 
 def _check(channel: str, values: Mapping[str, Any]) -> None:
     if channel == "mcp" and values["dialect"] != DEFAULT:
         raise click.UsageError("--dialect is for `serve stdio`, `serve socket` and `serve websocket`")
-    if channel not in LISTENING and any(values[name] is not None and values[name] is not False for name in SOCKET_ONLY):
-        others = "--allow-remote, --token-file, --tls-cert and --tls-key"
-        raise click.UsageError(
-            f"--port and --address are for `serve socket` and `serve websocket`, and so are {others}"
-        )
+    _check_listening(channel, values)
     if channel != "mtp" and any(values[name] is not None for name in MTP_ONLY):
         raise click.UsageError("--client-port and --client-host are for `serve mtp`")
     if channel == "mtp" and values["client_port"] is None:
         raise click.UsageError("serve mtp needs --client-port: the port on which the client listens")
     if channel == "mtp" and values["dialect"] not in (DEFAULT, "mtp"):
         raise click.UsageError("serve mtp has the dialect mtp, and no other")
-    if channel in LISTENING and values["port"] is None:
-        raise click.UsageError(f"serve {channel} needs --port; 0 picks a free one")
     if (values["tls_cert"] is None) != (values["tls_key"] is None):
         raise click.UsageError("--tls-cert and --tls-key need each other")
+
+
+def _check_listening(channel: str, values: Mapping[str, Any]) -> None:
+    given = [name for name in SOCKET_ONLY if values[name] is not None and values[name] is not False]
+    if channel == "mcp" and given and "port" not in given:
+        option = given[0].replace("_", "-")
+        raise click.UsageError(f"--{option} is for `serve mcp --port N`: without a port it serves stdio")
+    if channel not in (*LISTENING, "mcp") and given:
+        others = "--allow-remote, --token-file, --tls-cert and --tls-key"
+        raise click.UsageError(
+            f"--port and --address are for `serve socket`, `serve websocket` and `serve mcp`, and so are {others}"
+        )
+    if channel in LISTENING and values["port"] is None:
+        raise click.UsageError(f"serve {channel} needs --port; 0 picks a free one")
 
 
 def _trace(file: Path | None) -> Trace | None:

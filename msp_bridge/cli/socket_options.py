@@ -1,12 +1,13 @@
-"""SocketOptions: where `serve socket` or `serve websocket` listens and which clients it accepts, by its options."""
+"""SocketOptions: where a server on sockets listens and which clients it accepts, by its options."""
 
 from __future__ import annotations
 
 import logging
 import os
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from attrs import frozen
@@ -23,6 +24,9 @@ from msp_bridge.socket_server import serve_socket
 from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
+if TYPE_CHECKING:
+    from msp_bridge.mcp.server import AgentServer
+
 log = logging.getLogger(__name__)
 
 
@@ -31,10 +35,11 @@ class SocketOptions:
     """The addresses to listen on, and what is required of clients."""
 
     addresses: Addresses
-    gate: ConnectionGate
+    token: Token | None
+    tls: ssl.SSLContext | None
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], variable: str | None, framing: type[Framing]) -> Self:
+    def of(cls, values: Mapping[str, Any], variable: str | None) -> Self:
         """By the options' values, and the token in the environment's `variable`. Raises UsageError and BridgeError."""
         addresses = Addresses.resolve(values["address"] or "localhost", values["port"] or 0)
         token = Token.given(_file(values["token_file"]), variable)
@@ -49,16 +54,32 @@ class SocketOptions:
             )
         certificate, key = _file(values["tls_cert"]), _file(values["tls_key"])
         tls = server_tls(certificate, key) if certificate and key else None
-        return cls(addresses, ConnectionGate(token, tls, framing))
+        return cls(addresses, token, tls)
 
-    async def serve(self, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None) -> None:
-        """Call `serve_socket`."""
-        if self.addresses.remote and not self.gate.encrypted:
+    async def serve(
+        self, channel: str, workspaces: OpenWorkspaces, dialect: type[Dialect], trace: Trace | None
+    ) -> None:
+        """Call `serve_socket`, with the framing of this channel. Raises BridgeError."""
+        gate = ConnectionGate(self.token, self.tls, _framing_of(channel))
+        self._warn()
+        await serve_socket(workspaces, dialect, self.addresses, gate, trace)
+
+    async def serve_agents(self, agent: AgentServer, workspaces: OpenWorkspaces, trace: Trace | None) -> None:
+        """Call `serve_http`. There must be a token."""
+        from msp_bridge.mcp.http_requests import HttpGate  # here: these import the SDK and uvicorn
+        from msp_bridge.mcp.http_server import serve_http
+
+        assert self.token is not None
+        self._warn()
+        gate = HttpGate(self.token, None if self.addresses.remote else self.addresses.name)
+        await serve_http(agent, workspaces, self.addresses, gate, self.tls, trace)
+
+    def _warn(self) -> None:
+        if self.addresses.remote and self.tls is None:
             log.warning("without --tls-cert and --tls-key, the token and your code cross the network unencrypted")
-        await serve_socket(workspaces, dialect, self.addresses, self.gate, trace)
 
 
-def framing_of(channel: str) -> type[Framing]:
+def _framing_of(channel: str) -> type[Framing]:
     """The framing of `serve socket` or `serve websocket`. Raises ConfigurationError when its package is missing."""
     if channel == "socket":
         return FrameDecoder

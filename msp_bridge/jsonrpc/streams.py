@@ -29,6 +29,14 @@ ATOMIC = getattr(select, "PIPE_BUF", 0)  # bytes that a pipe which is ready take
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
+def keep_alive(connection: socket.socket) -> None:
+    """Have TCP detect that the peer's machine is gone (KEEPALIVE)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
 class ByteStream(Protocol):
     """Bytes in both directions. `write` returns when the peer keeps up: that is the back-pressure."""
 
@@ -50,10 +58,7 @@ class SocketStream:
         connection = writer.get_extra_info("socket")
         if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            for name, value in KEEPALIVE.items():
-                if hasattr(socket, name):
-                    connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            keep_alive(connection)
 
     @classmethod
     async def accepted(cls, connection: socket.socket, tls: ssl.SSLContext | None, timeout_s: float) -> Self:

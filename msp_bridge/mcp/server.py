@@ -1,17 +1,14 @@
-"""Serving an agent's client: MCP over stdin and stdout, with the SDK's own server on our streams.
+"""Serving agents' clients: the SDK's own server, for one client on stdin and stdout, or for those of `http_server`.
 
 Theory of operation
 -------------------
-The SDK (`mcp`) has the protocol: versions, the handshake, requests, progress, cancelling. Three things are ours.
+The SDK (`mcp`) has the protocol: versions, the handshake, requests, progress, cancelling. Three things are ours: how a
+call runs (`running_calls`), and these two.
 
 *The streams.* The SDK's `stdio_server` reads stdin in a thread that nobody can interrupt: at SIGTERM it would wait for
 the client's next line. `StdioStream` doesn't, and keeps stray prints off stdout. One message is one line of JSON. The
 SDK starts a task for each request, however many come: `_Lines` counts those without an answer, and answers one too many
 by an error itself. That waits for a client which doesn't read, so nothing more is read from it.
-
-*The cancel.* The SDK cancels by the scopes of anyio: the task gets a CancelledError at every await until it has left
-the scope. Our generators await while they end processes, and expect one. So a call runs in a task of its own, which is
-cancelled once, and the SDK's task waits for its end, shielded. When a cancelled call is over, its processes are, too.
 
 *The errors.* What the agent can put right is a tool's result with `is_error`: the model reads it. The SDK's protocol
 errors are for clients: an unknown tool, resource or prompt.
@@ -21,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -69,32 +66,34 @@ from msp_bridge.mcp.answers import REPORT, error_text
 from msp_bridge.mcp.calls import Calls
 from msp_bridge.mcp.progress import CallProgress
 from msp_bridge.mcp.prompts import RAISE_SCORE, prompt_of
+from msp_bridge.mcp.running_calls import RunningCalls
 from msp_bridge.mcp.tools import INSTRUCTIONS, TOOLS
 from msp_bridge.text import visible
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 Context = ServerRequestContext[Any]
 
 # Bytes of a message: requests have some hundred, one with 2,000 ids 40 KiB. The SDK keeps each fault of a message. They
 # take up to 600 times its bytes.
-MAX_LINE = 256 * 1024
+MAX_MESSAGE = 256 * 1024
 MAX_FAULTS = 5  # that are named in an answer
 MAX_FAULT = 200  # characters
 JSON = "application/json"
+SESSION_HEADER = "mcp-session-id"
 
 
 class AgentServer:
-    """Answers one client.
+    """Answers clients: `serve` the only one, or `protocol` and `running` any number. All know the same results.
 
     Cancelling: `serve` ends each call that runs, and returns when its processes have ended.
     """
 
     def __init__(self, root: Path, workspaces: OpenWorkspaces) -> None:
         self._root, self._calls = root, Calls(root, workspaces)
-        self._server: Server[Any] = Server(
+        self.running = RunningCalls()
+        self.protocol: Server[Any] = Server(
             "msp-bridge",
             version=__version__,
             title="Mutation testing",
@@ -115,11 +114,16 @@ class AgentServer:
         receiving = asyncio.create_task(lines.receive(inbound, write.clone()), name="messages of the client")
         sending = asyncio.create_task(lines.send(outbound, receiving.cancel), name="messages to the client")
         try:
-            await self._server.run(read, write, self._server.create_initialization_options())
+            await self.protocol.run(read, write, self.protocol.create_initialization_options())
         finally:
             await cancel_all([receiving, sending])
-            await self._calls.aclose()
+            await self.aclose()
         return 0
+
+    async def aclose(self) -> None:
+        """End every call, and what goes on although its call has ended."""
+        await self.running.aclose()
+        await self._calls.aclose()
 
     async def _list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[spec.tool(name) for name, spec in TOOLS.items()])
@@ -131,7 +135,10 @@ class AgentServer:
         try:
             arguments = spec.arguments.model_validate(params.arguments or {})
             progress = CallProgress(context.session.report_progress)
-            answer = await _apart(getattr(self._calls, params.name)(arguments, progress))
+            calling = getattr(self._calls, params.name)(arguments, progress)
+            answer = await self.running.finished(_session(context), calling)
+        except MCPError:
+            raise
         except ValidationError as error:
             return _failed(_wrong(error))
         except BridgeError as error:
@@ -152,10 +159,10 @@ class AgentServer:
             resources=[Resource(uri=REPORT, name="report", title=title, description=description, mime_type=JSON)]
         )
 
-    async def _read_resource(self, _: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+    async def _read_resource(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         if params.uri != REPORT:
             raise MCPError(INVALID_PARAMS, f"there is no resource {params.uri[:100]!r}; there is {REPORT}")
-        text = (await _apart(self._calls.report())).decode()
+        text = (await self.running.finished(_session(context), self._calls.report())).decode()
         return ReadResourceResult(contents=[TextResourceContents(uri=REPORT, mime_type=JSON, text=text)])
 
     async def _list_prompts(self, _: Context, __: PaginatedRequestParams | None) -> ListPromptsResult:
@@ -185,8 +192,8 @@ class _Lines:
                 lines: list[bytearray] = []
                 if b"\n" in data:  # else a long line would be looked through again with each part of it
                     *lines, rest = rest.split(b"\n")
-                if any(len(line) > MAX_LINE for line in (*lines, rest)):
-                    log.error("a message is longer than %d bytes: the connection ends", MAX_LINE)
+                if any(len(line) > MAX_MESSAGE for line in (*lines, rest)):
+                    log.error("a message is longer than %d bytes: the connection ends", MAX_MESSAGE)
                     return
                 for line in filter(bytearray.strip, lines):
                     await self._pass_on(bytes(line), inbound, answers)
@@ -242,16 +249,9 @@ class _Lines:
                     broken()
 
 
-async def _apart(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of `work`, in a task that a cancel of ours cancels once (see the module)."""
-    task = asyncio.create_task(work, name="call")
-    try:
-        await asyncio.wait([task])
-    except asyncio.CancelledError:
-        with anyio.CancelScope(shield=True):
-            await cancel_all([task])
-        raise
-    return task.result()
+def _session(context: Context) -> str | None:
+    """The id of the session over HTTP that a call is of; since version 2026-07-28 there is none."""
+    return None if context.request is None else context.request.headers.get(SESSION_HEADER)
 
 
 def _request_id(line: bytes) -> RequestId | None:

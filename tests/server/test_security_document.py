@@ -9,7 +9,7 @@ from msp_bridge.access import gate
 from msp_bridge.dialects import converter
 from msp_bridge.dialects.lsp import dialect
 from msp_bridge.jsonrpc import connection, framing, messages
-from msp_bridge.mcp import server
+from msp_bridge.mcp import http_server, running_calls, server
 from msp_bridge.workspace import configuration
 
 HERE = Path(__file__).parent
@@ -50,7 +50,13 @@ def test_the_limits_are_those_of_the_code() -> None:
     parts = "strings, arrays, objects and commas of a message, which decide what it takes in memory"
     assert limits[parts] == f"{messages.MAX_PARTS:,}"
     assert limits["faults of a message that are looked for and answered"].startswith(f"{converter.MAX_FAULTS}, ")
-    assert limits["a message of MCP"] == f"{server.MAX_LINE // 1024} KiB"
+    assert limits["a message of MCP"] == f"{server.MAX_MESSAGE // 1024} KiB"
+    head = f"{http_server.MAX_HEAD // 1024} KiB; {gate.MESSAGE_TIMEOUT_S:g} s; {gate.AUTHENTICATION_TIMEOUT_S:g} s"
+    assert limits["over HTTP: head of a request; time for its body; time for the token"] == head
+    assert limits["over HTTP: connections with the token, sessions, calls at once"] == (
+        f"{http_server.MAX_CONNECTIONS}, {http_server.MAX_SESSIONS}, {connection.MAX_OPEN}"
+    )
+    assert limits["over HTTP: calls of a client that is gone"] == f"cancelled after {running_calls.GONE_S:g} s"
     assert limits["folders that a client of LSP opens"] == f"{dialect.MAX_FOLDERS}"
     assert limits["silence in the middle of a message"] == f"{gate.MESSAGE_TIMEOUT_S:g} s, on a socket"
     assert limits["requests of one client that run, or have an answer that the client has not read"] == (

@@ -384,8 +384,9 @@ async def test_stdio_needs_no_token_even_where_one_is_set(
     with pytest.raises(SystemExit) as exit_:
         main()
     assert exit_.value.code == 2
-    assert "are for `serve socket` and `serve websocket`, and so are --allow-remote, --token-file" in " ".join(
-        capsys.readouterr().err.split()
+    assert (
+        "are for `serve socket`, `serve websocket` and `serve mcp`, and so are --allow-remote, --token-file"
+        in " ".join(capsys.readouterr().err.split())
     )
 
 

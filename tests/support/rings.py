@@ -137,6 +137,8 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "server/test_limits.py": ("test_a_client_that_sends_and_never_reads",),
     "server/test_faults.py": ("test_discovering_a_hundred_thousand_mutants",),
     "server/test_lsp.py": ("test_a_real_mutmut",),
+    "server/test_mcp_http.py": ("test_a_signal_ends",),
+    "server/test_security_mcp_http.py": ("test_agents_over_http",),
     "server/test_mcp_protocol.py": ("test_answers_stay_short", "test_a_client_that_sends_and_never_reads"),
     "toolkit/test_install.py": ("test_each_command_installs", "test_the_command_for_an_externally_managed"),
     "toolkit/test_sandbox.py": ("test_ten_thousand_files",),

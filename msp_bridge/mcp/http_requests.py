@@ -1,0 +1,126 @@
+"""HttpGate: what an HTTP request needs before the SDK gets it: no Origin, our Host, our path, the token, a small body.
+
+A web page may send requests to any port of the machine that it is shown on, wherever the page comes from. Its browser
+says so by the header `Origin`, which programs don't send. A page whose own name was made to mean this machine (DNS
+rebinding) needs no `Origin` for a GET; its name is the `Host` then. Neither knows the token: this is the second line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from attrs import field, frozen
+from starlette.responses import PlainTextResponse
+from starlette.types import Message, Receive, Scope
+
+from msp_bridge.access.credentials import Token
+from msp_bridge.access.gate import MESSAGE_TIMEOUT_S, WRONG_ONE, WRONG_TOKEN_DELAY_S
+from msp_bridge.mcp.server import MAX_MESSAGE
+
+PATH = "/mcp"
+SEND_IT = "this server needs its token: send the header `Authorization: Bearer TOKEN`"
+
+
+class RequestRefused(Exception):
+    """A request does not get to MCP. `reason` is for its client."""
+
+    def __init__(self, status: HTTPStatus, reason: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self._headers = status, reason, headers or {}
+
+    def response(self) -> PlainTextResponse:
+        """The answer, which ends the connection: of what comes after it nothing is read."""
+        headers = {**self._headers, "Connection": "close"}
+        return PlainTextResponse(f"{self.reason}\n", self.status, headers)
+
+
+class ClientLeft(Exception):
+    """The connection has ended before the request was whole."""
+
+
+@frozen
+class HttpGate:
+    """Checks each request. `name` is what we listen on; None when other machines call us what they like."""
+
+    _token: Token = field(repr=False)
+    _name: str | None
+
+    async def check(self, scope: Scope) -> None:
+        """Raises RequestRefused, for a wrong token after a while."""
+        headers = _headers(scope)
+        if b"origin" in headers:
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "web pages are not served: this request has an Origin")
+        if self._name is not None and not _is_here(headers.get(b"host", b""), self._name):
+            problem = f"the Host is not this machine: connect to {self._name} or localhost"
+            raise RequestRefused(HTTPStatus.MISDIRECTED_REQUEST, problem)
+        if scope["path"].rstrip("/") != PATH:
+            raise RequestRefused(HTTPStatus.NOT_FOUND, f"MCP is served at {PATH}")
+        await self._authenticate(headers)
+
+    async def _authenticate(self, headers: Mapping[bytes, bytes]) -> None:
+        scheme, _, candidate = headers.get(b"authorization", b"").partition(b" ")
+        is_bearer = scheme.lower() == b"bearer"
+        if is_bearer and self._token.matches(candidate.strip().decode("latin-1")):
+            return
+        if is_bearer:
+            await asyncio.sleep(WRONG_TOKEN_DELAY_S)
+        reason = WRONG_ONE if is_bearer else SEND_IT
+        raise RequestRefused(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
+
+
+async def body_of(scope: Scope, receive: Receive) -> bytes:
+    """The whole body. Raises RequestRefused when it is too long, or too slow, and ClientLeft."""
+    body = bytearray()
+    too_long = RequestRefused(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a message has {MAX_MESSAGE} bytes at most: name fewer ids or paths"
+    )
+    if int(_headers(scope).get(b"content-length", b"0")) > MAX_MESSAGE:  # h11 has seen to it that it is a number
+        raise too_long
+    try:
+        async with asyncio.timeout(MESSAGE_TIMEOUT_S):
+            while True:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientLeft
+                body += message.get("body", b"")
+                if len(body) > MAX_MESSAGE:
+                    raise too_long
+                if not message.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
+        problem = f"the body did not come within {MESSAGE_TIMEOUT_S:g} s"
+        raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT, problem) from None
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the whole body first."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay
+
+
+def header(scope: Scope, name: str) -> str | None:
+    """The value of a header, by its name in lower case."""
+    value = _headers(scope).get(name.encode())
+    return None if value is None else value.decode("latin-1")
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    return dict(scope["headers"])
+
+
+def _is_here(host: bytes, name: str) -> bool:
+    """Whether the header `Host` names this machine; behind `ssh -L` the port may be another one."""
+    text = host.decode("latin-1").lower()
+    if not text.endswith("]"):  # of an IPv6 address without a port
+        text = text.rpartition(":")[0] or text
+    try:
+        return ipaddress.ip_address(text.strip("[]")).is_loopback
+    except ValueError:
+        return text in ("localhost", name.lower())
