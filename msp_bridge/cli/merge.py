@@ -42,18 +42,18 @@ def command(context: click.Context, /, files: tuple[Path, ...], **values: Any) -
       1    the merged mutation score is below the threshold, or a survivor is
            not accepted (--no-new-survivors)
       2    the command line or the configuration is wrong, or the reports can't
-           be read, merged or written
+           be read, merged, written or uploaded
       130  interrupted
     """
     root = project_root(Path.cwd(), Configuration())
-    outputs = Outputs.of(values).with_defaults(root)
+    outputs = Outputs.of(values, root).with_defaults(root)
     try:
         report = AcceptedSurvivors.of(root).judged_report(merged(read_reports(files)))
     except Unmergeable as error:
         raise ConfigurationError(f"can't merge these reports: {error}") from None
     score = Score.of(entry.result for entry in entries(report))
     Console(highlight=False, markup=False, stderr=outputs.uses_stdout).print(summary(score))
-    unwritten = outputs.write(report)
+    unwritten = [*outputs.write(report), *outputs.upload(report)]
     show(unwritten)
     if pending := score.counts[Status.PENDING]:
         are, their = ("mutant is", "its") if pending == 1 else ("mutants are", "their")

@@ -1,4 +1,4 @@
-"""Where the results of a command go: files in several forms, GitHub's job, a live page; and which score is enough.
+"""Where the results of a command go: files, GitHub's job, a live page, a dashboard; and which score is enough.
 
 Each form is written for itself: one that can't be written keeps no other from being written.
 """
@@ -18,11 +18,14 @@ import click
 from attrs import evolve, field, frozen
 
 from msp_bridge.cli import StdoutFailed
+from msp_bridge.cli.dashboard import OPTIONS as DASHBOARD_OPTIONS
+from msp_bridge.cli.dashboard import dashboard_of
 from msp_bridge.cli.options import with_options
 from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.reports import ci, html
+from msp_bridge.reports.dashboard import Dashboard, UploadFailed
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report
 from msp_bridge.toolkit.install import own_install
@@ -73,6 +76,7 @@ OPTIONS: list[click.Parameter] = [
         is_flag=True,
         help="In GitHub Actions: annotate the lines that the tests miss, and summarise the job.",
     ),
+    *DASHBOARD_OPTIONS,
 ]
 
 
@@ -84,17 +88,22 @@ class Outputs:
     github: bool
     no_new_survivors: bool = False
     files: Mapping[str, Path] = field(factory=dict)  # by the name of the form; `-` is standard output
+    dashboard: Dashboard | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Outputs:
-        """From click's values by name. Raises UsageError when a file could not be written at the end."""
+    def of(cls, values: Mapping[str, Any], root: Path) -> Outputs:
+        """From click's values by name, for the project at `root`.
+
+        Raises UsageError when a file could not be written at the end, ConfigurationError when no upload is possible.
+        """
         files = {name: values[name] for name in FORMS if values[name] is not None}
         for name, file in files.items():
             if file != STDOUT and not file.absolute().parent.is_dir():
                 raise click.BadParameter(f"there is no directory {file.absolute().parent}", param_hint=f"--{name}")
         if list(files.values()).count(STDOUT) + (STDOUT in files.values() and values["github"]) > 1:
             raise click.UsageError("only one report can go to standard output")
-        return cls(values["threshold"], values["github"], values["no_new_survivors"], files)
+        dashboard = dashboard_of(values, root)
+        return cls(values["threshold"], values["github"], values["no_new_survivors"], files, dashboard)
 
     def with_defaults(self, root: Path, named: str | None = None) -> Outputs:
         """With the threshold of the configuration of the project at `root`, unless one was given.
@@ -131,6 +140,15 @@ class Outputs:
                 with _collected(errors, Path(summary)), open(summary, "ab") as opened:  # other steps write there too
                     opened.write(ci.summary(report).encode("utf-8", "backslashreplace"))
         return errors
+
+    def upload(self, report: Report) -> list[BridgeError]:
+        """Upload `report` where that was asked for, and say where it is; returns why it could not be uploaded."""
+        if self.dashboard is not None:
+            try:
+                click.echo(f"msp-bridge: the report is at {self.dashboard.upload(report)}", err=True)
+            except UploadFailed as error:
+                return [error]
+        return []
 
     def reached(self, score: Score) -> bool:
         """Whether `score` is enough, and no survivor is new; if not, says so on stderr."""

@@ -54,9 +54,10 @@ def results(
       1    the mutation score is below --threshold, or there are new survivors
            and --no-new-survivors
       2    the command line is wrong, no run is kept, or a report can't be
-           written
+           written or uploaded
     """
-    known, outputs = known_results(values), Outputs.of(values)
+    known = known_results(values)
+    outputs = Outputs.of(values, known.root)
     wanted = known.wanted(paths, status, mutator)
     console = Console(highlight=False, markup=False, stderr=outputs.uses_stdout)
     shown = [] if quiet else [each for each in wanted if every or status or each.result.status in UNDETECTED]
@@ -66,7 +67,8 @@ def results(
     show_summary(console, known.root, [last.result for last in wanted], every=every)
     if stale := sum(last.stale for last in wanted):
         console.print(f"{counted(stale, 'result')} stale: the lines have changed since; `msp-bridge run` tests them")
-    unwritten = outputs.write(reported(known.report, wanted))
+    report = reported(known.report, wanted)
+    unwritten = [*outputs.write(report), *outputs.upload(report)]
     show(unwritten)
     passed = outputs.reached(Score.of(last.result for last in wanted))
     context.exit(Exit.USAGE if unwritten else Exit.FINE if passed else Exit.BELOW_THRESHOLD)

@@ -109,12 +109,15 @@ def run(
            (--no-new-survivors, --fail-fast), or a verdict that --verify checked
            differs
       2    the command line or the configuration is wrong, or a report can't be
-           written
+           written or uploaded
       3    there are no verdicts, or not of every test and file: tests fail
            without any mutant, a file can't be parsed, or a tool can't run
       130  interrupted; a report has what was not tested as Pending
     """
-    options, outputs = _options(values, incremental, store), Outputs.of(values)
+    options = _options(values, incremental, store)
+    outputs = Outputs.of(values, options.root)
+    if shard is not None and outputs.dashboard is not None:
+        raise click.UsageError("--dashboard is for the whole, not for a shard: `merge --dashboard` uploads that")
     if (applied := AppliedMutant.of(options.root)) is not None:
         click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
     if live:
@@ -154,6 +157,8 @@ def _tested(session: TerminalRun, outputs: Outputs) -> Exit:
         code, errors = Exit.of(error), [*(error.errors if isinstance(error, SeveralErrors) else (error,))]
     finally:
         unwritten = [*outputs.write(session.report), *session.keep()] if session.discovered else []
+    if code is Exit.FINE:  # else the report is not complete
+        unwritten += outputs.upload(session.report)
     return _concluded(session, outputs, code, errors, unwritten)
 
 

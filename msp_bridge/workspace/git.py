@@ -50,6 +50,14 @@ class Revision:
         return None if commit == NO_COMMIT else cls(commit, changed, None if branch == NO_BRANCH else branch)
 
 
+async def origin(root: Path) -> str | None:
+    """The address of the remote `origin`; None where there is none."""
+    try:
+        return os.fsdecode(await git(root, "remote", "get-url", "origin")).strip()
+    except (GitFailed, ToolError):
+        return None
+
+
 async def git(root: Path, *arguments: str) -> bytes:
     """The output of a git command. Raises GitFailed; ToolError when there is no git."""
     async with ProcessTree.running(["git", *arguments], cwd=root) as tree:
