@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+from attrs import evolve
 from click.testing import CliRunner
-from support.cluster_trees import DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
+from support.cluster_trees import BOUNDS, DIGIT, GATED, PLUS, ScriptedTree, collect, discovered, once_each, results_of
 from support.clusters import Cluster, until
 from support.scripted.scripted_adapter import Scripted
 
@@ -26,10 +29,28 @@ from msp_bridge.cluster.chunks import LOSSES
 from msp_bridge.cluster.dispatch import GIVEN_UP
 
 
-async def test_workers_with_trees_of_their_own_give_each_result_once(tree: ScriptedTree, tmp_path: Path) -> None:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+    async with Cluster.running(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def cluster(shared: Cluster) -> Cluster:
+    """Two workers, `w0` and `w1`, which all tests share; each begins with both, and nothing runs there."""
+    await shared.restore(2)
+    return shared
+
+
+def busy(cluster: Cluster) -> bool:
+    return any(cluster.below(name) for name in cluster.workers)
+
+
+async def test_workers_with_trees_of_their_own_give_each_result_once(tree: ScriptedTree, cluster: Cluster) -> None:
     tree.script(PLUS, DIGIT | {"details": {"duration": 2.5, "killed_by": ["t"], "status_reason": "é"}})
-    tree.files(6, "x = y + 1\nz = a + b + 1\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+    text = "x = y + 1\nz = a + b + 1\n"  # of no other test: the workers have it from here
+    tree.files(6, text)
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results = await results_of(adapter, mutants)
         assert once_each(results, mutants)
@@ -39,11 +60,12 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
         }
         details = next(one for one in results if one.mutant.mutator == "digit")
         assert (details.duration, [*(details.killed_by or ())], details.status_reason) == (2.5, ["t"], "é")
-        assert all(any(cluster.cache(name).glob("project-*/tree/project/f0.py")) for name in cluster.workers)
         assert {sent.files for sent in adapter.traffic.values()} == {2}  # one content in six files, and the script
-        noted = [int(lock.read_text()) for name in cluster.workers for lock in cluster.cache(name).glob("*.lock")]
-        assert len(noted) == 2
-        assert min(noted) > 6 * len("x = y + 1\nz = a + b + 1\n"), "trees count when room is made on the disk"
+        files = [file for name in cluster.workers for file in cluster.cache(name).glob("project-*/tree/project/f0.py")]
+        slots = [file.parents[2] for file in files if file.read_text() == text]
+        assert [slot.parents[2].name for slot in slots] == ["w0", "w1"]
+        noted = [int(slot.with_suffix(".lock").read_text()) for slot in slots]
+        assert min(noted) > 6 * len(text), "trees count when room is made on the disk"
         (tree.root / "f0.py").write_text("x = y + 1\n")
         results = await results_of(adapter, now := await discovered(adapter))
         assert once_each(results, now)
@@ -51,11 +73,11 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
 
 
 async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_nothing(
-    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tree: ScriptedTree, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree.script(PLUS, {**GATED, "status": "Survived"})
     tree.files(4, "x = y + z\nx = 1\nx = y + z\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
         testing = asyncio.create_task(collect(results, adapter, mutants))
@@ -70,30 +92,18 @@ async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_noth
     assert "was lost" in caplog.text
 
 
-async def test_a_worker_that_hangs_is_lost_after_a_bound(tree: ScriptedTree, tmp_path: Path) -> None:
-    tree.script({**GATED, "status": "Survived"})
+async def test_a_worker_that_hung_ends_what_it_was_at_and_is_used_again(tree: ScriptedTree, cluster: Cluster) -> None:
+    tree.script(GATED | {"status": "Survived"}, tool="hang")
     tree.files(4, "x = 1\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
-        mutants = await discovered(adapter)
-        testing = asyncio.create_task(results_of(adapter, mutants))
-        await until(lambda: sum("started" in line for line in tree.log()) > 1, "both workers test")
-        cluster.workers["w0"].send_signal(signal.SIGSTOP)
-        tree.open_gate()
-        results = await asyncio.wait_for(testing, 300)
-        assert once_each(results, mutants)
-        assert {result.status for result in results} == {Status.SURVIVED}
-
-
-async def test_a_worker_that_hung_ends_what_it_was_at_and_is_used_again(tree: ScriptedTree, tmp_path: Path) -> None:
-    tree.script(GATED, tool="hang")
-    tree.files(4, "x = 1\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster, evolve(BOUNDS, end=2)) as adapter:
         mutants = await discovered(adapter)
         testing = asyncio.create_task(results_of(adapter, mutants))
         await until(lambda: all(cluster.below(name) for name in cluster.workers), "both workers test")
         cluster.workers["w0"].send_signal(signal.SIGSTOP)
         tree.open_gate()
-        assert once_each(await asyncio.wait_for(testing, 300), mutants)
+        results = await asyncio.wait_for(testing, 300)
+        assert once_each(results, mutants)
+        assert {result.status for result in results} == {Status.SURVIVED}
         cluster.workers["w0"].send_signal(signal.SIGCONT)
         await until(lambda: not cluster.below("w0"), "its tests end")
         await cluster.joined(2)
@@ -101,15 +111,19 @@ async def test_a_worker_that_hung_ends_what_it_was_at_and_is_used_again(tree: Sc
         assert once_each(await results_of(adapter, mutants), mutants)
         assert len([line for line in tree.log()[before:] if line.startswith("started")]) == len(mutants)
         assert len(adapter.traffic) == 2, "both are prepared again"
+        cluster.workers["w0"].send_signal(signal.SIGSTOP)  # the adapter closes all the same
 
 
 async def test_a_mutant_with_which_three_workers_were_lost_is_not_given_out_again(
-    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tree: ScriptedTree, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree.script(PLUS, DIGIT | {"kills": True})
     tree.files(3, "x = y + z\n")
     (tree.root / "killer.py").write_text("x = y + z\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster", LOSSES + 1) as cluster, tree.adapter(cluster) as adapter:
+    for number in range(2, LOSSES + 1):
+        cluster.start_worker(f"w{number}")
+    await cluster.joined(LOSSES + 1)
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results = await asyncio.wait_for(results_of(adapter, mutants), 300)
         assert once_each(results, mutants)
@@ -123,11 +137,11 @@ async def test_a_mutant_with_which_three_workers_were_lost_is_not_given_out_agai
 
 
 async def test_files_that_are_edited_while_they_are_tested_are_tested_as_they_were(
-    tree: ScriptedTree, tmp_path: Path
+    tree: ScriptedTree, cluster: Cluster
 ) -> None:
     tree.script(PLUS, GATED)
     tree.files(3, "x = y + z\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results: list[Result] = []
         testing = asyncio.create_task(collect(results, adapter, mutants))
@@ -145,8 +159,9 @@ async def test_files_that_are_edited_while_they_are_tested_are_tested_as_they_we
 
 
 async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
-    tree: ScriptedTree, tmp_path: Path
+    tree: ScriptedTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("msp_bridge.cluster.connection.CONNECT_S", 10)  # for which it is tried to connect again
     tree.script(PLUS, GATED, tool="hang")
     tree.files(2, "x = y + z\nx = 1\n")
     async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
@@ -163,11 +178,11 @@ async def test_a_scheduler_that_goes_away_is_one_error_and_what_was_known_stays(
 
 
 async def test_a_request_that_is_closed_half_way_ends_the_tests_on_all_workers(
-    tree: ScriptedTree, tmp_path: Path
+    tree: ScriptedTree, cluster: Cluster
 ) -> None:
     tree.script(PLUS, GATED, tool="hang")
     tree.files(4, "x = y + z\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster") as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         results = adapter.test(mutants)
         await anext(results)
@@ -198,90 +213,93 @@ asyncio.run(main())
 """
 
 
-async def test_tests_end_on_the_workers_when_the_client_is_killed(tree: ScriptedTree, tmp_path: Path) -> None:
+async def test_tests_end_on_the_workers_when_the_client_is_killed(
+    tree: ScriptedTree, cluster: Cluster, tmp_path: Path
+) -> None:
     tree.script(GATED, tool="hang", warm="hang")
     tree.files(2, "x = 1\n")
-    async with Cluster.running(tmp_path / "cluster", 1) as cluster:
-        argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-        client = subprocess.Popen(argv, env=environment)
-        try:
-            await until(lambda: cluster.below("w0"), "the tool runs")
-        finally:
-            client.kill()
-            client.wait()
-        await until(lambda: not cluster.below("w0"), "all of it ends")
+    argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    client = subprocess.Popen(argv, env=environment)
+    try:
+        await until(lambda: busy(cluster), "the tool runs")
+    finally:
+        client.kill()
+        client.wait()
+    await until(lambda: not busy(cluster), "all of it ends")
 
 
-async def test_a_client_that_was_suspended_has_each_result_once(tree: ScriptedTree, tmp_path: Path) -> None:
+async def test_a_client_that_was_suspended_has_each_result_once(
+    tree: ScriptedTree, cluster: Cluster, tmp_path: Path
+) -> None:
     tree.script(PLUS, GATED, tool="hang")
     tree.files(3, "x = y + z\nx = 1\n")
-    async with Cluster.running(tmp_path / "cluster", 1) as cluster:
-        argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-        with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as client:
-            try:
-                await until(lambda: cluster.below("w0"), "the tool runs")
-                client.send_signal(signal.SIGSTOP)
-                await until(lambda: not cluster.below("w0"), "nobody asks for its results, so it ends")
-                tree.open_gate()
-                client.send_signal(signal.SIGCONT)
-                await until(lambda: client.poll() is not None, "the client ends")
-            finally:
-                client.kill()
-            assert client.stdout is not None
-            assert Counter(client.stdout.read().splitlines()) == {"plus Survived": 3, "digit Killed": 3}
+    argv = [sys.executable, "-c", CLIENT, cluster.address, str(tree.root), str(tmp_path / "other")]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    with subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True) as client:
+        try:
+            await until(lambda: busy(cluster), "the tool runs")
+            client.send_signal(signal.SIGSTOP)
+            await until(lambda: not busy(cluster), "nobody asks for its results, so it ends")
+            tree.open_gate()
+            client.send_signal(signal.SIGCONT)
+            await until(lambda: client.poll() is not None, "the client ends")
+        finally:
+            client.kill()
+        assert client.stdout is not None
+        assert Counter(client.stdout.read().splitlines()) == {"plus Survived": 3, "digit Killed": 3}
 
 
 async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
-    tree: ScriptedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tree: ScriptedTree, cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     tree.script(PLUS, surroundings={"tool": "1.0"})
     tree.files(3, "x = y + z\n")
-    async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         cluster.start_worker("other", SCRIPTED_VERSION="2.0")
-        await cluster.joined(2)
+        await cluster.joined(3)
         with caplog.at_level(logging.WARNING):
             mutants = await discovered(adapter)
             assert once_each(await results_of(adapter, mutants), mutants)
         findings = [finding async for finding in adapter.diagnose()]
         workers = sorted((finding.good, finding.text) for finding in findings if finding.subject == "worker")
-        assert [good for good, _ in workers] == [False, True]
+        assert [good for good, _ in workers] == [False, True, True]
         assert "version is 2.0 there, and missing here" in workers[0][1]
         assert "is ready: 1 thread" in workers[1][1]
         cluster.kill("w0")
+        cluster.kill("w1")
         await cluster.joined(1)
         with pytest.raises(ToolError, match=r"version is 2\.0 there, and missing here \(on the worker tcp"):
             await results_of(adapter, mutants)
 
 
 async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_tests(
-    tree: ScriptedTree, tmp_path: Path
+    tree: ScriptedTree, cluster: Cluster
 ) -> None:
     failing = {"raises": ["BaselineError", "2 tests fail"], "failing": {"t1": "assert 0", "t2": ""}}
     tree.script(PLUS, testing=failing)
     tree.files(1, "x = y + z\n")
-    async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         with pytest.raises(BaselineError, match="2 tests fail") as raised:
             await results_of(adapter, await discovered(adapter))
         assert raised.value.failing == ("t1", "t2")
         assert raised.value.first_failure == "assert 0"
 
 
-async def test_a_test_that_a_worker_leaves_out_is_told_in_each_request(tree: ScriptedTree, tmp_path: Path) -> None:
+async def test_a_test_that_a_worker_leaves_out_is_told_in_each_request(tree: ScriptedTree, cluster: Cluster) -> None:
     tree.script(PLUS, testing={"failing": {"t1": "assert 0"}})
     tree.files(2, "x = y + z\n")
-    async with Cluster.running(tmp_path / "cluster", 2) as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         for _ in range(2):
             async with contextlib.aclosing(adapter.test(mutants)) as items:
                 assert [item async for item in items if isinstance(item, Notice)] == [FailingTest("t1", "assert 0")]
 
 
-async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: ScriptedTree, tmp_path: Path) -> None:
+async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: ScriptedTree, cluster: Cluster) -> None:
     tree.script(PLUS)
     tree.files(2, "x = y + z\n")
-    async with Cluster.running(tmp_path / "cluster", 1) as cluster, tree.adapter(cluster) as adapter:
+    async with tree.adapter(cluster) as adapter:
         mutants = await discovered(adapter)
         (tree.root / "f0.py").write_text("x = y + z\n\n")
         results = await results_of(adapter, mutants)

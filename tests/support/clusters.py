@@ -86,11 +86,27 @@ class Cluster:
         return self.workers[name]
 
     async def joined(self, count: int) -> None:
-        """Until the scheduler has so many workers."""
+        """Until the scheduler has so many workers, and no more."""
         from distributed import Client
 
-        async with Client(self.address, asynchronous=True, timeout=WAIT_S, set_as_default=False) as client:
-            await client.wait_for_workers(count, timeout=WAIT_S)
+        async with asyncio.timeout(WAIT_S):
+            async with Client(self.address, asynchronous=True, timeout=WAIT_S, set_as_default=False) as client:
+                while len(await client.nthreads()) != count:
+                    await asyncio.sleep(0.02)
+
+    async def restore(self, count: int) -> None:
+        """Have the workers `w0`, `w1` … and no others again, whatever became of them."""
+        wanted = [f"w{number}" for number in range(count)]
+        for name in [*self.workers]:
+            self.workers[name].send_signal(signal.SIGCONT)
+            if name not in wanted:
+                self.kill(name)
+                del self.workers[name]
+        await self.joined(len(self.alive()))
+        for name in set(wanted).difference(self.alive()):
+            self.start_worker(name)
+        await self.joined(count)
+        await until(lambda: not any(self.below(name) for name in wanted), "what they were at ends")
 
     def cache(self, name: str) -> Path:
         """Where a worker keeps snapshots."""
@@ -126,7 +142,7 @@ class Cluster:
 
     def _start(self, name: str, module: str, *arguments: str, **environment: str) -> subprocess.Popen[bytes]:
         directory = self._directory / name
-        directory.mkdir(parents=True)
+        directory.mkdir(parents=True, exist_ok=True)
         with (directory / "log").open("wb") as log:
             return subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.{module}", *arguments],
