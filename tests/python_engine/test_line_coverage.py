@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import types
 from collections.abc import Iterator
@@ -60,6 +61,7 @@ def traced_as_before() -> Iterator[None]:
 @pytest.fixture
 def module() -> Iterator[types.ModuleType]:
     """MODULE, imported."""
+    gc.collect()  # the functions of earlier tests, which have been called
     made = types.ModuleType("line_coverage_under_test")
     made.__file__ = FILE
     sys.modules[made.__name__] = made
@@ -122,6 +124,30 @@ def test_probes_leave_names_docstrings_and_signatures_alone(module):
     assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
 
 
+GONE = """import threading
+
+def gone(): pass
+def in_thread(): pass
+def never(): pass
+
+gone()
+thread = threading.Thread(target=in_thread)
+thread.start()
+thread.join()
+del gone, never
+"""
+
+
+def test_calls_in_threads_and_of_functions_that_are_gone_are_noted():
+    trace = ImportTrace(frozenset([FILE]))
+    trace.start()
+    try:
+        exec(compile(GONE, FILE, "exec", dont_inherit=True), {})
+    finally:
+        trace.stop(LiveFunctions(frozenset()))
+    assert {name for name, _ in trace.called(FILE)} == {"<module>", "gone", "in_thread"}
+
+
 def test_calls_before_the_fork_are_noted(module):
     trace = ImportTrace(frozenset([FILE]))
     trace.start()
@@ -129,7 +155,7 @@ def test_calls_before_the_fork_are_noted(module):
         module.branch(True)
         module.Thing().kind  # noqa: B018  (a property, which is called)
     finally:
-        trace.stop()
+        trace.stop(LiveFunctions(frozenset([FILE])))
     module.outer()
     called = trace.called(FILE)
     assert key(module.branch.__code__) in called

@@ -186,7 +186,7 @@ class ForkServers:
         if answer["threads"]:  # a fork has none of the threads that the modules have started
             self.drop_live("the project starts threads when it is imported")
         elif answer["trace_lost"]:
-            self.drop_live("the project sets a trace function when it is imported")
+            self.drop_live("this Python does not say which functions were called when the project was imported")
         return answer
 
 

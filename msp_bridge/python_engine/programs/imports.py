@@ -1,8 +1,8 @@
 """How the project is imported: from the sandbox, whatever the environment says of the user's tree; and what that runs.
 
 `ImportTrace` notes which functions of the project are called, and which of its files are read as text, before the fork:
-from Python 3.12 by `sys.monitoring` (PY_START, disabled for each code object after its first call), before that by
-`sys.settrace` without local trace functions. It begins before pytest is imported: pytest may import the project itself.
+from Python 3.12 by `sys.monitoring` (PY_START, disabled for each code object after its first call), before that by the
+interpreter's own counters (`code_runs`). It begins before pytest is imported: pytest may import the project itself.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import linecache
 import os
 import sys
 import sysconfig
-import threading
 import types
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from .live_code import Key, key
+from .code_runs import has_run, is_known
+from .live_code import Key, LiveFunctions, all_nested, key
 
 monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12
 SITES = ("site-packages", "dist-packages")
@@ -128,39 +128,36 @@ class ImportTrace:
     def __init__(self, filenames: frozenset[str]) -> None:
         self._filenames = filenames
         self._called: set[tuple[str, Key]] = set()
-        self._executed: set[str] = set()
+        self._executed: list[tuple[str, types.CodeType]] = []  # their functions may be gone, or have other code
         self.read: set[str] = set()  # files whose source was asked for: a decorator may have inspected it
-        self.lost = False  # somebody else has put a trace function in its place
+        self.lost = monitoring is None and not is_known()  # nobody can say what was called
         self._update: Any = linecache.updatecache
 
     def start(self) -> None:
         """Begin, in all threads."""
-        watch_executions(self._filenames, lambda name, _code: self._executed.add(name))
+        watch_executions(self._filenames, lambda name, code: self._executed.append((name, code)))
         linecache.updatecache = self._updatecache
         if monitoring is not None:
             monitoring.use_tool_id(TOOL, "msp-bridge")
             monitoring.register_callback(TOOL, monitoring.events.PY_START, self._start)
             monitoring.set_events(TOOL, monitoring.events.PY_START)
-        else:
-            threading.settrace(self._call)
-            sys.settrace(self._call)
 
-    def stop(self) -> None:
-        """End."""
+    def stop(self, functions: LiveFunctions) -> None:
+        """End. `functions` are those of the files that are alive: something else than the import may have made some."""
         linecache.updatecache = self._update
         if monitoring is not None:
             monitoring.set_events(TOOL, 0)
             monitoring.register_callback(TOOL, monitoring.events.PY_START, None)
             monitoring.free_tool_id(TOOL)
-        else:
-            self.lost = sys.gettrace() != self._call
-            threading.settrace(None)
-            sys.settrace(None)
+        elif not self.lost:
+            found = [(name, each) for name, code in self._executed for each in all_nested(code)]
+            found += [(name, code) for name in self._filenames for code in functions.codes(name)]
+            self._called.update((name, key(code)) for name, code in found if has_run(code))
 
     @property
     def files(self) -> set[str]:
         """Names of the files whose code was executed, also files that are no module."""
-        return set(self._executed)
+        return {name for name, _ in self._executed}
 
     def called(self, filename: str) -> list[Key]:
         """The functions of the file that were called."""
@@ -175,8 +172,3 @@ class ImportTrace:
         if code.co_filename in self._filenames:
             self._called.add((code.co_filename, key(code)))
         return monitoring.DISABLE
-
-    def _call(self, frame: types.FrameType, _event: str, _argument: object) -> None:
-        code = frame.f_code
-        if code.co_filename in self._filenames:
-            self._called.add((code.co_filename, key(code)))

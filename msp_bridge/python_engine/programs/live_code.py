@@ -17,7 +17,7 @@ rule. A mutant goes to a fresh process, with the mutated file on the disk, if
 
 1. it changes code at the level of a module or a class, a decorator or a default value (all of them ran);
 2. it changes the signature, or the free variables, of a function (decorators and closures have seen them);
-3. a function that it changes was called before the fork (`line_coverage.ImportTrace` notes every call);
+3. a function that it changes was called before the fork (`imports.ImportTrace` notes it);
 4. a function that it changes is suspended: a generator or a coroutine that is alive;
 5. no live function has the old code: compiled by something else (pytest's assertion rewriting of a plug-in, an import
    hook, a decorator), or already freed. Old and new are compared by content *and* position, never by name alone;

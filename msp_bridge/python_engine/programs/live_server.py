@@ -82,9 +82,9 @@ class Live:
         """Instead of pytest's own loop: see `Collecting.begun`."""
         if session.testsfailed or not self._tests.items:
             return None
-        self._trace.stop()
         filenames = frozenset(self._plan.filenames)
         self._functions = LiveFunctions(filenames)
+        self._trace.stop(self._functions)
         self._loaded = loaded_files(filenames) | self._trace.files
         self._channel.send({"do": "ready", **self._collected()})
         gc.collect()
