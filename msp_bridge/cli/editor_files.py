@@ -201,6 +201,8 @@ def _sublime() -> Path:
 PLUGINS: Mapping[str, Callable[[], Path]] = {  # files of our own
     "neovim": lambda: _configuration("nvim") / "plugin/msp-bridge.lua",
     "neovim-lsp": lambda: _configuration("nvim") / "plugin/msp-bridge-lsp.lua",
+    "jetbrains-lsp": lambda: _configuration("msp-bridge") / "jetbrains/template.json",  # from where it is imported
+    "eclipse-lsp": lambda: _configuration("msp-bridge") / "eclipse/msp-bridge.launch",
     "vim": lambda: Path.home() / ".vim/compiler/mutants.vim",
 }
 TOML = {"helix": ("helix", "config.toml"), "helix-lsp": ("helix", "languages.toml")}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import click
 from attrs import evolve
@@ -27,9 +28,12 @@ from msp_bridge.workspace.workspace import Workspace
 
 COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name
 VSCODE, VSCODE_LSP = "vscode", "vscode-lsp"
-INSTALL_VSIX = (  # built by `make vscode`, and part of a release
-    "the extension is the file msp-bridge.vsix of a release: code --install-extension msp-bridge.vsix"
-)
+JETBRAINS, ECLIPSE = "jetbrains-lsp", "eclipse-lsp"
+NEXT = {  # what is left to do in the editor itself
+    VSCODE_LSP: "the extension is the file msp-bridge.vsix of a release: code --install-extension msp-bridge.vsix",
+    JETBRAINS: "in New Language Server of LSP4IJ, import the directory of this template.json as a custom template",
+    ECLIPSE: "import this .launch file as a launch configuration, and name it in the preference page Language Servers",
+}
 SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where nothing is set: the next may be another
 SETTINGS = Path(".vscode", "settings.json")
 WATCH_PATTERN = "strykerMutator.watchPattern"
@@ -43,6 +47,8 @@ EDITORS = {
     "zed-lsp": "The same for Zed.",
     "sublime-lsp": "The same for Sublime Text, with the package LSP.",
     "kate-lsp": "The same for Kate.",
+    JETBRAINS: "The same for IntelliJ IDEA, PyCharm and others of JetBrains', with the plugin LSP4IJ.",
+    ECLIPSE: "The same for Eclipse, with LSP4E.",
     "neovim": "A plugin: the same on demand, by commands.",
     "vim": "A compiler plugin: `:make` lists the mutants that no test kills.",
     "emacs": "Commands that list the mutants that no test kills in a buffer.",
@@ -55,6 +61,8 @@ TEXTS = {
     "zed-lsp": "lsp-zed.json",
     "sublime-lsp": "lsp-sublime.json",
     "kate-lsp": "lsp-kate.json",
+    JETBRAINS: "lsp-jetbrains.json",
+    ECLIPSE: "lsp-eclipse.launch",
     "neovim": "neovim.lua",
     "vim": "vim.vim",
     "emacs": "emacs.el",
@@ -89,12 +97,12 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     options.start_logging("warning")
     if context.get_parameter_source("log_level") is not ParameterSource.COMMANDLINE:
         options = evolve(options, log_level=None)  # this terminal's environment isn't the editor's
+    if editor in NEXT:
+        click.echo(f"msp-bridge: {NEXT[editor]}", err=True)
     if editor is None:
         click.echo(_list(context.make_formatter()), nl=False)
     elif editor in (VSCODE, VSCODE_LSP):
         settings = vscode_settings(options) if editor == VSCODE else vscode_lsp_settings(options)
-        if editor == VSCODE_LSP:
-            click.echo(f"msp-bridge: {INSTALL_VSIX}", err=True)
         if write:
             _write(editor, options.root / SETTINGS, settings)
         else:
@@ -157,10 +165,25 @@ def plugin(name: str, argv: list[str]) -> str:
     quoted = [json.dumps(argument, ensure_ascii=False) for argument in argv]
     for between in (", ", " "):  # a list in Lua, and in Lisp
         text = text.replace(between.join(('"msp-bridge"', '"serve"', '"stdio"')), between.join(quoted))
+    if name in (TEXTS[JETBRAINS], TEXTS[ECLIPSE]):
+        text = _with_command_line(text, argv)
     text = APART.sub(lambda found: f"{quoted[0]}{found[1]}{', '.join(quoted[1:])}", text)
     if not re.search(r"\s", argv[0]):  # else PATH must find it: each editor quotes in its own way
         text = re.sub(r"(?<==)msp-bridge(?=\\ run)|(?<=:sh )msp-bridge(?= run)", lambda _: argv[0], text)
     return text
+
+
+def _with_command_line(text: str, argv: list[str]) -> str:
+    """The text for LSP4IJ (JSON) or Eclipse (XML), which split at blanks outside of double quotes and escape nothing.
+
+    Raises ConfigurationError.
+    """
+    if bad := next((argument for argument in argv if re.search(r"[\"'\\$]", argument)), None):
+        raise ConfigurationError(f"{bad!r} can't be part of a command line there", "move it, or start another bridge")
+    words = [f'"{argument}"' if re.search(r"\s", argument) else argument for argument in argv]
+    text = text.replace('"msp-bridge serve stdio', json.dumps(" ".join(words), ensure_ascii=False)[:-1])
+    text = text.replace('value="msp-bridge"', f'value="{escape(argv[0])}"')
+    return text.replace('value="serve stdio', 'value="' + escape(" ".join(words[1:]), {'"': "&quot;"}))
 
 
 def executable() -> Path:

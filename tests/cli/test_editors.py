@@ -204,6 +204,8 @@ PLACES = {
     "zed-lsp": ".config/zed/settings.json",
     "sublime-lsp": ".config/sublime-text/Packages/User/LSP.sublime-settings",
     "kate-lsp": ".config/kate/lspclient/settings.json",
+    "jetbrains-lsp": ".config/msp-bridge/jetbrains/template.json",
+    "eclipse-lsp": ".config/msp-bridge/eclipse/msp-bridge.launch",
     "neovim": ".config/nvim/plugin/msp-bridge.lua",
     "vim": ".vim/compiler/mutants.vim",
     "emacs": ".emacs.d/msp-bridge.el",

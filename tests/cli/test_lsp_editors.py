@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -9,12 +10,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from cli.test_editors import console_script
 
 from msp_bridge.cli.commented_json import parse
 from msp_bridge.cli.editors import TEXTS, plugin
+from msp_bridge.errors import ConfigurationError
 
 FILES = {
     "pyproject.toml": '[tool.mutmut]\nsource_paths = ["calc"]\n',
@@ -189,7 +192,39 @@ def test_eglot_shows_what_survives(root: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("editor", [name for name in TEXTS if name.endswith("-lsp")])
+COMMAND_LINES = ("jetbrains-lsp", "eclipse-lsp")
+
+
+def split(command_line: str) -> list[str]:
+    """As LSP4IJ and Eclipse do: at blanks outside of double quotes."""
+    return [found[0] or found[1] for found in re.findall(r'"([^"]*)"|(\S+)', command_line)]
+
+
+def test_a_template_for_jetbrains_starts_this_bridge() -> None:
+    printed = plugin(TEXTS["jetbrains-lsp"], ["/opt/a b/msp-bridge", "serve", "stdio", "--config", "/x y/z.toml"])
+    template = json.loads(printed)
+    command = ["/opt/a b/msp-bridge", "serve", "stdio", "--config", "/x y/z.toml", "--dialect", "lsp"]
+    assert split(template["programArgs"]["default"]) == command
+    patterns = {pattern for each in template["fileTypeMappings"] for pattern in each["fileType"]["patterns"]}
+    assert {"*.py", "*.ts", "*.cs", "*.rs", "*.go"} <= patterns
+    assert all(each["languageId"] for each in template["fileTypeMappings"])
+
+
+def test_a_launch_configuration_of_eclipse_starts_this_bridge() -> None:
+    printed = plugin(TEXTS["eclipse-lsp"], ["/opt/a b/m&p", "serve", "stdio", "--config", "/x y/z.toml"])
+    values = {each.get("key", "").rpartition(".")[2]: each.get("value", "") for each in ET.fromstring(printed.encode())}
+    assert values["ATTR_LOCATION"] == "/opt/a b/m&p"
+    command = ["serve", "stdio", "--config", "/x y/z.toml", "--dialect", "lsp"]
+    assert split(values["ATTR_TOOL_ARGUMENTS"]) == command
+
+
+@pytest.mark.parametrize("editor", COMMAND_LINES)
+def test_what_can_not_be_part_of_a_command_line_is_an_error(editor: str) -> None:
+    with pytest.raises(ConfigurationError, match="can't be part of a command line"):
+        plugin(TEXTS[editor], ["/opt/msp-bridge", "serve", "stdio", "--config", 'a"b.toml'])
+
+
+@pytest.mark.parametrize("editor", [name for name in TEXTS if name.endswith("-lsp") and name not in COMMAND_LINES])
 def test_settings_start_this_bridge_as_a_language_server(editor: str) -> None:
     printed = plugin(TEXTS[editor], ["/opt/a b/msp-bridge", "serve", "stdio", "--jobs", "2"])
     command = ["/opt/a b/msp-bridge", "serve", "stdio", "--jobs", "2", "--dialect", "lsp"]
