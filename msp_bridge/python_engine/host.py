@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from attrs import define, field
 
@@ -21,6 +22,8 @@ from msp_bridge.notices import FailingTest, Notice, Remark
 from msp_bridge.phases import BASELINE, COLLECTING, WHOLE_SUITE, report_phase
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
+from msp_bridge.python_engine.programs import messages
+from msp_bridge.python_engine.programs.messages import MutantAnswer, Request, Summary
 from msp_bridge.python_engine.remedies import editable, remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
@@ -116,7 +119,7 @@ class Host:
         # Its phases belong to the request that prepares it, not to the one that started the process.
         context = contextvars.copy_context()
         self._process.on_notice = lambda notice: context.run(self._notice, notice)
-        question = {"do": "prepare", "changed": sorted(changed), "content": content, **plan.message()}
+        question: Request = {"do": "prepare", "changed": sorted(changed), "plan": plan.message(content)}
         try:
             async with asyncio.timeout(plan.baseline_timeout_s):
                 answer = await self._process.ask(question)
@@ -133,9 +136,9 @@ class Host:
         self._ran_alone.clear()
         self._imported = None if answer["imported"] is None else _ran(answer["imported"])
         self.is_prepared = True
-        self._know(answer)
+        self._know(cast(Summary, answer))
 
-    def _know(self, answer: Answer) -> None:
+    def _know(self, answer: Summary) -> None:
         """Note the facts of the tests or, while they are measured, of the collection."""
         self._tests, self.failing = answer["tests"], answer["failing"]
         self.isolation, self.keeps_apart = tuple(answer["isolation"]), answer["keeps_apart"]
@@ -168,18 +171,13 @@ class Host:
         Cancelling waits until the mutant's processes are gone.
         """
         edit = mutant.handle
-        number, future = self._process.post(
-            {
-                "do": "test",
-                "edit": [mutant.path, edit.source.digest, edit.start, edit.end, edit.normal_replacement],
-            }
-        )
-        answer = await self._answer(number, future)
-        return None if answer["status"] == "stale" else self._result(mutant, answer)
+        row = [mutant.path, edit.source.digest, edit.start, edit.end, edit.normal_replacement]
+        answer = await self._answer(*self._process.post({"do": "test", "edit": row}))
+        return None if answer["status"] == "stale" else self._result(mutant, cast(MutantAnswer, answer))
 
     async def reach(self, mutants: Sequence[Mutant], known: RanAlone, *, alone: bool) -> dict[Mutant, Reach]:
         """Implement `KnowsReach.reach`. Raises Interrupted. `known` holds for the host's files at the call."""
-        question = {
+        question: Request = {
             "do": "reach",
             "mutants": [[each.path, each.handle.source.digest, each.handle.start, each.handle.end] for each in mutants],
             "alone": alone,
@@ -285,7 +283,7 @@ class Host:
         remedy = f"see which test hangs (`python -m pytest -v`) and fix it, or {self._plan.remedy}"
         return BaselineError(problem, remedy)
 
-    def _result(self, mutant: Mutant, answer: Answer) -> Result:
+    def _result(self, mutant: Mutant, answer: MutantAnswer) -> Result:
         self.notices.update(_unsteady(answer.get("unsteady", ())))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet
@@ -305,14 +303,14 @@ class Host:
             reusable=not self.failing and not answer.get("unsteady"),
         )
 
-    def _dependencies(self, answer: Answer) -> Dependencies | None:
-        if self._imported is None or answer.get("ran") is None:
+    def _dependencies(self, answer: MutantAnswer) -> Dependencies | None:
+        if self._imported is None or (ran := answer.get("ran")) is None:
             return None
         tried = answer["tried"]
         tests = None if tried is None else frozenset(self._tests[test] for test in tried)
-        return Dependencies((self._imported, _ran(answer["ran"])), tests)
+        return Dependencies((self._imported, _ran(ran)), tests)
 
-    def _remarks(self, answer: Answer) -> dict[Notice, None]:
+    def _remarks(self, answer: Summary) -> dict[Notice, None]:
         """Remarks that explain the verdicts, or how long they take."""
         remarks = _unsteady(answer["unsteady"])
         if why := answer["always_fresh"]:
@@ -330,7 +328,7 @@ def _unsteady(tests: Sequence[str]) -> dict[Notice, None]:
     }
 
 
-def _ran(report: Answer) -> Ran:
+def _ran(report: messages.Ran) -> Ran:
     functions = frozenset((path, name) for path, names in report["functions"].items() for name in names)
     return Ran(functions, frozenset(report["texts"]))
 

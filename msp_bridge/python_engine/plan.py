@@ -30,6 +30,6 @@ class TestPlan:
     cpu_limited: bool = False  # nobody has chosen `limit`: an endless loop is ended sooner, by the CPU time it takes
     exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 
-    def message(self) -> dict[str, Any]:
-        """The fields that the host's own plan has, too (`TargetPlan`)."""
-        return asdict(self, filter=lambda attribute, _: attribute.name not in ("python", "remedy"))
+    def message(self, content: str) -> dict[str, Any]:
+        """The fields that the host's own plan has, too (`TargetPlan`); `content` names that of the project."""
+        return {"content": content, **asdict(self, filter=lambda field, _: field.name not in ("python", "remedy"))}

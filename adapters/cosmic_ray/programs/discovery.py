@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
-from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel
 from msp_bridge_in_project.python_engine.programs.narrowing import Edit, narrowed
 
 # Which nodes an operator of cosmic-ray's own can touch, by the module that it is defined in. Any other: all nodes.
@@ -266,7 +266,7 @@ def apply_filters(module: Module, path: str, rows: list[dict[str, Any]], names: 
         LineFilter().filter(session, arguments)
 
 
-def answer(request: Message) -> Message:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to one question."""
     complaints: list[str] = []
     try:
@@ -312,7 +312,7 @@ def versions() -> list[str] | None:
     return [sys.version, *(f"{name} {version(name)}" for name in ("cosmic-ray", "parso"))]
 
 
-def main(_options: Message) -> None:
+def main(_options: dict[str, Any]) -> None:
     """Answer the bridge until it closes the channel."""
     channel = Channel.to_bridge()
     warnings.simplefilter("ignore")

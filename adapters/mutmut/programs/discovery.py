@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel
 from mutmut import configuration
 from mutmut.configuration import Config, ProcessIsolation
 
@@ -104,7 +104,7 @@ def _marked(directory: str, name: str) -> bool:
     return os.path.exists(f"{directory}/{name}/pyvenv.cfg")
 
 
-def main(options: Message) -> None:
+def main(options: dict[str, Any]) -> None:
     """Answer the bridge until it closes the channel; the current directory is the project's root."""
     channel = Channel.to_bridge()
     configuration, mutants = MutmutConfiguration(options["config_file"]), Mutants()
@@ -120,7 +120,7 @@ def main(options: Message) -> None:
         channel.send({"id": request["id"], **answer})
 
 
-def files(configuration: MutmutConfiguration) -> Message:
+def files(configuration: MutmutConfiguration) -> dict[str, Any]:
     """The files to mutate, and what of the configuration concerns the bridge."""
     found = configuration.files()
     config = configuration.read()
@@ -142,7 +142,7 @@ class Mutants:
     def __init__(self) -> None:
         self._mutations: Mutations | None = None
 
-    def of(self, configuration: MutmutConfiguration, path: str, text: str) -> Message:
+    def of(self, configuration: MutmutConfiguration, path: str, text: str) -> dict[str, Any]:
         """Rows of handle, mutator, start, end, replacement; offsets in `text` (code points). And the configuration."""
         read = configuration.text
         if self._mutations is None:

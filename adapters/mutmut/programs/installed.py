@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
-from msp_bridge_in_project.python_engine.programs.channel import READY, Channel, Message
+from msp_bridge_in_project.python_engine.programs.channel import READY, Channel
 
 
-def main(_options: Message) -> None:
+def main(_options: dict[str, Any]) -> None:
     """Send it: versions, or null for what isn't there."""
     found = {name: _version(name) for name in ("mutmut", "pytest", "libcst")}
     Channel.to_bridge().send(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .baseline import Baseline
-from .channel import Message
 from .dependencies import joined
+from .messages import MutantAnswer, Verdict
 from .mutant_jobs import ScheduledMutant, Stage
 
 
 def answer_of(
-    baseline: Baseline, mutant: ScheduledMutant, verdict: Message, unsteady: Collection[int], *, live: bool, sound: bool
-) -> Message:
+    baseline: Baseline, mutant: ScheduledMutant, verdict: Verdict, unsteady: Collection[int], *, live: bool, sound: bool
+) -> MutantAnswer:
     """The message for the bridge. `live`: there is a live server; `sound`: see `MutantScheduler.is_sound`."""
     covering = baseline.covering(mutant.path, mutant.change.lines)
     static = baseline.is_static(mutant.path, mutant.change)

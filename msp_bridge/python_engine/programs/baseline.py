@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from .channel import Message
 from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
+from .messages import Collected, Facts, Report
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class FileFacts:
     unseen: frozenset[Key] = frozenset()  # their lines can't be noted: something else has compiled them
 
     @classmethod
-    def of(cls, message: Message) -> FileFacts:
+    def of(cls, message: Facts) -> FileFacts:
         """From the live server's message."""
         return cls(_keys(message["live"]), _keys(message["suspended"]), _keys(message["called"]), bool(message["read"]))
 
@@ -52,7 +52,7 @@ class Baseline:
     suites_s: float = 0.0  # what such runs have cost, in seconds
 
     @classmethod
-    def of(cls, report: Message, collected: Message) -> Baseline:
+    def of(cls, report: Report, collected: Collected) -> Baseline:
         """From the report of the measuring run and that of the collection."""
         tests = collected["tests"]
         durations = {int(test): seconds for test, seconds in report["durations"].items()}
@@ -71,12 +71,12 @@ class Baseline:
         )
 
     @classmethod
-    def unknown(cls, collected: Message) -> Baseline:
+    def unknown(cls, collected: Collected) -> Baseline:
         """From the report of the collection alone."""
         known = cls.of({"durations": {}, "failing": {}}, collected)
         return replace(known, unmeasured=(1 << len(known.tests)) - 1, is_unknown=True)
 
-    def measured(self, report: Message, *, all: bool = True) -> Baseline:
+    def measured(self, report: Report, *, all: bool = True) -> Baseline:
         """With what some tests run, by the report of a run of them; `all`: nothing else is to be measured."""
         again = Baseline.of(report, {"tests": self.tests, "seconds": self.collecting})
         done = {int(test) for test in report["durations"]}
@@ -136,7 +136,7 @@ class Baseline:
             survivors=frozenset(),
         )
 
-    def with_isolated_runs(self, reports: Mapping[int, Message | None]) -> Baseline:
+    def with_isolated_runs(self, reports: Mapping[int, Report | None]) -> Baseline:
         """With what each test runs when it runs alone; None: it fails then."""
         lines = {path: dict(found) for path, found in self.lines.items()}
         subprocess_tests, late = self.subprocess_tests, set(self.late)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from json import dumps, loads
 from os import write
@@ -23,9 +23,7 @@ LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # of a mutant's process: the least limit, a
 PROGRESS_S = 0.5  # between two reports of how far a run of all tests has come
 MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
-Message = dict[str, Any]
-
-READY: Message = {"id": 0}  # the first answer, to no question: everything has been imported
+READY = {"id": 0}  # the first answer, to no question: everything has been imported
 FORMAT = struct.Struct("q")
 
 
@@ -47,11 +45,11 @@ class Channel:
         channel._write(b"\n" + MARK + b"\n")
         return channel
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Mapping[str, object]) -> None:
         """Raises OSError when nobody reads any more."""
         self._write(dumps(message).encode() + b"\n")
 
-    def receive(self) -> list[Message] | None:
+    def receive(self) -> list[Any] | None:
         """The messages that have arrived, waiting for some bytes; None at the end."""
         data = os.read(self.reader, CHUNK)
         if not data:
@@ -59,7 +57,7 @@ class Channel:
         *lines, self._rest = (self._rest + data).split(b"\n")
         return [loads(line) for line in lines]
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[Any]:
         """One after the other, until the end."""
         while (arrived := self.receive()) is not None:
             yield from arrived
@@ -94,7 +92,7 @@ class TargetPlan:
     exact: bool = False  # the whole suite is run with each survivor
 
     @classmethod
-    def of(cls, message: dict[str, Any], place: str) -> TargetPlan:
+    def of(cls, message: Mapping[str, Any], place: str) -> TargetPlan:
         """From the bridge's message."""
         values = {each.name: message[each.name] for each in fields(cls) if each.name != "place"}
         lists = {name: tuple(message[name]) for name in ("arguments", "sources", "limit")}
@@ -147,3 +145,9 @@ class TestCount:
 
 MEASURED, IN_SUITE = "measured", "in suite"  # by a measurement; by a run of all tests with a mutant
 COUNTS = {MEASURED: TestCount(), IN_SUITE: TestCount()}  # made when the host imports this, before it forks
+
+
+def note_one_more(counts: str | None) -> None:
+    """One more test has been run; `counts`: of `COUNTS`, the one that notes it, if one does."""
+    if counts is not None:
+        COUNTS[counts].note()

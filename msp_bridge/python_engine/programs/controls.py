@@ -22,12 +22,11 @@ so these runs are made when the first mutant survives. What a test would run alo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from .channel import Message
 from .dependencies import joined
 from .endings import reject_fault
+from .messages import Ended, Ran, Report
 
 DISTURBED_S = 0.005  # a test that takes less is over within a time slice
 AFFORDABLE_S = 2.0  # a test that takes more is not run under load
@@ -88,7 +87,7 @@ class IsolatedRuns:
         self._jobs, self._start = jobs, start
         self._left: list[int] = []
         self._running: set[int] = set()
-        self.reports: dict[int, Message | None] = {}  # None: the test doesn't pass alone
+        self.reports: dict[int, Report | None] = {}  # None: the test doesn't pass alone
 
     def want(self, tests: Iterable[int]) -> None:
         """Run each of `tests`, once."""
@@ -113,13 +112,13 @@ class IsolatedRuns:
         return [-1 - test for test in self._running]
 
     @property
-    def dependencies(self) -> dict[int, Message]:
+    def dependencies(self) -> dict[int, Ran]:
         """Dependencies of each test that would run the same again; none that imports files."""
         reports = {test: report for test, report in self.reports.items() if report is not None}
         ran = {test: joined([report.get("ran")]) for test, report in reports.items() if not report["late"]}
         return {test: report for test, report in ran.items() if report is not None}
 
-    def receive(self, answer: Message) -> None:
+    def receive(self, answer: Ended) -> None:
         """A job has ended."""
         test = -1 - answer["id"]
         self._running.discard(test)
@@ -127,16 +126,16 @@ class IsolatedRuns:
             self._left.append(test)
             return
         reject_fault(answer)
-        report: dict[str, Any] | None = answer["report"]
+        report = answer["report"]
         self.reports[test] = report if report is not None and not report["failing"] else None
 
 
 class Questions:
     """Requests that test no mutant, and wait for the isolated runs."""
 
-    def __init__(self, send: Callable[[Message], None]) -> None:
+    def __init__(self, send: Callable[[Mapping[str, object]], None]) -> None:
         self._send = send
-        self._answers: dict[int, Callable[[], Message]] = {}
+        self._answers: dict[int, Callable[[], Mapping[str, object]]] = {}
 
     @property
     def ids(self) -> list[int]:
@@ -148,7 +147,7 @@ class Questions:
         """Whether there are any."""
         return bool(self._answers)
 
-    def ask(self, id: int, answer: Callable[[], Message]) -> None:
+    def ask(self, id: int, answer: Callable[[], Mapping[str, object]]) -> None:
         """Answer later with what `answer` returns then."""
         self._answers[id] = answer
 

@@ -36,8 +36,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from .bytecode import is_current
-from .channel import Message, TargetPlan
+from .channel import TargetPlan
 from .imports import monitoring
+from .messages import Ran, Trace
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
@@ -97,7 +98,7 @@ class DependencyTrace:
         self._hidden, self._read = False, set()
         self._start()
 
-    def report(self) -> Message:
+    def report(self) -> Trace:
         """The trace so far: `functions`, names by path; `texts`, paths; and whether something is `hidden`."""
         functions: dict[str, set[str]] = {}
         texts = set(self._read)
@@ -225,7 +226,7 @@ def outermost(name: str) -> str | None:
     return None if "<" in outer else outer
 
 
-def joined(reports: Iterable[Message | None]) -> Message | None:
+def joined(reports: Iterable[Trace | None]) -> Ran | None:
     """Join the dependencies of several processes; None: on everything."""
     functions: dict[str, set[str]] = {}
     texts: set[str] = set()

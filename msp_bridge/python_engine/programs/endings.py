@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import dedent
 
-from .channel import CPU_FACTOR, LEAST_CPU_S, Message, TargetPlan
+from .channel import CPU_FACTOR, LEAST_CPU_S, TargetPlan
+from .messages import Ended, Report, Started, Verdict
 
 MARK = "E   "  # pytest's, before the lines of an exception
 SILENCE = "no message"
@@ -33,7 +34,7 @@ def reject_elsewhere(found: Sequence[str] | None) -> None:
         raise Unprepared(f"the tests import {name} from {file}, not from this project", kind="elsewhere")
 
 
-def why_not_collected(answer: Message, log: str) -> Unprepared:
+def why_not_collected(answer: Started | Report, log: str) -> Unprepared:
     """Why pytest didn't get as far as the tests, though no mutant is active; `log` is the end of what it printed."""
     if answer["broken"]:
         test, text = answer["broken"][0]
@@ -74,7 +75,7 @@ def _first(lines: list[str]) -> str:
     return next((line.strip() for line in lines if line.strip()), SILENCE)
 
 
-def fault_of(answer: Message) -> str | None:
+def fault_of(answer: Ended) -> str | None:
     """Name what has failed in our own code, so that the job says nothing of its mutant; None: nothing has.
 
     Raises SystemExit where that was before the job could begin: the bridge then looks at the project again.
@@ -87,13 +88,13 @@ def fault_of(answer: Message) -> str | None:
     return f"msp-bridge itself has failed in the process of the tests: {report['fault']}"
 
 
-def reject_fault(answer: Message) -> None:
+def reject_fault(answer: Ended) -> None:
     """Raise SystemExit where our own code has failed in a job that has no mutant: the bridge starts a new host."""
     if (fault := fault_of(answer)) is not None:
         raise SystemExit(fault)
 
 
-def verdict_of(answer: Message, plan: TargetPlan) -> Message:
+def verdict_of(answer: Ended, plan: TargetPlan) -> Verdict:
     """From the fork server's answer."""
     report = answer["report"]
     if answer["kill_reason"] == "timeout":
@@ -106,13 +107,13 @@ def verdict_of(answer: Message, plan: TargetPlan) -> Message:
         return {"status": status, "reason": f"the process of the tests ended {_way(answer['exit'])}"}
     if "failure" not in report:
         return _not_collected(report)
-    verdict = {"tests": report["tests"], "seconds": report["seconds"]}
+    verdict: Verdict = {"tests": report["tests"], "seconds": report["seconds"]}
     if report["failure"] is None:
         return {"status": "Survived", **verdict}
     return {"status": "Killed", "killed_by": report["failure"][0], "reason": report["failure"][1], **verdict}
 
 
-def _not_collected(report: Message) -> Message:
+def _not_collected(report: Report) -> Verdict:
     """With the mutant, pytest didn't get as far as the tests: without it, it did."""
     test, text = (
         report["broken"][0]

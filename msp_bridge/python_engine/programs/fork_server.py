@@ -36,14 +36,14 @@ import select
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 from ...isolation import descendants
-from .channel import Channel, Message
+from .channel import Channel
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
+from .messages import Ended, JobMessage, Reload, Renew, Stop
 from .world import World
 
 NO_LIMIT_S = 1e6
@@ -61,8 +61,8 @@ class ForkServer:
         self,
         channel: Channel,
         world: World,
-        handle: Callable[[Message], Message] | None = None,
-        before_job: Callable[[Message], None] | None = None,
+        handle: Callable[[Reload], Mapping[str, object]] | None = None,
+        before_job: Callable[[JobMessage], None] | None = None,
     ) -> None:
         """In this process, `handle` answers messages that are no jobs, and `before_job` gets each that is one."""
         self._channel, self._world, self._handle, self._before_job = channel, world, handle, before_job
@@ -121,7 +121,7 @@ class ForkServer:
             self._discard()
         return True
 
-    def _receive(self, message: Message) -> None:
+    def _receive(self, message: JobMessage | Stop | Renew | Reload) -> None:
         if message["do"] == "run":
             self._start(message)
         elif message["do"] == "stop":
@@ -132,7 +132,7 @@ class ForkServer:
             self._discard()
             self._channel.send(self._handle(message))
 
-    def _start(self, message: Message) -> None:
+    def _start(self, message: JobMessage) -> None:
         """Give a job to a process: to the one that waits, if it serves."""
         if self._before_job is not None:
             self._before_job(message)
@@ -271,7 +271,7 @@ class ForkServer:
 
     def _answer(self, job: JobProcess, code: int) -> None:
         job.answered = True
-        answer: dict[str, Any] = {
+        answer: Ended = {
             "id": job.id,
             "exit": code,
             "kill_reason": job.kill_reason,

@@ -12,17 +12,20 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 
 from ...isolation import descendants
 from . import imports
-from .channel import Channel, Message, TargetPlan
+from .channel import Channel, TargetPlan
 from .connection import Connection
 from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
 from .forked import Forked
 from .imports import ImportTrace
+from .live_code import Segment
+from .messages import Collected, Reload, Reloaded, Started
 from .world import World
 
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
@@ -58,10 +61,10 @@ class ServerProcess:
         """Whether it was ended."""
         return self._socket.fileno() < 0
 
-    def ask(self, message: Message, id: str, value: object) -> Message | None:
-        """The answer in which `id` is `value`; what else comes is dropped. None: the server has ended."""
-        self.channel.send(message)
-        return next((answer for answer in self.channel.messages() if answer.get(id) == value), None)
+    def reload(self, segment: Segment) -> Reloaded | None:
+        """Give the live functions the code of an edited file; other answers are dropped. None: the server has ended."""
+        self.channel.send(Reload(do="reload", segment=astuple(segment)))
+        return next((answer for answer in self.channel.messages() if answer.get("do") == "reloaded"), None)
 
     def end(self) -> None:
         """End it with all its jobs and what they started."""
@@ -110,7 +113,7 @@ class ForkServers:
         assert self.fresh is not None
         return self.live, self.fresh
 
-    def start(self, plan: TargetPlan) -> Message | None:
+    def start(self, plan: TargetPlan) -> Collected | None:
         """Both; what the collection has shown, None where every mutant needs a fresh process. Raises Unprepared."""
         self.why_fresh = "the configuration asks for it" if plan.always_fresh else None
         connection = None if plan.always_fresh else self._connection("live")
@@ -168,9 +171,9 @@ class ForkServers:
             live.leave()
         return server
 
-    def _answer(self, server: ServerProcess, kind: str) -> Message:
+    def _answer(self, server: ServerProcess, kind: str) -> Started:
         """The first message of a server. Raises Unprepared, and OSError when the disk is full."""
-        answer = next(server.channel.messages(), None)
+        answer: Started | None = next(server.channel.messages(), None)
         if answer is None:
             log = self.log(kind)
             if not log:
@@ -180,7 +183,7 @@ class ForkServers:
             raise why_not_collected(answer, self.log(kind))
         return answer
 
-    def _collected(self, plan: TargetPlan, live: ServerProcess) -> Message:
+    def _collected(self, plan: TargetPlan, live: ServerProcess) -> Started:
         answer = self._answer(live, "live")
         reject_elsewhere(answer["elsewhere"])
         if answer["threads"]:  # a fork has none of the threads that the modules have started

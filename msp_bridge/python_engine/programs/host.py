@@ -12,24 +12,26 @@ import platform
 import select
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from ...isolation import descendants
 from .baseline import Baseline
-from .channel import PROGRESS_S, READY, Channel, Message, TargetPlan
+from .channel import PROGRESS_S, READY, Channel, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
 from .file_edit import FileEdit
 from .fork_servers import ForkServers, ServerProcess
 from .measurement import Measurement
 from .measuring import MEASUREMENT, Background, drive
+from .messages import Collected, Ended, Options, Ran, Request, Summary, Verdict
 from .project_files import UNREADABLE, ProjectFiles
 from .scheduler import MutantScheduler
 from .world import World
 
 
-def main(options: Message) -> None:
+def main(options: Options) -> None:
     """Serve the bridge until it closes the channel; the current directory is the sandbox."""
     channel = Channel.to_bridge()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -46,20 +48,20 @@ class HostServer:
     While it prepares, it says in messages without an id that it starts anew, and how many tests have been run.
     """
 
-    def __init__(self, channel: Channel, options: Message, world: World) -> None:
+    def __init__(self, channel: Channel, options: Options, world: World) -> None:
         home = Path(options["home"])  # private; the sandbox's parent
         self._channel, self._jobs, self._root, self._world = channel, options["jobs"], options["root"], world
         self._servers = ForkServers(options["root"], home, world, (channel.reader, channel.writer))
         self._measurement = Measurement(home / "baseline.json", self._servers, world)
         self._background = Background(self._tests_run)
-        self._collected: Message | None = None
+        self._collected: Collected | None = None
         self._unprepared: Unprepared | None = None  # why the tests can't be measured, for the next that prepares
         self._how, self._start = "started", 0.0  # the last preparation: "reloaded", too; time.perf_counter()
-        self._settling: list[Message] = []  # are answered when no measurement runs
+        self._settling: list[Request] = []  # are answered when no measurement runs
         self._scheduler: MutantScheduler | None = None
         self._plan: TargetPlan | None = None
         self._files = ProjectFiles(world.place)
-        self._imported: Message | None = None  # what collecting the tests depends on
+        self._imported: Ran | None = None  # what collecting the tests depends on
 
     def serve(self) -> None:
         """Until the bridge closes the channel."""
@@ -96,7 +98,7 @@ class HostServer:
             elif self._scheduler is not None:
                 self._scheduler.receive(answer)
 
-    def _on_measurement(self, answer: Message) -> None:
+    def _on_measurement(self, answer: Ended) -> None:
         """A job of the measurement has ended."""
         if not self._background.runs or self._scheduler is None or self._plan is None:
             return
@@ -133,7 +135,7 @@ class HostServer:
             self._channel.send({"id": message["id"]})
         self._settling.clear()
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: Request) -> None:
         if message["do"] == "test":
             self._test(message)
             return
@@ -150,7 +152,7 @@ class HostServer:
         if message["do"] in ("stop", "settle") and waits:
             self._settling.append(message)
             return
-        answer = {}
+        answer: Mapping[str, object] = {}
         if message["do"] == "prepare":
             try:
                 answer = self._prepare(message)
@@ -171,7 +173,7 @@ class HostServer:
         """In the run without mutants."""
         self._channel.send({"id": None, "tests_run": done, "of": total})
 
-    def _check(self) -> Message:
+    def _check(self) -> dict[str, object]:
         """Which tests can't be relied on; none is looked for while mutants are tested."""
         found: dict[str, str] = {}
         if self._plan is not None and self._scheduler is not None and self._scheduler.idle:
@@ -187,7 +189,7 @@ class HostServer:
         """With the user's own files in the place of the sandbox's."""
         return text.replace(self._world.place, self._root)
 
-    def _test(self, message: Message) -> None:
+    def _test(self, message: Request) -> None:
         edit = FileEdit(*message["edit"])
         try:
             source = self._files.source(edit.path) if self._plan and edit.path in self._plan.sources else None
@@ -201,12 +203,12 @@ class HostServer:
             change = source[1].change(edit.start, edit.end, edit.replacement)
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             reason = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
-            answer: Message = {"status": "CompileError", "reason": reason, "covered": [], "static": None}
-            self._channel.send({"id": message["id"], **answer})
+            answer: Verdict = {"status": "CompileError", "reason": reason}
+            self._channel.send({"id": message["id"], "covered": [], "static": None, **answer})
             return
         self._scheduler.test(message["id"], edit, change)
 
-    def _reach(self, message: Message) -> None:
+    def _reach(self, message: Request) -> None:
         """Find out which tests could kill each mutant now; `alone`: as far as tests run alone show.
 
         Those of `ran_alone` are not run alone for that: they would show what they have shown.
@@ -218,7 +220,7 @@ class HostServer:
         scheduler.know_alone([(path, name) for path, name in message["functions"]], message["ran_alone"])
         found = [self._files.statement(*row) for row in message["mutants"]]
 
-        def answer() -> Message:
+        def answer() -> dict[str, object]:
             reached = [None if lines is None else scheduler.baseline.reach(*lines) for lines in found]
             return {"sound": scheduler.is_sound and self._imported is not None, "reach": reached}
 
@@ -227,12 +229,12 @@ class HostServer:
         else:
             self._channel.send({"id": id, **answer()})
 
-    def _prepare(self, message: Message) -> Message:
+    def _prepare(self, message: Request) -> Summary:
         self._start = time.perf_counter()
         error, self._unprepared = self._unprepared, None
         if error is not None and not message["changed"]:
             raise error
-        before, plan = self._plan, TargetPlan.of(message, self._world.place)
+        before, plan = self._plan, TargetPlan.of(message["plan"], self._world.place)
         if self._scheduler is not None:
             self._scheduler.stop_all()
         for server in self._servers.running if message["changed"] else ():
@@ -288,7 +290,7 @@ class HostServer:
         if baseline.unmeasured:
             self._background.start(self._measurement.steps(self._plan, self._collected, baseline))
 
-    def _summary(self, baseline: Baseline) -> Message:
+    def _summary(self, baseline: Baseline) -> Summary:
         """Facts of the tests for the bridge. `measuring`: more will follow."""
         return {
             "tests": list(baseline.tests),

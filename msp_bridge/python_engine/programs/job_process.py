@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ...isolation.process_namespace import ProcessNamespace
-from .channel import CHUNK, Channel, Message
+from .channel import CHUNK, Channel
+from .messages import JobMessage, Report
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 LOOK_S = 0.02  # between two looks at its CPU time
@@ -80,7 +81,7 @@ class JobProcess:
         """Whether it can have a job with these parts, as one that is forked now could."""
         return self.parts == parts and time.monotonic() < self.expires
 
-    def give(self, message: Message) -> bool:
+    def give(self, message: JobMessage) -> bool:
         """Send it its job; False when it is dead."""
         try:
             Channel(-1, self.writer).send(message)
@@ -105,10 +106,10 @@ class JobProcess:
         return self.received.endswith(END)
 
     @property
-    def report(self) -> Message | None:
+    def report(self) -> Report | None:
         """None when not all of it came."""
         try:
-            report: Message = json.loads(bytes(self.received))
+            report: Report = json.loads(bytes(self.received))
         except ValueError:
             return None
         return report
@@ -141,11 +142,11 @@ def _cpu_clock(pid: int) -> int:
 class Job:
     """A job as a forked process finds it: its message, a private directory, and the pipe for its report."""
 
-    message: Message
+    message: JobMessage
     scratch: Path
     writer: int
 
-    def end(self, report: Message) -> NoReturn:
+    def end(self, report: Report) -> NoReturn:
         """Send the report, and end the process."""
         try:
             Channel(-1, self.writer).send(report)

@@ -24,8 +24,8 @@ from functools import partial
 from typing import Protocol
 
 from .baseline import Baseline
-from .channel import Message
 from .controls import Controls
+from .messages import Ended, Trace
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .transitions import Action, Seen
 
@@ -58,7 +58,7 @@ class KillConfirmation:
 
     def __init__(self, way: Way, jobs: MutantJobs, controls: Controls, note: Callable[[], None], *, live: bool) -> None:
         self._way, self._jobs, self._controls, self._note, self._live = way, jobs, controls, note, live
-        self._ran_without: dict[int, Message | None] = {}  # what the last control of a test depends on
+        self._ran_without: dict[int, Trace | None] = {}  # what the last control of a test depends on
 
     def _begin_live(self, mutant: ScheduledMutant, killer: int) -> None:
         """Confirm a kill by a test of a job that has run in a fork."""
@@ -91,15 +91,16 @@ class KillConfirmation:
             Action.KILLED: self._killed,
         }
 
-    def seen(self, mutant: ScheduledMutant, killer: int, answer: Message) -> Seen:
+    def seen(self, mutant: ScheduledMutant, killer: int, answer: Ended) -> Seen:
         """Tell what the end of a job in one of the stages above has shown."""
-        if _failed(answer):
+        report = answer["report"]
+        if report is None or report.get("failure", True):  # or the tests didn't come to their end
             return Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
             return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer)
         self._ran_without[killer] = mutant.ran[-1]
-        if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, answer["report"]["seconds"]):
+        if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
@@ -175,9 +176,3 @@ class KillConfirmation:
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
         mutant.ran.append(self._ran_without.get(killer))
         self._way.killed(mutant, killer)
-
-
-def _failed(answer: Message) -> bool:
-    """Whether the tests of a job failed, or didn't come to their end."""
-    report = answer["report"]
-    return report is None or bool(report.get("failure", True))

@@ -50,6 +50,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .messages import LiveFacts
+
 Key = tuple[str, int]  # qualified name (before Python 3.11: name), first line
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, lambdas and comprehensions, not for modules and classes
 SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
@@ -317,7 +319,7 @@ class LiveFunctions:
                 if code.co_filename in filenames:
                     self._suspended.setdefault(code.co_filename, set()).add(key(code))
 
-    def facts(self, filename: str) -> dict[str, list[Key]]:
+    def facts(self, filename: str) -> LiveFacts:
         """Facts of a file for the scheduler: keys of live functions, and of suspended ones."""
         return {
             "live": sorted(self._functions.get(filename, ())),

@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...isolation import descendants
-from .channel import COUNTS, MEASURED, Channel, Message, TargetPlan
+from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere, monitoring
 from .job_process import Job
 from .line_coverage import ProbedFiles, Reach, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
+from .messages import Collected, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
 from .world import World
@@ -96,7 +97,7 @@ class Live:
         """Say that pytest has ended with `code`, and has collected nothing that can be run."""
         self._channel.send({"do": "failed", "exit": code, "broken": rows(self._tests.broken)})
 
-    def _collected(self) -> Message:
+    def _collected(self) -> Collected:
         """Facts that collecting the tests has shown."""
         threads = threading.active_count()
         return {
@@ -105,7 +106,7 @@ class Live:
             "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
-            "ran": self._dependencies and self._dependencies.report(),
+            "ran": None if self._dependencies is None else self._dependencies.report(),
             "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
             "files": {
                 path: {
@@ -118,7 +119,7 @@ class Live:
             },
         }
 
-    def _handle(self, message: Message) -> Message:
+    def _handle(self, message: Reload) -> Reloaded:
         """Reload: the live functions of this process get the code of an edited file."""
         try:
             segment = Segment(*message["segment"])
@@ -131,7 +132,7 @@ class Live:
             return {"do": "reloaded", "problem": f"{type(error).__name__}: {error}"}
         return {"do": "reloaded", "facts": self._functions.facts(segment.filename)}
 
-    def _before_job(self, message: Message) -> None:
+    def _before_job(self, message: JobMessage) -> None:
         """Do once what all measurements have in common. The measurement itself says what can't be done."""
         if message["work"] == "measure":
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
@@ -156,13 +157,13 @@ class Live:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
                 return self._with_dependencies({"not_live": str(error)})
-        ran = yield from run_until_failure(self._tests, message["tests"], message.get("counts"))
+        ran = yield from run_until_failure(self._tests, message["tests"] or (), message.get("counts"))
         return self._with_dependencies(ran)
 
-    def _with_dependencies(self, report: Message) -> Message:
+    def _with_dependencies(self, report: Report) -> Report:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, message: Message) -> Work:
+    def _measure(self, message: JobMessage) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
         A test that takes more than `stuck` seconds ends the process; 0: none does. `at_most`: after so many seconds in
@@ -188,8 +189,7 @@ class Live:
                 duration = yield from self._tests.run(turn)
                 if interruption.has_come:
                     break
-                if message.get("counts"):
-                    COUNTS[MEASURED].note()
+                note_one_more(message.get("counts"))
                 hits, started = self._tests.reach.of(self._tests.items[test])
                 if stuck:
                     signal.alarm(stuck)
@@ -205,7 +205,7 @@ class Live:
         for (filename, number), mask in lines.items():
             by_path.setdefault(names[filename], {})[number] = hex(mask)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
-        report = {
+        report: Report = {
             "durations": durations,
             "lines": by_path,
             "failing": failing,

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from .baseline import Baseline, bits
-from .channel import Message, TargetPlan
+from .channel import MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
 from .measuring import Answer, Run, Steps, answer_to
+from .messages import Collected, JobMessage, Report
 from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
@@ -37,7 +38,7 @@ class Measurement:
     def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
         self._file, self._servers, self._world = file, servers, world
 
-    def steps(self, plan: TargetPlan, collected: Message | None, known: Baseline | None) -> Steps:
+    def steps(self, plan: TargetPlan, collected: Collected | None, known: Baseline | None) -> Steps:
         """The measurement of what `known` does not know; of everything where that is None. Raises Unprepared.
 
         `collected`: what collecting the tests has shown, where there is a live server.
@@ -108,7 +109,7 @@ class Measurement:
         fresh.write_text(json.dumps(value), encoding="utf-8")
         os.replace(fresh, self._file)
 
-    def known(self, plan: TargetPlan, collected: Message | None) -> Baseline | None:
+    def known(self, plan: TargetPlan, collected: Collected | None) -> Baseline | None:
         """The earlier measurement, if neither the project nor its environment has changed since; else None."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
@@ -117,7 +118,11 @@ class Measurement:
             if saved["always_fresh"] is not None and self._servers.live is not None:
                 self._servers.drop_live(saved["always_fresh"])
             self._world.drop(frozenset(saved["dropped"]))
-            shown = {"tests": saved["tests"], "seconds": saved["seconds"], "files": (collected or {}).get("files", {})}
+            shown: Collected = {
+                "tests": saved["tests"],
+                "seconds": saved["seconds"],
+                "files": (collected or {}).get("files", {}),
+            }
             baseline = Baseline.of(saved["report"], shown)
             alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
             unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
@@ -138,16 +143,16 @@ class Measurement:
     def _rest(self, known: Baseline) -> Steps:
         """Measure the tests that are not measured, as after an edit of functions that they have run."""
         assert self._servers.live is not None
-        job = {"work": "measure", "tests": list(bits(known.unmeasured)), "counts": True}
+        job: JobMessage = {"work": "measure", "tests": list(bits(known.unmeasured)), "counts": MEASURED}
         report, _ = yield Run(self._servers.live, job, self._world.parts, known.unmeasured.bit_count())
         return None if report is None else known.measured(report)
 
-    def _all(self, plan: TargetPlan, collected: Message | None) -> Steps:
+    def _all(self, plan: TargetPlan, collected: Collected | None) -> Steps:
         live, fresh = self._servers.pair
         report, total = None, None if collected is None else len(collected["tests"])
         if live is not None and collected is not None:
             stuck = STUCK_S if collected["native_threads"] else 0
-            job = {"work": "measure", "tests": None, "stuck": stuck, "counts": True}
+            job: JobMessage = {"work": "measure", "tests": None, "stuck": stuck, "counts": MEASURED}
             report, _ = _in_time((yield Run(live, job, self._world.parts, total, plan.baseline_timeout_s)), plan)
             if report is None and LIMITS in self._world.parts:  # it may have ended the process: who knows
                 self._world.drop({LIMITS})
@@ -158,7 +163,7 @@ class Measurement:
                 )
                 live = None
         if live is None or report is None:
-            job = {"work": "measure", "tests": None, "counts": True}
+            job = {"work": "measure", "tests": None, "counts": MEASURED}
             report, code = _in_time((yield Run(fresh, job, self._world.parts, total, plan.baseline_timeout_s)), plan)
             if report is None:
                 raise Unprepared(
@@ -212,7 +217,7 @@ class Measurement:
 
     def _tried_again(self, baseline: Baseline) -> Generator[Run, Answer, Baseline]:
         """Some tests that failed in a fork and passed in a fresh process pass in a fork now: they failed by chance."""
-        reports: dict[int, Message | None] = {}
+        reports: dict[int, Report | None] = {}
         for test in sorted(baseline.fork_unsafe):
             assert self._servers.live is not None
             report, _ = yield Run(self._servers.live, {"work": "measure", "tests": [test]}, self._world.parts)

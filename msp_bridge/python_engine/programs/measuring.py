@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .baseline import Baseline
-from .channel import COUNTS, MEASURED, PROGRESS_S, Message
+from .channel import COUNTS, MEASURED, PROGRESS_S
 from .endings import reject_fault
 from .fork_servers import ServerProcess
+from .messages import Ended, JobMessage, Report
 
 MEASUREMENT = 0  # the id of its jobs
 
@@ -27,18 +28,18 @@ class Run:
     """One job of a measurement. `total`: its number of tests, where its progress is said."""
 
     server: ServerProcess
-    job: Message
+    job: JobMessage
     parts: Collection[str]
     total: int | None = None
     limit: float | None = None  # seconds
 
     @property
-    def message(self) -> Message:
+    def message(self) -> JobMessage:
         """The message for the server."""
         return {"id": MEASUREMENT, "do": "run", "limit": self.limit, "parts": sorted(self.parts), **self.job}
 
 
-Answer = tuple[Message | None, Any]  # the report, and the exit code
+Answer = tuple[Report | None, Any]  # the report, and the exit code
 Steps = Generator[Run, Answer, Baseline | None]
 
 
@@ -105,7 +106,7 @@ class Background:
         """Forget it: the server that runs its job is ended."""
         self._steps = self._run = None
 
-    def receive(self, message: Message) -> tuple[bool, Baseline | None]:
+    def receive(self, message: Ended) -> tuple[bool, Baseline | None]:
         """Take the answer of a job: whether the measurement has come to its end, and what it has found.
 
         Raises what the measurement raises.
@@ -135,7 +136,7 @@ def _say_news(run: Run, say: Say) -> None:
         say(count, run.total)
 
 
-def _answer(message: Message | None) -> Answer:
+def _answer(message: Ended | None) -> Answer:
     if message is None:
         return None, "?"
     reject_fault(message)

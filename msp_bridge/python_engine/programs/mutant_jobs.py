@@ -7,12 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, field
 
 from .baseline import Baseline
-from .channel import IN_SUITE, Message, TargetPlan
+from .channel import IN_SUITE, TargetPlan
 from .controls import Controls
 from .file_edit import FileEdit, digest_of
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
+from .messages import JobMessage, Trace, Verdict
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -43,10 +44,10 @@ class ScheduledMutant:
     tests: list[int] = field(default_factory=list)  # of the last LIVE job
     tried: set[int] = field(default_factory=set)  # of all LIVE jobs
     left_out: set[int] = field(default_factory=set)  # unsteady tests whose kills were not confirmed
-    verdict: Message = field(default_factory=dict)  # until it is confirmed
+    verdict: Verdict = field(default_factory=Verdict)  # until it is confirmed
     completed: int = 0  # tests
     confirmations: int = 0
-    ran: list[Message | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
+    ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
     stopped: bool = False
@@ -112,8 +113,8 @@ class MutantJobs:
 
     def _live_job(
         self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int], *, mutated: bool = True
-    ) -> Message:
-        job: Message = {"id": mutant.request, "work": "mutant", "tests": tests}
+    ) -> JobMessage:
+        job: JobMessage = {"id": mutant.request, "work": "mutant", "tests": tests}
         if mutated:
             job["edit"] = astuple(mutant.edit)
         if mutated and mutant.path in baseline.facts:
@@ -130,12 +131,12 @@ class MutantJobs:
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
-        job: Message = {"id": id, "work": "measure", "tests": [test]}
+        job: JobMessage = {"id": id, "work": "measure", "tests": [test]}
         self._submit(self._live, job, baseline.durations[test])
 
     def run_probe(self, baseline: Baseline, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
-        job: Message = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
+        job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
         self._submit(self._live, job, PROBE_S)
 
     def run_fresh(
@@ -148,7 +149,7 @@ class MutantJobs:
         loaded: bool = False,
     ) -> None:
         """Run the test `only`, or all in their order, in a process that imports everything with the mutant."""
-        job: Message = {"id": mutant.request, "work": "mutant"}
+        job: JobMessage = {"id": mutant.request, "work": "mutant"}
         job["only"] = None if only is None else baseline.tests[only]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         if mutated:
@@ -159,7 +160,7 @@ class MutantJobs:
     def _submit(
         self,
         server: ServerProcess | None,
-        job: Message,
+        job: JobMessage,
         seconds: float,
         *,
         only: Sequence[int] = (),

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from .channel import COUNTS, Message, TargetPlan
+from .channel import TargetPlan, note_one_more
 from .endings import CUT
 from .listing import leave_out_data
+from .messages import Report
 
 LONGEST = 4000  # characters of a message
 Turn = tuple[Any, Any]  # a test to run, and the one after it, whose fixtures stay; both pytest's items
-Work = Generator[Turn, None, Message]  # of a job: yields the tests to run, and returns the report
+Work = Generator[Turn, None, Report]  # of a job: yields the tests to run, and returns the report
 
 
 @dataclass
@@ -119,8 +120,7 @@ def run_until_failure(session: PytestSession, tests: Sequence[int], counts: str 
     for _, turn in session.turns(tests):
         seconds += yield from session.run(turn)
         count += 1
-        if counts is not None:
-            COUNTS[counts].note()
+        note_one_more(counts)
         if session.failure is not None:
             session.tear_down()
             break

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from dataclasses import astuple
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
@@ -46,7 +45,7 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
         tests |= baseline.lines.get(path, {}).get(line, 0)
     if facts is None:  # what imports it after the fork finds the edit in the file
         return baseline.edited(path, None, _moved_lines(before, after), tests)
-    answer = server.ask({"do": "reload", "segment": astuple(segment)}, "do", "reloaded")
+    answer = server.reload(segment)
     if answer is None or "facts" not in answer:
         return None
     now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
@@ -55,7 +54,7 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
 
 def reloaded_tests(baseline: Baseline, path: str, segment: Segment, server: ServerProcess) -> Baseline | None:
     """The baseline after an edit of a test file, when the server has the new code; None when it can't have it."""
-    answer = server.ask({"do": "reload", "segment": astuple(segment)}, "do", "reloaded")
+    answer = server.reload(segment)
     if answer is None or "tests" not in answer:
         return None
     return baseline.edited(path, None, {}, int(answer["tests"], 16))

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from .answers import answer_of
 from .baseline import Baseline
-from .channel import COUNTS, IN_SUITE, PROGRESS_S, Message, TargetPlan
+from .channel import COUNTS, IN_SUITE, PROGRESS_S, TargetPlan
 from .controls import Controls, IsolatedRuns, Questions
 from .dependencies import Function
 from .endings import fault_of, verdict_of
@@ -39,6 +39,7 @@ from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
 from .likely_tests import LikelyTests
 from .live_code import CodeChange
+from .messages import Ended, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
 from .transitions import TRANSITIONS, Action, Seen
@@ -57,7 +58,7 @@ class MutantScheduler:
         servers: tuple[ServerProcess | None, ServerProcess],
         parts: Collection[str],
         jobs: int,
-        send: Callable[[Message], None],
+        send: Callable[[Mapping[str, object]], None],
         note: Callable[[], None],
         texts: Mapping[str, str],
     ) -> None:
@@ -169,7 +170,7 @@ class MutantScheduler:
         """Note runs of tests alone that hold for the project as it is (`Baseline.knowing`)."""
         self.baseline = self.baseline.knowing(functions, ran_alone)
 
-    def when_alone(self, request: int, answer: Callable[[], Message]) -> None:
+    def when_alone(self, request: int, answer: Callable[[], Mapping[str, object]]) -> None:
         """Answer with what `answer` returns once each test has been run alone."""
         self._questions.ask(request, answer)
         self._answer_questions()
@@ -181,7 +182,7 @@ class MutantScheduler:
         odd = baseline.failing or baseline.fork_unsafe or baseline.order_dependent or self._controls.unsteady
         return self._live is not None and not odd and not baseline.unmeasured
 
-    def stop(self, requests: list[int]) -> None:
+    def stop(self, requests: Sequence[int]) -> None:
         """Kill the jobs of these requests; each request is answered when its job is gone."""
         self._questions.stop(requests)
         ids = [request for request in requests if request in self._mutants]
@@ -194,7 +195,7 @@ class MutantScheduler:
         if not waiting:
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
-                self._isolated.receive({"id": id, "kill_reason": "stopped"})
+                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None))
             ids += running
         if self.is_unwanted:
             ids += self._unmeasured.probes.stop(self._queue)
@@ -217,7 +218,7 @@ class MutantScheduler:
             self._answer(mutant, {"status": "stopped"})
         self._questions.stop(self._questions.ids)
 
-    def receive(self, answer: Message) -> None:
+    def receive(self, answer: Ended) -> None:
         """Handle what a job has come to."""
         self._queue.ended(answer["id"])
         if answer["id"] == self._unmeasured.probes.id:
@@ -228,7 +229,7 @@ class MutantScheduler:
         elif (mutant := self._mutants.get(answer["id"])) is not None:
             self._on_answer(mutant, answer)
 
-    def _on_answer(self, mutant: ScheduledMutant, answer: Message) -> None:
+    def _on_answer(self, mutant: ScheduledMutant, answer: Ended) -> None:
         """A job of `mutant` has ended."""
         mutant.ran.append((answer["report"] or {}).get("ran"))
         if mutant.late and not mutant.stopped and answer["kill_reason"] == "stopped":
@@ -250,7 +251,7 @@ class MutantScheduler:
             assert killer is not None
             self._confirmation.actions()[action](mutant, killer)
 
-    def _seen(self, mutant: ScheduledMutant, answer: Message) -> Seen:
+    def _seen(self, mutant: ScheduledMutant, answer: Ended) -> Seen:
         """Tell what the end of its job has shown; where that is a verdict, it is noted."""
         killer = self.killer(mutant)
         if mutant.stage not in (Stage.LIVE, Stage.SUITE, Stage.FRESH):
@@ -368,7 +369,7 @@ class MutantScheduler:
         """The last killer of the mutants of the same function."""
         return self._index(self.baseline.killers.get(mutant.place))
 
-    def _on_isolated_run(self, answer: Message) -> None:
+    def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
         self._isolated.receive(answer)
         waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
@@ -392,7 +393,7 @@ class MutantScheduler:
     def _index(self, name: str | None) -> int | None:
         return self._numbers.get(name) if name is not None else None
 
-    def _answer(self, mutant: ScheduledMutant, verdict: Message) -> None:
+    def _answer(self, mutant: ScheduledMutant, verdict: Verdict) -> None:
         del self._mutants[mutant.request]
         unsteady = self._controls.unsteady
         answer = answer_of(self.baseline, mutant, verdict, unsteady, live=self._live is not None, sound=self.is_sound)

@@ -20,7 +20,7 @@ import pytest
 
 from ...isolation import descendants
 from .bytecode import read_beside_plugins
-from .channel import COUNTS, MEASURED, Channel, Message, TargetPlan
+from .channel import Channel, TargetPlan, note_one_more
 from .connection import Connection
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
@@ -28,6 +28,7 @@ from .imports import ImportTrace, loaded_elsewhere
 from .job_process import Job
 from .live_code import loaded_files
 from .live_server import Collecting, Live
+from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
 from .world import World
 
@@ -144,24 +145,24 @@ class Fresh(Collecting):
         self.use_scratch(job.scratch)
         message = job.message
         if message["work"] == "measure":
-            return (yield from self._measure(message["tests"], counts=message.get("counts", False)))
+            return (yield from self._measure(message["tests"], counts=message.get("counts")))
         left_out = set(message["left_out"])
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         only = message["only"]
         chosen = [index for name, index in names.items() if name not in left_out and (only is None or name == only)]
         return self._with_dependencies((yield from run_until_failure(self, chosen)))
 
-    def report(self, code: int) -> Message:
+    def report(self, code: int) -> Report:
         """After pytest has ended with `code`, and has run no test."""
-        report = {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
+        report: Report = {"exit": code, "broken": rows(self.broken), "seconds": time.perf_counter() - self._start}
         return self._with_dependencies(report)
 
-    def _with_dependencies(self, report: Message) -> Message:
+    def _with_dependencies(self, report: Report) -> Report:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, names: Sequence[str] | None, *, counts: bool) -> Work:
+    def _measure(self, names: Sequence[str] | None, *, counts: str | None) -> Work:
         """The tests of these names, or all, without a mutant."""
-        collected = {
+        collected: Collected = {
             "tests": [item.nodeid for item in self.items],
             "seconds": time.perf_counter() - self._start,
             "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
@@ -172,8 +173,7 @@ class Fresh(Collecting):
         chosen = [test for test, item in enumerate(self.items) if wanted is None or item.nodeid in wanted]
         for test, turn in self.turns(chosen):
             durations[test] = yield from self.run(turn)
-            if counts:
-                COUNTS[MEASURED].note()
+            note_one_more(counts)
             if self.failure is not None:
                 failing[test], self.failure = self.failure.text, None
         return {"collected": collected, "durations": durations, "failing": failing}

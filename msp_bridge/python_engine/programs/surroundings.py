@@ -15,11 +15,11 @@ from importlib.metadata import Distribution, distributions
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from .channel import READY, Channel, Message
+from .channel import READY, Channel
 from .imports import SITES, is_of_python
 
 
-def main(options: Message) -> None:
+def main(options: dict[str, str]) -> None:
     """Send it for the project at `options["root"]`."""
     Channel.to_bridge().send({**READY, **surroundings(os.path.realpath(options["root"]))})
 

@@ -21,10 +21,10 @@ import time
 from collections import deque
 
 from .baseline import Baseline, bits
-from .channel import Message
 from .endings import reject_fault
 from .job_queue import JobQueue
 from .likely_tests import AT_ONCE, LikelyTests
+from .messages import Ended
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
 
@@ -104,7 +104,7 @@ class Probes:
             self._probed.update(tests)
             self._jobs.run_probe(baseline, self.id, tests)
 
-    def ended(self, answer: Message, baseline: Baseline) -> Baseline:
+    def ended(self, answer: Ended, baseline: Baseline) -> Baseline:
         """The baseline with what the job has measured: so many of its tests as there was time for."""
         self.id = None
         reject_fault(answer)

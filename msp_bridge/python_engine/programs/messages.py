@@ -1,0 +1,208 @@
+"""The messages of the engine's processes, as JSON has them: bridge and host, host and fork server, fork server and job.
+
+A test is named by its index in the order of collection, but for fresh processes, whose collection may differ: these are
+told pytest's node ids. JSON makes strings of the keys of a dictionary. Sets of tests are masks, a bit for each, in hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+Index = Any  # of a test, as a key: an int, which arrives as a str
+Row = Sequence[Any]  # the fields of a frozen dataclass, in their order
+Failure = Sequence[str]  # the test or the module, and its message
+Functions = dict[str, list[str]]  # path to the names of its functions
+
+
+class Ran(TypedDict):
+    """Code of the project that processes have run, and files that they have read."""
+
+    functions: Functions
+    texts: list[str]  # paths
+
+
+class Trace(Ran):
+    """The same, as one process has noted it."""
+
+    hidden: bool  # something ran that is not seen
+
+
+class LiveFacts(TypedDict):
+    """The functions of a file that are there now, by their keys: see `live_code`."""
+
+    live: Sequence[Row]
+    suspended: Sequence[Row]
+
+
+class Facts(LiveFacts):
+    """A file's code before the fork: see `baseline.FileFacts`."""
+
+    called: Sequence[Row]
+    read: bool
+
+
+class Collected(TypedDict, total=False):
+    """Facts that collecting the tests has shown; those of a fresh process are without threads and files."""
+
+    tests: Sequence[str]  # pytest's node ids
+    seconds: float
+    elsewhere: Sequence[str] | None  # a module that is imported from another place, and its file
+    threads: int
+    native_threads: int
+    trace_lost: bool
+    ran: Trace | None
+    files: Mapping[str, Facts]  # by path
+
+
+class Report(TypedDict, total=False):
+    """A job's own words about its end: each kind of job has some of these fields."""
+
+    tests: int  # that were run, until one failed
+    seconds: float
+    failure: Failure | None
+    ran: Trace
+
+    not_live: str  # why the mutant can't be put into the live functions
+
+    exit: int  # of pytest, which has run no test
+    broken: Sequence[Failure]
+
+    durations: Mapping[Index, float]  # of a measurement: seconds
+    lines: Mapping[str, Mapping[Any, str]]  # path to line to mask
+    failing: Mapping[Index, str]
+    subprocess_tests: str  # a mask
+    late: Sequence[str]  # paths
+    unseen: Mapping[str, Sequence[Row]]
+    collected: Collected  # in a fresh process
+
+    fault: str  # what has failed in our own code
+    begun: bool  # whether tests may have run before
+
+
+class Ended(TypedDict):
+    """The fork server's answer about a job."""
+
+    id: int
+    exit: int
+    kill_reason: str
+    report: Report | None  # None: the process didn't get so far
+
+
+class JobMessage(TypedDict, total=False):
+    """A job for a fork server."""
+
+    id: int
+    do: Literal["run"]
+    work: Literal["mutant", "measure"]
+    parts: list[str]  # of the world, that it has for itself
+    limit: float | None  # seconds
+    cpu_limit: float | None
+    tests: Sequence[Any] | None  # indexes, in a fresh process names; None: all
+    counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
+    edit: Row  # `FileEdit`
+    segment: Row  # `Segment`, where the mutant goes into live functions
+    only: str | None  # in a fresh process: the one test to run
+    left_out: Sequence[str]
+    stuck: int  # seconds that one test of a measurement may take; 0: any
+    at_most: float  # seconds for all tests of a measurement
+
+
+class Stop(TypedDict):
+    """End jobs, or requests."""
+
+    do: Literal["stop"]
+    ids: Sequence[int]
+
+
+class Renew(TypedDict):
+    """Files have changed."""
+
+    do: Literal["renew"]
+
+
+class Reload(TypedDict):
+    """The live functions are to get the code of an edited file."""
+
+    do: Literal["reload"]
+    segment: Row
+
+
+class Reloaded(TypedDict, total=False):
+    """The live server's answer to that."""
+
+    do: Literal["reloaded"]
+    facts: LiveFacts  # of a source
+    tests: str  # the edited tests of a test file, a mask
+    problem: str
+
+
+class Started(Collected, total=False):
+    """The first message of a fork server."""
+
+    do: Literal["ready", "failed", "unfit"]  # unfit: pytest has imported the project
+    live: int | None  # the process of the live server, where the fresh one has forked it
+    exit: int  # of pytest, where it failed
+    broken: Sequence[Failure]
+
+
+class Verdict(TypedDict, total=False):
+    """A mutant's verdict, and what its last job has shown."""
+
+    status: str  # of the protocol, or "stopped" or "stale"
+    reason: str
+    killed_by: str | None
+    tests: int
+    seconds: float
+
+
+class MutantAnswer(Verdict, total=False):
+    """The host's answer about a mutant."""
+
+    id: int
+    covered: Sequence[int] | None  # None: not all tests are measured
+    static: bool | None
+    unsteady: Sequence[str]
+    ran: Ran | None
+    tried: Sequence[int] | None
+
+
+class Summary(TypedDict):
+    """Facts of the tests for the bridge."""
+
+    tests: list[str]
+    measuring: bool  # more will follow
+    failing: dict[str, str]
+    always_fresh: str | None  # why
+    unsteady: Sequence[str]
+    fork_unsafe: Sequence[str]
+    isolation: Sequence[str]
+    refused: Mapping[str, str]
+    keeps_apart: bool
+    imported: Ran | None
+    how: str
+    seconds: float
+
+
+class Request(TypedDict, total=False):
+    """A request of the bridge to a host."""
+
+    id: int
+    do: Literal["prepare", "test", "reach", "stop", "settle", "check"]
+    changed: Sequence[str]  # prepare: paths
+    plan: Mapping[str, Any]  # `TargetPlan`, but for the place
+    edit: Row  # test
+    mutants: Sequence[Row]  # reach: path, digest, start, end
+    alone: bool
+    functions: Sequence[Row]
+    ran_alone: Mapping[str, Sequence[int]]
+    ids: Sequence[int]  # stop
+
+
+class Options(TypedDict):
+    """The options of a host."""
+
+    root: str  # the user's tree
+    home: str  # a private directory
+    jobs: int
+    isolation: Sequence[str] | None  # parts of the world to try; None: all
