@@ -33,9 +33,9 @@ from msp_bridge.concurrency import SharedLock, cancel_all, shields
 from msp_bridge.model import Mutant, Ran, Result, Status
 from msp_bridge.notices import FailingTest, Notice
 from msp_bridge.python_engine.host import Host
+from msp_bridge.python_engine.host_slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.remedies import remedy_of
-from msp_bridge.python_engine.slot import LOOK_AGAIN_S, HostPool, HostSlot
 from msp_bridge.text import counted
 from msp_bridge.toolkit import JobScheduler, ProcessEnded, Sandbox, SandboxPool
 from msp_bridge.toolkit.scheduling import NewestFirstLock

@@ -10,7 +10,7 @@ PRELUDE = """
 import os, signal, sys
 from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
-from msp_bridge.python_engine.programs.connection import Connection
+from msp_bridge.python_engine.programs.server_connection import ServerConnection
 from msp_bridge.python_engine.programs.fork_servers import ServerProcess
 from msp_bridge.isolation.process_namespace import NamespaceMaker
 
@@ -70,7 +70,7 @@ def serve(channel):
 
 def started():
     try:
-        return ServerProcess.fork(serve, Connection(sys.argv[1] + "/log"), [])
+        return ServerProcess.fork(serve, ServerConnection(sys.argv[1] + "/log"), [])
     except Forked as forked:
         forked.serve()
         os._exit(70)

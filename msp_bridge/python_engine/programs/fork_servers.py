@@ -19,13 +19,13 @@ from pathlib import Path
 from ...isolation import descendants
 from . import imports
 from .channel import Channel, TargetPlan
-from .connection import Connection
 from .endings import Unprepared, last_error, reject_elsewhere, why_not_collected
 from .fork_server import ForkServer
 from .forked import Forked
 from .imports import ImportTrace
 from .live_code import Segment
 from .messages import Collected, Reload, Reloaded, Started
+from .server_connection import ServerConnection
 from .world import World
 
 SERVER_END_S = 3.0  # for a server that may be busy with its jobs
@@ -41,7 +41,9 @@ class ServerProcess:
         self.channel = Channel(ours.fileno(), ours.fileno())
 
     @classmethod
-    def fork(cls, serve: Callable[[Channel], object], connection: Connection, private: Iterable[int]) -> ServerProcess:
+    def fork(
+        cls, serve: Callable[[Channel], object], connection: ServerConnection, private: Iterable[int]
+    ) -> ServerProcess:
         """`private` are descriptors of this process that the forked one has to close; that one raises `Forked`."""
         pid = os.fork()
         if pid == 0:
@@ -158,10 +160,10 @@ class ForkServers:
         finally:
             file.unlink(missing_ok=True)
 
-    def _connection(self, kind: str) -> Connection:
-        return Connection(f"{self._home}/{kind}.log")
+    def _connection(self, kind: str) -> ServerConnection:
+        return ServerConnection(f"{self._home}/{kind}.log")
 
-    def _start(self, kind: str, plan: TargetPlan, live: Connection | None = None) -> ServerProcess:
+    def _start(self, kind: str, plan: TargetPlan, live: ServerConnection | None = None) -> ServerProcess:
         """`live`: that of the live server, which the fresh one forks if it can."""
         private = [*self._private, *(server.channel.reader for server in self.running)]
         connection = self._connection(kind)
@@ -193,7 +195,9 @@ class ForkServers:
         return answer
 
 
-def _serve(kind: str, plan: TargetPlan, root: str, world: World, live: Connection | None, channel: Channel) -> None:
+def _serve(
+    kind: str, plan: TargetPlan, root: str, world: World, live: ServerConnection | None, channel: Channel
+) -> None:
     job = None
     if live is not None:
         live.ours.close()

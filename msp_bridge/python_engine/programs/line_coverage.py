@@ -248,7 +248,7 @@ def _may_be_python(executable: Any, argv: Any) -> bool:
     ) or any(os.path.exists(os.path.join(own, name)) for name in names[:2] if name and os.sep not in name)
 
 
-class Reach:
+class TestCoverage:
     """A pytest plugin: what each test runs, with what the fixtures that it uses have run."""
 
     def __init__(self) -> None:

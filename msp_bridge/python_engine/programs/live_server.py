@@ -21,7 +21,7 @@ from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere, monitoring
 from .job_process import Job
-from .line_coverage import ProbedFiles, Reach, lines_of
+from .line_coverage import ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
 from .messages import Collected, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
@@ -35,7 +35,7 @@ class Collecting(PytestSession):
     def __init__(self) -> None:
         super().__init__()
         self.live: Live | None = None
-        self.reach = Reach()
+        self.coverage = TestCoverage()
 
     def pytest_runtestloop(self, session: Any) -> object:
         """Instead of pytest's own. The process ends here: what plug-ins do at the end of a session takes time.
@@ -178,7 +178,7 @@ class Live:
         alone = tests is not None and len(tests) == 1
         if alone and self._dependencies is not None:
             self._dependencies.renew()
-        self._tests.reach.measure(lines_of(self._functions, self._sources(), self._probed), self._plan.filenames)
+        self._tests.coverage.measure(lines_of(self._functions, self._sources(), self._probed), self._plan.filenames)
         names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         durations: dict[int, float] = {}
         lines: dict[tuple[str, int], int] = {}
@@ -190,7 +190,7 @@ class Live:
                 if interruption.has_come:
                     break
                 note_one_more(message.get("counts"))
-                hits, started = self._tests.reach.of(self._tests.items[test])
+                hits, started = self._tests.coverage.of(self._tests.items[test])
                 if stuck:
                     signal.alarm(stuck)
                 bit = 1 << test

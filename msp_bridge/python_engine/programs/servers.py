@@ -21,7 +21,6 @@ import pytest
 from ...isolation import descendants
 from .bytecode import read_beside_plugins
 from .channel import Channel, TargetPlan, note_one_more
-from .connection import Connection
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere
@@ -30,6 +29,7 @@ from .live_code import loaded_files
 from .live_server import Collecting, Live
 from .messages import Collected, Report
 from .pytest_session import TestFailure, Work, arguments, rows, run_until_failure, silence
+from .server_connection import ServerConnection
 from .world import World
 
 read_beside_plugins(_pytest.assertion.rewrite)
@@ -39,17 +39,17 @@ def live(channel: Channel, plan: TargetPlan, world: World, trace: ImportTrace) -
     """Collect, say what was found, and serve until the channel ends."""
     tests = Collecting()
     tests.live = Live(tests, channel, plan, world, trace)
-    tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.reach])))
+    tests.live.failed(int(pytest.main(arguments(plan.arguments), plugins=[tests, tests.coverage])))
 
 
-def fresh(channel: Channel, plan: TargetPlan, world: World, live: Connection | None) -> None:
+def fresh(channel: Channel, plan: TargetPlan, world: World, live: ServerConnection | None) -> None:
     """Start pytest as far as it goes without the project's own code, say so, and serve until the channel ends.
 
     `live`: for the live server, which is forked at that point, if it can be.
     """
     server = Fresh(channel, plan, world, live)
     try:
-        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     except BaseException as error:
         if server.job is not None:
             server.job.fail(error)
@@ -67,7 +67,7 @@ def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
     try:
         server = Fresh(None, plan, world)
         server.begin(job, start)
-        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.reach]))
+        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     except BaseException as error:
         job.fail(error)
     job.end(server.report(code))
@@ -77,7 +77,7 @@ class Fresh(Collecting):
     """Holds pytest where it would import the first conftest.py, and forks there. Also the plugin of its jobs."""
 
     def __init__(
-        self, channel: Channel | None, plan: TargetPlan, world: World, connection: Connection | None = None
+        self, channel: Channel | None, plan: TargetPlan, world: World, connection: ServerConnection | None = None
     ) -> None:
         """`connection`: see `fresh`."""
         super().__init__()
@@ -126,7 +126,7 @@ class Fresh(Collecting):
         channel.send({"do": "unfit" if unfit else "ready", "live": pid})
         self.begin(ForkServer(channel, self._world).serve(), time.perf_counter())
 
-    def _fork_live(self, channel: Channel, connection: Connection) -> int:
+    def _fork_live(self, channel: Channel, connection: ServerConnection) -> int:
         pid = os.fork()
         if pid == 0:
             channel.close()

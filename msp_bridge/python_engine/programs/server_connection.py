@@ -9,7 +9,7 @@ from ...isolation import descendants
 from .channel import Channel
 
 
-class Connection:
+class ServerConnection:
     """The channel between the host and a server that is yet to be forked, and the server's log."""
 
     def __init__(self, log: str) -> None:
