@@ -132,7 +132,7 @@ lock:
 
 clean:
 	rm -rf $(VENV) build dist site *.egg-info tests/npm/*/node_modules tests/npm/*/packages/*/node_modules tests/npm/*/.yarn tests/npm/*/.pnp.* \
-		editors/vscode/node_modules editors/vscode/dist editors/vscode/LICENSE
+		editors/vscode/node_modules editors/vscode/dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("msp-bridge needs Python 3.11 or newer: make PYTHON=python3.12 …")'
@@ -167,11 +167,15 @@ $(VENV)/.programs: $(BIN)/python
 	fi
 	@touch $@
 
-$(VSIX): LICENSE $(addprefix editors/vscode/,README.md package.json package-lock.json tsconfig.json) $(wildcard editors/vscode/src/*.ts)
+$(VSIX): LICENSE forge_links.py pyproject.toml $(addprefix editors/vscode/,README.md icon.png package.json package-lock.json tsconfig.json) \
+		$(wildcard editors/vscode/src/*.ts)
 	$(NPM_CI) --prefix editors/vscode
-	mkdir -p build
-	cp LICENSE editors/vscode/LICENSE
-	cd editors/vscode && node_modules/.bin/vsce package --no-dependencies --allow-missing-repository --out $(CURDIR)/$@
+	npm run --silent --prefix editors/vscode check
+	npm run --silent --prefix editors/vscode bundle
+	rm -rf build/vscode
+	$(PYTHON) forge_links.py build/vscode
+	cp -r editors/vscode/dist build/vscode
+	cd build/vscode && ../../editors/vscode/node_modules/.bin/vsce package --no-dependencies --allow-missing-repository --out $(CURDIR)/$@
 
 $(VENV)/.lint: $(VENV)/.test
 	$(INSTALL) --group lint --editable '.[docs]'

@@ -11,7 +11,7 @@ import pytest
 from support import generated_pages
 from support.release import RELEASE, UNRELEASED
 
-from forge_links import absolute
+from forge_links import absolute, extension_manifest, extension_readme
 from msp_bridge import __version__
 from msp_bridge.adapter import Status, __all__
 from msp_bridge.cli import COMMANDS, Exit, msp_bridge
@@ -114,6 +114,27 @@ def test_links_are_absolute_where_a_forge_is_known_and_texts_elsewhere(forge: st
 
 def test_a_link_that_stays_is_left_as_it_is() -> None:
     assert absolute("[a](b.md#c)", "docs/how-to", lambda path: path == "docs/how-to/b.md", "") == "[a](b.md#c)"
+
+
+def test_the_extension_has_what_a_marketplace_asks_for() -> None:
+    manifest = extension_manifest(FORGE)
+    assert "private" not in manifest
+    assert (manifest["publisher"], manifest["repository"]["url"]) == ("msp-bridge", f"{FORGE}.git")
+    assert {"Testing"} <= set(manifest["categories"])
+    assert len(manifest["keywords"]) <= 30
+    icon = (ROOT / "editors/vscode" / manifest["icon"]).read_bytes()
+    assert icon[:8] == b"\x89PNG\r\n\x1a\n"
+    assert [int.from_bytes(icon[at : at + 4], "big") for at in (16, 20)] == [256, 256], "width and height"
+    assert manifest["icon"] in manifest["files"]
+    assert "repository" not in extension_manifest("")
+
+
+def test_the_extension_shows_pictures_that_are_there() -> None:
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", extension_readme(FORGE))
+    files = [picture.removeprefix(f"{FORGE}/raw/HEAD/") for picture in pictures]
+    assert files == ["docs/images/vscode-lsp.png", "docs/images/vscode-monorepo.png"]
+    assert all((ROOT / file).is_file() for file in files)
+    assert "](" not in extension_readme(""), "without a forge nothing leads anywhere"
 
 
 def test_the_projects_under_test_are_no_projects_of_this_repository() -> None:

@@ -9,7 +9,6 @@ import shutil
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.servers import until
@@ -17,6 +16,7 @@ from support.strays import gone, marked, new_mark
 from support.workbench import EXTENSION, ROOT, bridges, needs_vscode, path_without_bridge, workbench
 
 import msp_bridge
+from forge_links import extension_manifest, extension_readme
 from msp_bridge.testing import RunningProcesses
 
 VENV = Path(sys.prefix)
@@ -157,14 +157,8 @@ async def test_the_cancel_button_ends_the_tests_that_run_and_the_next_ones_run(t
     assert await running.settled(0) == []
 
 
-def manifest() -> dict[str, Any]:
-    """Of the extension, as its sources have it."""
-    read: dict[str, Any] = json.loads((SOURCES / "package.json").read_text())
-    return read
-
-
 def test_the_extension_has_the_version_of_the_bridge() -> None:
-    assert manifest()["version"] == msp_bridge.__version__
+    assert extension_manifest()["version"] == msp_bridge.__version__
 
 
 @needs_extension
@@ -176,13 +170,16 @@ def test_the_packed_extension_has_what_users_need_and_nothing_else() -> None:
             "extension.vsixmanifest",
             "extension/LICENSE.txt",
             "extension/dist/extension.js",
+            "extension/icon.png",
             "extension/package.json",
             "extension/readme.md",
         ]
-        assert json.loads(packed.read("extension/package.json")) == manifest()
+        assert json.loads(packed.read("extension/package.json")) == extension_manifest()
         assert packed.read("extension/LICENSE.txt") == (ROOT / "LICENSE").read_bytes()
-        assert packed.read("extension/readme.md") == (SOURCES / "README.md").read_bytes()
+        assert packed.read("extension/readme.md").decode() == extension_readme()
+        assert packed.read("extension/icon.png") == (SOURCES / "icon.png").read_bytes()
         about = packed.read("extension.vsixmanifest").decode()
+        assert 'Type="Microsoft.VisualStudio.Services.Icons.Default" Path="extension/icon.png"' in about
         assert f'Id="msp-bridge" Version="{msp_bridge.__version__}"' in about
         program = packed.read("extension/dist/extension.js").decode()
         assert set(re.findall(r"msp-bridge/\w+", program)) == {

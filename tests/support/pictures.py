@@ -1,4 +1,4 @@
-"""Takes the pictures of VS Code for docs/images, of what it shows today: `make pictures`."""
+"""Takes the pictures of VS Code for docs/images, of what it shows today, and makes the extension's icon: `make pictures`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support.chromium import Tab
+from support.chromium import Tab, tab
 from support.stryker_js_trees import CORE9, TESTS
 from support.workbench import ROOT, Workbench, path_without_bridge, workbench
 
 IMAGES = ROOT / "docs" / "images"
+ICON = ROOT / "editors" / "vscode" / "icon.svg"
 VENV = Path(sys.prefix)
 WIDTH, HEIGHT = 1100, 640  # of the window, in pixels
+ICON_SIZE = 256
 IGNORED = shutil.ignore_patterns(".*", "mutants", "node_modules", "__pycache__")
 
 
@@ -46,7 +48,7 @@ async def vscode(directory: Path) -> None:
         await window.expand("mutmut")
         await window.expand("src/shop/cart.py")
         await next_problem(window)
-        await taken(window.page, "vscode-lsp.png")
+        await taken(window.page, IMAGES / "vscode-lsp.png")
 
 
 async def vscode_with_a_repository(directory: Path) -> None:
@@ -59,7 +61,16 @@ async def vscode_with_a_repository(directory: Path) -> None:
         )
         await window.page.type("@failed")
         await next_problem(window)
-        await taken(window.page, "vscode-monorepo.png")
+        await taken(window.page, IMAGES / "vscode-monorepo.png")
+
+
+async def icon(directory: Path) -> None:
+    """The icon as a PNG: a marketplace takes no SVG."""
+    async with tab(directory) as page:
+        await resize(page, ICON_SIZE, ICON_SIZE)
+        await page.go(ICON.as_uri())
+        await page.element("document.querySelector('svg rect')")
+        await taken(page, ICON.with_suffix(".png"))
 
 
 async def tested(window: Workbench) -> None:
@@ -80,11 +91,11 @@ async def next_problem(window: Workbench) -> None:
     await window.page.until("Survived: ")
 
 
-async def resize(page: Tab) -> None:
-    await page.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
+async def resize(page: Tab, width: int = WIDTH, height: int = HEIGHT) -> None:
+    await page.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
 
-async def taken(page: Tab, name: str) -> None:
+async def taken(page: Tab, file: Path) -> None:
     """When two looks show the same, or after ten. Made smaller by pngquant, where it is installed."""
     await page.call("Input.dispatchMouseEvent", type="mouseMoved", x=WIDTH - 1, y=1)  # away from what it explains
     before, now = b"", await page.picture()
@@ -93,9 +104,9 @@ async def taken(page: Tab, name: str) -> None:
             break
         await asyncio.sleep(1)
         before, now = now, await page.picture()
-    (IMAGES / name).write_bytes(now)
+    file.write_bytes(now)
     if pngquant := shutil.which("pngquant"):
-        subprocess.run([pngquant, "--force", "--ext", ".png", str(IMAGES / name)], check=True)
+        subprocess.run([pngquant, "--force", "--ext", ".png", str(file)], check=True)
 
 
 def environment(directory: Path) -> dict[str, str]:
@@ -104,7 +115,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 async def main() -> None:
     """Each in a directory of its own, one after another."""
-    for picture in (vscode, vscode_with_a_repository):
+    for picture in (icon, vscode, vscode_with_a_repository):
         with tempfile.TemporaryDirectory() as directory:
             await picture(Path(directory))
 
