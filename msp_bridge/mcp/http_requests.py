@@ -54,8 +54,9 @@ class HttpGate:
         if b"origin" in headers:
             raise RequestRefused(HTTPStatus.FORBIDDEN, "web pages are not served: this request has an Origin")
         if self._name is not None and not _is_here(headers.get(b"host", b""), self._name):
-            problem = f"the Host is not this machine: connect to {self._name} or localhost"
-            raise RequestRefused(HTTPStatus.MISDIRECTED_REQUEST, problem)
+            raise RequestRefused(
+                HTTPStatus.MISDIRECTED_REQUEST, f"the Host is not this machine: connect to {self._name}"
+            )
         if scope["path"].rstrip("/") != PATH:
             raise RequestRefused(HTTPStatus.NOT_FOUND, f"MCP is served at {PATH}")
         await self._authenticate(headers)

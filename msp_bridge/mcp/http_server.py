@@ -44,7 +44,7 @@ from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 log = logging.getLogger(__name__)
 
 MAX_CONNECTIONS = 128  # that have sent the token; a client has one for each call, and one for events
-MAX_SESSIONS = 256  # a client that restarts without a goodbye leaves one
+MAX_SESSIONS = 1000  # of 40 kB; a client that restarts without a goodbye leaves one
 SESSION_S = 30 * 60.0  # without an open request, until a session is forgotten
 IDLE_S = 60.0  # of a connection between two requests
 MAX_HEAD = 16 * 1024  # bytes of a request before its body
