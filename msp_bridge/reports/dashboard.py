@@ -114,7 +114,7 @@ class Dashboard:
         headers = {"Content-Type": "application/json", "User-Agent": program, "X-Api-Key": self.key}
         request = Request(self.url, body, headers, method="PUT")  # noqa: S310 - `_is_address` has looked at it
         try:
-            with self._opener().open(request, timeout=TOTAL_S) as response:
+            with self._opener().open(request, timeout=None) as response:  # `upload` has the bound
                 return response.status, response.headers.get("Location", ""), response.read(MAX_ANSWER + 1)
         except (OSError, HTTPException, ValueError) as error:  # the last for a proxy's address that is none
             reason = _shown(str(getattr(error, "reason", error))) or type(error).__name__

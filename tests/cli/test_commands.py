@@ -26,6 +26,7 @@ from support.viewers import SCHEMA
 
 import msp_bridge
 from msp_bridge.cli import COMMANDS
+from msp_bridge.reports.dashboard import KEY_VARIABLE, URL_VARIABLE
 
 
 @pytest.fixture
@@ -216,15 +217,18 @@ def test_an_interrupted_run_sums_up_and_leaves_no_process(
     events.mkdir()
     script(project, mutations=GATED, events=str(events), tool="hang")
     reports = ["--json", str(tmp_path / "report.json"), "--junit", str(tmp_path / "report.xml")]
-    argv = [*shell, *command("run", "--adapter", "scripted", *reports)]
+    upload = ["--dashboard", "--dashboard-project", "p", "--dashboard-version", "v"]
+    argv = [*shell, *command("run", "--adapter", "scripted", *reports, *upload)]
+    variables = environment(project) | {KEY_VARIABLE: "key", URL_VARIABLE: "http://127.0.0.1:1"}
     running = subprocess.Popen(
-        argv, cwd=project, env=environment(project), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        argv, cwd=project, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     wait_until(lambda: is_waiting(events), running)
     running.send_signal(number)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 130, err
     assert "interrupted; every process has been ended" in err
+    assert "dashboard" not in err, "nothing is uploaded"
     assert "Killed" in out
     assert "adapter closed" in (events / "log").read_text()
     report = json.loads((tmp_path / "report.json").read_text())

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from email.message import Message
 from email.parser import BytesParser
+from itertools import takewhile
 from typing import Any
 
 from attrs import define, field
@@ -36,20 +37,20 @@ class Request:
 
 @define
 class FakeDashboard:
-    """`answer` is what it says; None to say nothing until the client goes."""
+    """`answer` is what it says; None to say nothing until all is over."""
 
     url: str
     answer: bytes | None = CREATED
     requests: list[Request] = field(factory=list)
+    over: threading.Event = field(factory=threading.Event)
 
     def serve(self, client: socket.socket) -> None:
         with client, client.makefile("rb") as stream, contextlib.suppress(OSError):
             line = stream.readline().decode().strip()
-            lines = [*iter(stream.readline, b"\r\n")]
-            headers = BytesParser().parsebytes(b"".join(lines))
-            self.requests.append(Request(line, headers, stream.read(int(headers["Content-Length"]))))
+            headers = BytesParser().parsebytes(b"".join(takewhile(bytes.strip, stream)))
+            self.requests.append(Request(line, headers, stream.read(int(headers["Content-Length"] or 0))))
             if self.answer is None:
-                stream.read()
+                self.over.wait()
             else:
                 client.sendall(self.answer)
 
@@ -72,4 +73,5 @@ def dashboard() -> Iterator[FakeDashboard]:
         thread.start()
         yield made
         listening.shutdown(socket.SHUT_RDWR)
+        made.over.set()
         thread.join(60)
