@@ -20,6 +20,7 @@ from support.socket_servers import certificate_files, token_file
 
 from msp_bridge.access.credentials import server_tls
 from msp_bridge.mcp import running_calls
+from msp_bridge.mcp.running_calls import RunningCalls
 
 modes = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
@@ -103,6 +104,27 @@ async def test_a_call_goes_on_while_its_client_has_another_connection(
             async with asyncio.timeout(LONG):
                 while (await structured(client, session, "survivors"))["tested"] == 0:
                     await asyncio.sleep(0)
+
+
+async def test_a_client_that_comes_back_in_time_keeps_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running_calls, "GONE_S", 0)
+    calls, gate = RunningCalls(), asyncio.Event()
+    with calls.attended("a"):
+        call = asyncio.create_task(calls.finished("a", gate.wait()))
+        await turns_of_the_loop()
+    with calls.attended("a"):
+        await turns_of_the_loop()
+        gate.set()
+        assert await call
+        call = asyncio.create_task(calls.finished("a", asyncio.Event().wait()))
+        await turns_of_the_loop()
+    with pytest.raises(MCPError, match="its client was gone"):
+        await call
+
+
+async def turns_of_the_loop() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 async def test_a_request_of_version_2026_07_28_ends_with_its_connection(
