@@ -35,6 +35,7 @@ from msp_bridge.adapter import (
     Scope,
     Surroundings,
 )
+from msp_bridge.cluster.answers import Refused
 from msp_bridge.cluster.choice import LOCAL_MUTANTS, PlaceChoice
 from msp_bridge.cluster.connection import Bounds, SchedulerConnection, WorkerLost, sends_openly
 from msp_bridge.cluster.snapshot import Snapshot
@@ -47,6 +48,7 @@ from msp_bridge.toolkit import Sandbox, SandboxPool, walk
 
 if TYPE_CHECKING:
     from msp_bridge.cluster.dispatch import Dispatch
+    from msp_bridge.cluster.preparing import Preparing
 
 log = logging.getLogger(__name__)
 
@@ -183,7 +185,7 @@ class _OnCluster:
         async with self._copies.lease() as warm:
             await warm.refresh()
             dispatch = await self._dispatch(await in_thread(Snapshot.of, warm.sandbox, self.exclude), mutants)
-            self.traffic = dispatch.traffic
+            self.traffic = dispatch.preparing.traffic
             async with contextlib.aclosing(dispatch.results()) as results:
                 async for result in results:
                     yield result
@@ -208,7 +210,7 @@ class _OnCluster:
                     text = f"the scheduler {self.address} has none"
                     yield Finding(False, "worker", text, f"dask worker {self.address}")
                 for address in sorted(workers):
-                    yield await _finding(dispatch, address)
+                    yield await _finding(dispatch.preparing, address)
         except BridgeError as error:
             yield Finding.of_error("cluster", error)
 
@@ -288,11 +290,9 @@ async def _ignore(inner: IgnoresMutants, mutant: Mutant, reason: str) -> Edit:
     return await inner.ignore(evolve(mutant, handle=mutant.handle.inner), reason)
 
 
-async def _finding(dispatch: Dispatch, address: str) -> Finding:
-    from msp_bridge.cluster.dispatch import Refused
-
+async def _finding(preparing: Preparing, address: str) -> Finding:
     try:
-        greeting: Greeting = await dispatch.prepare(address)
+        greeting: Greeting = await preparing.prepare(address)
     except Refused as error:
         return Finding(False, "worker", error.problem, error.remedy)
     except WorkerLost as error:

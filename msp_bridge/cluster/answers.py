@@ -2,7 +2,7 @@
 
 A worker may be broken, or run another program. So each value of an answer is checked, as those of a client's message
 are: its type, the range of a number, the size of all texts. Every function raises ValueError, or another of `FAULTS`,
-for what no worker by the rules says; `dispatch` then uses the worker no more.
+for what no worker by the rules says; `checked` then refuses the worker.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from attrs import astuple, define, field
 
 from msp_bridge.cluster.wire import ERRORS, ChunkProgress, Greeting, WireError
+from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import FailingTest, PhaseReport, Remark, UnusableFile
 from msp_bridge.rows import names_of, result_fields
@@ -21,6 +22,27 @@ T = TypeVar("T")
 
 FAULTS = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 MOST_TEXT = 64 << 20  # characters and values in one answer: as much as a client's message may have
+
+
+class Refused(BridgeError):
+    """This worker is not used; `reason` says why."""
+
+    def __init__(self, reason: BridgeError) -> None:
+        super().__init__(reason.problem, reason.remedy)
+        self.reason = reason
+
+
+def checked(read: Callable[[Any], T], answer: Any) -> T:
+    """Check a worker's answer with `read`, one of the functions below. Raises Refused."""
+    try:
+        return read(answer)
+    except FAULTS as error:
+        raise breaks_the_rules(str(error)) from error
+
+
+def breaks_the_rules(fault: str) -> Refused:
+    """Refuse a worker that does what none by the rules does: `fault`."""
+    return Refused(ToolError(f"the worker breaks the rules: {fault}", "end it, and see its log"))
 
 
 def greeting_of(answer: Any) -> Greeting:

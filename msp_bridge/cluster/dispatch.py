@@ -43,18 +43,18 @@ import logging
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import define, field
 
-from msp_bridge import __version__
 from msp_bridge.cluster import worker as remote
-from msp_bridge.cluster.answers import FAULTS, ChunkAnswers, failure_of, greeting_of, lacking_of
+from msp_bridge.cluster.answers import ChunkAnswers, Refused, breaks_the_rules, checked
 from msp_bridge.cluster.chunks import Chunks
 from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnection, WorkerLost
-from msp_bridge.cluster.snapshot import Snapshot, Traffic
-from msp_bridge.cluster.wire import Chunk, ChunkProgress, Greeting, Order
-from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
+from msp_bridge.cluster.preparing import Preparing
+from msp_bridge.cluster.snapshot import Snapshot
+from msp_bridge.cluster.wire import Chunk, ChunkProgress, Order
+from msp_bridge.concurrency import SharedLock, cancel_all
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport
@@ -63,12 +63,9 @@ from msp_bridge.rows import mutant_row
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 AT_ONCE = 2  # chunks at a worker: one that it tests, and the next
 LOOK_S = 2.0  # between two looks at which workers there are
 EXPIRED = 10  # chunks that a worker may end, one after another, because nobody asked for their results
-SENDING = 8  # workers that get files at the same time
 
 
 @define(eq=False)
@@ -83,7 +80,7 @@ class Dispatch:
     used: set[str] = field(factory=set)  # workers that have something of this client, added to
     bounds: Bounds = field(factory=Bounds)
     unmatched: list[Mutant] = field(factory=list, init=False)  # which no worker lists; due still
-    traffic: dict[str, Traffic] = field(factory=dict, init=False)
+    preparing: Preparing = field(init=False)
     _due: dict[Mutant, None] = field(init=False)
     _chunks: Chunks = field(init=False)
     _results: asyncio.Queue[Result | Notice] = field(factory=lambda: asyncio.Queue(1), init=False)
@@ -93,7 +90,6 @@ class Dispatch:
     _refused: set[str] = field(factory=set, init=False)
     _given_up: list[Mutant] = field(factory=list, init=False)  # with which workers were lost again and again
     _refusals: list[BridgeError] = field(factory=list, init=False)
-    _sending: asyncio.Semaphore = field(factory=lambda: asyncio.Semaphore(SENDING), init=False)
     _wake: asyncio.Event = field(factory=asyncio.Event, init=False)
     _told: set[Notice] = field(factory=set, init=False)  # several workers leave out the same test
     _phase: PhaseReport | None = field(default=None, init=False)
@@ -103,6 +99,7 @@ class Dispatch:
     def __attrs_post_init__(self) -> None:
         self._due = dict.fromkeys(self.mutants)
         self._chunks = Chunks.of(self._due)
+        self.preparing = Preparing(self.connection, self.order, self.snapshot, self.used, self.bounds)
 
     async def results(self) -> AsyncGenerator[Result | Notice, None]:
         """Each as soon as it is known; none for mutants that are `unmatched` then. Raises BridgeError.
@@ -187,7 +184,7 @@ class Dispatch:
     async def _feeder(self, address: str) -> None:
         """Until there is nothing left, or the worker can't be used. Raises ToolError when the scheduler is gone."""
         try:
-            await self.prepare(address)
+            await self.preparing.prepare(address)
             self._ready.add(address)
             await self._feed_one(address)
         except WorkerLost as error:
@@ -209,37 +206,6 @@ class Dispatch:
                     lines.create_task(self._line(address, lock))
         except BaseExceptionGroup as group:
             raise _first(group) from None
-
-    async def prepare(self, address: str) -> Greeting:
-        """Have the worker ready for this order. Raises WorkerLost, Refused, and ToolError for the scheduler."""
-        call, bounds = self.connection.call, self.bounds
-        greeting = _checked(greeting_of, await call(address, remote.greet, within=bounds.answer))
-        if greeting.version != __version__:
-            text = f"msp-bridge is {greeting.version} there, and {__version__} here"
-            raise Refused(ToolError(text, "install the same version on all machines"))
-        self.used.add(address)
-        async with self._sending:
-            await self._send(address)
-        failure = _checked(failure_of, await call(address, remote.prepare, self.order, within=bounds.prepare))
-        if failure is not None:
-            raise Refused(failure.error(address))
-        return greeting
-
-    async def _send(self, address: str) -> None:
-        """The files that the worker lacks."""
-        call, snapshot, within = self.connection.call, self.snapshot, self.bounds.answer
-        traffic = self.traffic.setdefault(address, Traffic())
-        lacking = _checked(lacking_of, await call(address, remote.lacking, snapshot.id, None, within=within))
-        if lacking is None:
-            answer = await call(address, remote.lacking, snapshot.id, snapshot.entries, within=within)
-            lacking = _checked(lacking_of, answer)
-        pieces = snapshot.pieces(lacking or ())
-        while (piece := await in_thread(next, pieces, None)) is not None:
-            traffic.files += len(piece)
-            traffic.bytes += sum(map(len, piece.values()))
-            failure = _checked(failure_of, await call(address, remote.keep, piece, within=self.bounds.prepare))
-            if failure is not None:
-                raise Refused(failure.error(address))
 
     async def _line(self, address: str, lock: SharedLock) -> None:
         """One chunk after another, while something is left that this worker could get."""
@@ -263,7 +229,7 @@ class Dispatch:
         except LeaseExpired:
             self._expired[address] += 1
             if self._expired[address] >= EXPIRED:
-                raise _breaks_the_rules(f"it ended {EXPIRED} chunks without a result") from None
+                raise breaks_the_rules(f"it ended {EXPIRED} chunks without a result") from None
             log.info("the worker %s has ended a chunk that nobody asked for: it is given out again", address)
         except BaseException as error:
             if isinstance(error, WorkerLost):
@@ -343,9 +309,9 @@ class Dispatch:
         while True:
             asked = loop.time()
             answer = await self.connection.call(address, remote.progress, chunk, after, ask, within=within)
-            progress, results = _checked(said.read, answer)
+            progress, results = checked(said.read, answer)
             if not (results or progress.ended) and loop.time() - asked < ask / 2:
-                raise _breaks_the_rules("it answers without a result, and does not wait for one")
+                raise breaks_the_rules("it answers without a result, and does not wait for one")
             if progress.begun and not begun:
                 start, begun = loop.time(), True
             limit = self.bounds.result if begun else self.bounds.begin
@@ -368,26 +334,6 @@ class Dispatch:
 
 
 GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"
-
-
-class Refused(BridgeError):
-    """This worker is not used; `reason` says why."""
-
-    def __init__(self, reason: BridgeError) -> None:
-        super().__init__(reason.problem, reason.remedy)
-        self.reason = reason
-
-
-def _checked(read: Callable[[Any], T], answer: Any) -> T:
-    """Check a worker's answer with `read`, a function of `answers`. Raises Refused."""
-    try:
-        return read(answer)
-    except FAULTS as error:
-        raise _breaks_the_rules(str(error)) from error
-
-
-def _breaks_the_rules(fault: str) -> Refused:
-    return Refused(ToolError(f"the worker breaks the rules: {fault}", "end it, and see its log"))
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
