@@ -123,15 +123,19 @@ def test_the_key_follows_no_redirect(server: FakeDashboard) -> None:
         assert other.requests == []
 
 
-def test_a_proxy_is_used_but_for_this_machine(server: FakeDashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_used_and_no_tls_is_warned_of_but_for_this_machine(
+    server: FakeDashboard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
     with dashboard() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         assert upload(server.url) == HREF
         assert proxy.requests == []
+        assert caplog.text == ""
         assert upload("http://dashboard.invalid") == HREF
         assert proxy.requests[0].line.startswith("PUT http://dashboard.invalid/api/reports/github.com/")
+        assert "the report and the key go to http://dashboard.invalid unencrypted" in caplog.text
 
 
 def test_a_report_with_mutants_that_were_not_tested_is_not_sent(server: FakeDashboard) -> None:
