@@ -21,6 +21,7 @@ from msp_bridge.access.gate import MESSAGE_TIMEOUT_S, WRONG_ONE, WRONG_TOKEN_DEL
 from msp_bridge.mcp.server import MAX_MESSAGE
 
 PATH = "/mcp"
+MAX_READ = 4 * 1024 * 1024  # bytes of a body that is too long: a client that is cut off while it sends reads no reason
 SEND_IT = "this server needs its token: send the header `Authorization: Bearer TOKEN`"
 
 
@@ -72,28 +73,26 @@ class HttpGate:
         raise RequestRefused(HTTPStatus.UNAUTHORIZED, reason, {"WWW-Authenticate": "Bearer"})
 
 
-async def body_of(scope: Scope, receive: Receive) -> bytes:
+async def body_of(receive: Receive) -> bytes:
     """The whole body. Raises RequestRefused when it is too long, or too slow, and ClientLeft."""
-    body = bytearray()
-    too_long = RequestRefused(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a message has {MAX_MESSAGE} bytes at most: name fewer ids or paths"
-    )
-    if int(_headers(scope).get(b"content-length", b"0")) > MAX_MESSAGE:  # h11 has seen to it that it is a number
-        raise too_long
+    body, length, more = bytearray(), 0, True
     try:
         async with asyncio.timeout(MESSAGE_TIMEOUT_S):
-            while True:
+            while more and length <= MAX_READ:
                 message = await receive()
                 if message["type"] != "http.request":
                     raise ClientLeft
-                body += message.get("body", b"")
-                if len(body) > MAX_MESSAGE:
-                    raise too_long
-                if not message.get("more_body", False):
-                    return bytes(body)
+                part, more = message.get("body", b""), message.get("more_body", False)
+                length += len(part)
+                if length <= MAX_MESSAGE:
+                    body += part
     except TimeoutError:
         problem = f"the body did not come within {MESSAGE_TIMEOUT_S:g} s"
         raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT, problem) from None
+    if length > MAX_MESSAGE:
+        problem = f"a message has {MAX_MESSAGE} bytes at most: name fewer ids or paths"
+        raise RequestRefused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
+    return bytes(body)
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -129,7 +129,7 @@ class _HttpServer:
         try:
             await self._gate.check(scope)
             http.become_client(self._limits)
-            body = await body_of(scope, receive) if scope["method"] == "POST" else b""
+            body = await body_of(receive) if scope["method"] == "POST" else b""
         except ClientLeft:
             return
         except RequestRefused as refused:
