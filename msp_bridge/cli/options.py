@@ -59,7 +59,7 @@ OPTIONS: list[click.Parameter] = [
         metavar="NAME",
         shell_complete=_adapters,
         help="The tool to use, when a project has several: mutmut, cosmic-ray, stryker-js, stryker-net, cargo-mutants, "
-        "gremlins, generic, or that of a plugin.",
+        "gremlins, pit, generic, or that of a plugin.",
     ),
     click.Option(
         ["--config"], type=click.Path(), metavar="FILE", help="A configuration file: the tool's, or the bridge's own."

@@ -36,6 +36,11 @@ SETUPS = {  # by adapter: what sets it up, a table with a typing error, and the 
         {"workers": 3},
         "the table 'mutmut' has no setting 'workers': write it in [mutmut] of setup.cfg, or remove it",
     ),
+    "pit": (
+        {"pom.xml": "<artifactId>pitest-maven</artifactId>"},
+        {"verson": "1"},
+        "the table 'pit' has no setting 'verson': did you mean 'version'?",
+    ),
     "stryker-js": (
         {"stryker.config.json": "{}"},
         {"nodes": "x"},

@@ -44,6 +44,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_mutmut_discovery.py",
         "adapters/test_mutmut_verdicts.py",
         "adapters/test_mutmut_warm.py",
+        "adapters/test_pit.py",
         "adapters/test_stryker_js_conformance.py",
         "adapters/test_stryker_js_discovery.py",
         "adapters/test_stryker_js_faults.py",
@@ -156,6 +157,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_running.py": ("command line",),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
+    "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     "adapters/test_stryker_js_conformance.py": ("portable",),
     "adapters/test_stryker_js_setup.py": ("portable", "command line", "modules1", "modules2"),
     "adapters/test_stryker_js_workspaces.py": (

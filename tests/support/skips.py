@@ -8,6 +8,7 @@ import pytest
 
 # Skips that CI permits, by parts of their reasons: what the machine, its user or its kernel do not have.
 EXPECTED_SKIPS = (
+    "PIT is not installed",  # where a JDK, Maven or its repository is not there
     "another test has mounted something",
     "before Linux 6.14",
     "cargo-mutants is not installed",

@@ -48,7 +48,7 @@ async def test_without_a_tool_those_come_first_that_fit_what_is_here(tree: Tree)
         (True, "generic"),
         (True, "others"),
     ]
-    assert (await found_in(tree))[-1][2] == "no matching files: gremlins, stryker-js, stryker-net"
+    assert (await found_in(tree))[-1][2] == "no matching files: gremlins, pit, stryker-js, stryker-net"
     tree.write("Cart.cs", "")
     assert [subject for _, subject, _ in await found_in(tree)][6:8] == ["cargo-mutants", "stryker-net"]
     tree.write("cart.js", "")

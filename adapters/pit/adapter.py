@@ -1,0 +1,117 @@
+"""Pit: the adapter that lists PIT's mutants, and tests each in a minion of PIT's own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import AsyncGenerator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from msp_bridge import reading
+from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Notice, Project, Result, Scope
+
+from .installation import java, maven
+
+if TYPE_CHECKING:
+    from .modules import MavenModules
+
+POM = "pom.xml"
+PLUGIN = "pitest-maven"
+SETTING = "version"
+MODULE = re.compile(r"<module>\s*([^<>]+?)\s*</module>")
+MAX_POMS = 200  # that are looked at
+
+
+class Pit:
+    """PIT on one Maven project, with all its modules."""
+
+    name: ClassVar[str] = "pit"
+    markers: ClassVar[tuple[str, ...]] = (POM,)
+    sources: ClassVar[tuple[str, ...]] = ("*.java", "*.kt")
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @classmethod
+    def detect(cls, project: Project) -> Self | None:
+        """Find a pom that has PIT's plug-in, in it or in one of its modules, or whose PIT the settings name."""
+        root = project.root
+        if project.config_file is not None and project.config_file.resolve() != (root / POM).resolve():
+            return None
+        if not (root / POM).is_file() or (project.nested and (root.parent / POM).is_file()):
+            return None  # a module belongs to the project around it
+        project.check_settings(cls.name, (SETTING,))
+        version = project.settings.get(SETTING)
+        if version is not None and not (isinstance(version, str) and version):
+            raise ConfigurationError(f"pit.{SETTING} is {version!r}", 'write a version of PIT, such as "1.25.9"')
+        return cls(project) if version is not None or _names_plugin(root) else None
+
+    @classmethod
+    def absent(cls, project: Project) -> Finding:
+        """Say whether the pom or the plug-in is missing."""
+        if not (project.root / POM).is_file():
+            return Finding(False, cls.name, f"there is no {POM} in {project.root}")
+        remedy = f"add the plug-in org.pitest:{PLUGIN}, or set `version` in the table `pit` of the configuration"
+        return Finding(False, cls.name, f"no {POM} names {PLUGIN}", remedy)
+
+    @cached_property
+    def _modules(self) -> MavenModules:
+        from .modules import MavenModules  # here: a client that only configures doesn't wait for it
+
+        return MavenModules(self._project, self._project.settings.get(SETTING))
+
+    def claims(self, path: str) -> bool:
+        """Any file of Java or Kotlin but those of tests may belong to a module here."""
+        return path.endswith((".java", ".kt")) and "src/test/" not in path
+
+    async def discover(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
+        """List the mutants of the files in scope, after compiling them in a private copy."""
+        if scope.paths == frozenset():
+            return
+        for item in await self._modules.items(scope):
+            yield item
+
+    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        """Yield results as they come."""
+        if mutants:
+            async with contextlib.aclosing(self._modules.results(list(dict.fromkeys(mutants)))) as results:
+                async for result in results:
+                    yield result
+
+    def threshold(self) -> float | None:
+        """Implement `HasThreshold`: `mutationThreshold`, where all modules have the same."""
+        return self._modules.threshold
+
+    async def diagnose(self) -> AsyncGenerator[Finding, None]:
+        """Yield where Java and Maven are, PIT's versions, and how many mutants there are."""
+        try:
+            yield Finding(True, "java", java())
+            yield Finding(True, "maven", maven(self._project.root))
+            items = await self._modules.items(Scope())
+            for module, version in self._modules.versions:
+                yield Finding(True, self.name, f"{version} for {module or self._project.root.name}")
+            count = sum(isinstance(item, Mutant) for item in items)
+            yield Finding(True, "mutants", f"{count} in {self._project.root}")
+        except BridgeError as error:
+            yield Finding.of_error(self.name, error)
+
+    async def aclose(self) -> None:
+        """End the hosts."""
+        if "_modules" in vars(self):  # else nobody has asked for it
+            await self._modules.aclose()
+
+
+def _names_plugin(root: Path) -> bool:
+    """Whether a pom of the project names the plug-in. Blocks."""
+    waiting, seen = [root], set[Path]()
+    while waiting and len(seen) < MAX_POMS:
+        place = waiting.pop()
+        text = reading.text_or_empty(place if place.suffix == ".xml" else place / POM)
+        if PLUGIN in text:
+            return True
+        seen.add(place)
+        below = ((place.parent if place.suffix == ".xml" else place) / name for name in MODULE.findall(text))
+        waiting += [each for each in below if each not in seen and each.resolve().is_relative_to(root.resolve())]
+    return False

@@ -1,0 +1,153 @@
+"""Builds: private copies of the project that Maven has compiled, shared by the requests of one state of the files.
+
+Theory of operation
+-------------------
+A copy belongs to one state of the project's files. A request takes the copy that is as the project is now; if there is
+none, the one that no request uses is brought up to date and compiled, or another one is claimed. So a request that
+began before an edit keeps the class files that it began with.
+
+Compiled files of an earlier state are deleted first. Maven compares times, and a file may be replaced by an older one.
+What a build makes (`target`) is not copied from the user's tree, nor put back when a copy is brought up to date.
+
+For each module that is needed a host (`host`) runs beside the copy, for as long as the files are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+
+from attrs import define, field
+
+from msp_bridge.adapter import Project, ToolError
+from msp_bridge.concurrency import in_thread, shields
+from msp_bridge.toolkit import Sandbox, WarmSandbox, walk
+
+from .host import Host
+from .maven import Module, compile_modules
+from .tool import Tools
+
+POM = "pom.xml"
+TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise
+
+
+@define(eq=False)
+class Build:
+    """The modules of a compiled copy, and their hosts. Ended by its `WarmProcess`."""
+
+    root: Path  # of the copy
+    tools: Tools
+    modules: tuple[Module, ...]
+    temporary: Path
+    closed: bool = False
+    _hosts: dict[str, Host] = field(factory=dict, init=False)
+    _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    async def host(self, module: Module) -> Host:
+        """Return the host of `module`; raises `ToolError`."""
+        async with self._starting:
+            if self.closed:
+                raise ToolError("PIT was ended", "try again")
+            host = self._hosts.get(module.name)
+            if host is None or host.closed:
+                tool = await self.tools.of(module)
+                host = self._hosts[module.name] = await Host.start(module, tool, self.temporary)
+            return host
+
+    @shields
+    async def close(self) -> None:
+        """End the hosts."""
+        self.closed = True
+        async with self._starting:
+            await asyncio.gather(*(host.close() for host in self._hosts.values()))
+        await in_thread(shutil.rmtree, self.temporary, True)
+
+
+@define(eq=False)
+class _Copy:
+    warm: WarmSandbox[Sandbox, Build]
+    requests: int = 0  # that use it
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[None]:
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
+
+
+class Builds:
+    """All copies of one project in this bridge. One that no request uses is kept for the next one."""
+
+    def __init__(self, project: Project, version: str | None) -> None:
+        self._root = project.root.resolve()
+        self._claim = partial(Sandbox.claim, project.cache, self._root, left_out=frozenset({TARGET}))
+        self._version = version
+        self._tools = Tools(project.cache / "pit")
+        self._copies: list[_Copy] = []  # the last one is as the files were when they were last seen
+        self._preparing = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def current(self) -> AsyncIterator[Build]:
+        """The build of the files as they are now. Raises `ToolError` when they don't compile, `ConfigurationError`."""
+        try:
+            with contextlib.ExitStack() as use:
+                async with self._preparing:
+                    warm = await self._up_to_date(use)
+                    build = await warm.process.get(partial(self._compiled, warm.sandbox), warm.sandbox.digest)
+                yield build
+        finally:
+            await self._close_surplus()
+
+    async def _up_to_date(self, use: contextlib.ExitStack) -> WarmSandbox[Sandbox, Build]:
+        for copy in self._copies[:]:
+            with copy.used():
+                if await in_thread(copy.warm.sandbox.is_current):
+                    use.enter_context(copy.used())
+                    return copy.warm
+        copy = next((copy for copy in self._copies if not copy.requests), None) or await self._claimed()
+        use.enter_context(copy.used())
+        self._copies = [*(other for other in self._copies if other is not copy), copy]
+        copy.warm.sandbox.overlaid |= await in_thread(_targets, self._root)
+        await copy.warm.refresh()
+        return copy.warm
+
+    async def _claimed(self) -> _Copy:
+        await in_thread(lambda: self._copies.append(_Copy(WarmSandbox(self._claim()))))
+        return self._copies[-1]
+
+    @shields
+    async def _close_surplus(self) -> None:
+        surplus = [copy for copy in self._copies if not copy.requests][:-1]
+        self._copies = [copy for copy in self._copies if copy not in surplus]
+        for copy in surplus:
+            await copy.warm.close()
+
+    async def _compiled(self, sandbox: Sandbox) -> Build:
+        temporary = Path(tempfile.mkdtemp(prefix="msp-bridge-"))
+        try:
+            for target in [TARGET, *sandbox.overlaid]:
+                await in_thread(shutil.rmtree, sandbox.path / target, True)
+            modules = await compile_modules(sandbox.path, temporary, self._version)
+        except BaseException:
+            await in_thread(shutil.rmtree, temporary, True)
+            raise
+        return Build(sandbox.path, self._tools, modules, temporary)
+
+    @shields
+    async def aclose(self) -> None:
+        """End all hosts, and let other bridges have the copies."""
+        await asyncio.gather(*(copy.warm.close() for copy in self._copies))
+        self._copies.clear()
+
+
+def _targets(root: Path) -> set[str]:
+    """Where Maven builds the modules below `root`. Blocks."""
+    found = (Path(directory).relative_to(root) for directory, _, files in walk(root) if POM in files)
+    return {f"{directory.as_posix()}/{TARGET}/" for directory in found if directory.parts}

@@ -1,0 +1,175 @@
+"""Host: a resident JVM of ours that knows the mutants of one module (`programs/PitHost.java`).
+
+Theory of operation
+-------------------
+The problem. Requests share what is expensive: the list of mutants, and the run of all tests that says which tests cover
+which mutant. Any of them may be cancelled at any await, and what runs for it alone must have ended then.
+
+- A question of that kind is asked once, by a task that belongs to nobody (`_Shared`). When nobody waits for it any
+  more, the process is ended, and with it the JVMs that it has started; but not while another request uses it. It is
+  started again when it is needed.
+- A mutant is tested for one request. When that is cancelled, the host is told to end the JVM of this mutant, and
+  the cancel is raised when that is done. The host and what it knows stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from attrs import define, field
+
+from msp_bridge.adapter import BaselineError, ToolError
+from msp_bridge.concurrency import shielded
+from msp_bridge.phases import BASELINE, report_phase
+from msp_bridge.toolkit import JsonLinesProcess
+
+from .installation import java
+from .maven import QUICK_START, Module
+from .names import failing_tests
+from .tool import Tool
+
+T = TypeVar("T")
+NAME = "PIT's host"
+SHOWN_CHARS = 600  # of PIT's messages
+SHOWN_TESTS = 5
+
+
+@define
+class _Shared(Generic[T]):
+    """The answer to a question that several requests wait for."""
+
+    ask: Callable[[], Coroutine[Any, Any, T]]
+    abandon: Callable[[], Awaitable[None]]  # nobody waits for the answer any more
+    waiting: int = field(default=0, init=False)
+    _task: asyncio.Task[T] | None = field(default=None, init=False)
+
+    async def answer(self) -> T:
+        if self._task is None or (self._task.done() and self._task.exception() is not None):
+            self._task = asyncio.create_task(self.ask(), name=NAME)
+            self._task.add_done_callback(lambda task: task.cancelled() or task.exception())  # it may have no asker
+        self.waiting += 1
+        try:
+            return await asyncio.shield(self._task)
+        finally:
+            self.waiting -= 1
+            if not self.waiting and not self._task.done():
+                await shielded(self.abandon())
+
+
+class Host:
+    """The process of one module in one state of its files. Errors: `ToolError`, `BaselineError`."""
+
+    def __init__(self, process: JsonLinesProcess) -> None:
+        self._process = process
+        self._listed = _Shared(self._list, self._abandoned)
+        self._measured = _Shared(self._measure, self._abandoned)
+        self._testing = 0  # mutants
+
+    @classmethod
+    async def start(cls, module: Module, tool: Tool, directory: Path) -> Host:
+        """Start it; `directory` is for temporary files, its own and those of the tests."""
+        class_path = ":".join([str(tool.program), *tool.class_path])
+        argv = [java(), QUICK_START, f"-Djava.io.tmpdir={directory}", "-cp", class_path, "PitHost"]
+        process = await JsonLinesProcess.start(argv, name=NAME, cwd=module.configuration.directory)
+        host = cls(process)
+        try:
+            await host._ask({"do": "open", "settings": settings(module, tool, directory)})
+        except BaseException:
+            await host.close()
+            raise
+        return host
+
+    @property
+    def closed(self) -> bool:
+        """Whether it answers no more."""
+        return self._process.closed
+
+    async def close(self) -> None:
+        """End it and all JVMs that it has started."""
+        await self._process.close()
+
+    async def mutants(self) -> list[dict[str, Any]]:
+        """Every mutant: `key`, `package`, `file`, `line`, `mutator`, `description`."""
+        return await self._listed.answer()
+
+    async def tests(self) -> Mapping[str, tuple[str, ...]]:
+        """The names of the tests that cover a mutant, by its key; runs all tests when it is first called."""
+        return await self._measured.answer()
+
+    async def test(self, key: str) -> dict[str, Any]:
+        """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`."""
+        question, answer = self._process.post({"do": "test", "key": key})
+        self._testing += 1
+        try:
+            return _checked(await answer)
+        except asyncio.CancelledError:
+            with contextlib.suppress(ToolError):
+                await shielded(self._process.ask({"do": "stop", "of": question}))
+            raise
+        finally:
+            self._testing -= 1
+
+    async def _abandoned(self) -> None:
+        if not (self._testing or self._listed.waiting or self._measured.waiting):
+            await self.close()
+
+    async def _list(self) -> list[dict[str, Any]]:
+        mutants: list[dict[str, Any]] = (await self._ask({"do": "list"}))["mutants"]
+        return mutants
+
+    async def _measure(self) -> Mapping[str, tuple[str, ...]]:
+        report_phase(BASELINE)
+        answer = await self._process.ask({"do": "measure"})
+        if "error" in answer and "did not pass without mutation" in answer["error"]:
+            raise _baseline_error(answer)
+        names = _checked(answer)["names"]
+        return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
+
+    async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        return _checked(await self._process.ask(question))
+
+
+def settings(module: Module, tool: Tool, directory: Path) -> dict[str, Any]:
+    """Make what `programs/Analysis.java` reads. PIT's own class path comes last, so the project's versions count."""
+    configuration = module.configuration
+    lists = dict(configuration.lists)
+    lists["targetClasses"] = lists["targetClasses"] or occupied_packages(configuration.classes)
+    lists["targetTests"] = lists["targetTests"] or occupied_packages(configuration.test_classes)
+    lists["jvmArgs"] = (f"-Djava.io.tmpdir={directory}", *lists["jvmArgs"])
+    compiled = (str(configuration.test_classes), str(configuration.classes))
+    return {
+        **lists,
+        **configuration.flags,
+        "classPath": [*compiled, *module.class_path, *tool.class_path],
+        "codePaths": [str(configuration.classes)],
+        "sources": list(map(str, configuration.sources)),
+        "timeoutConstant": configuration.timeout_constant_ms,
+        "timeoutFactor": configuration.timeout_factor,
+        "reports": str(directory),
+        "base": str(configuration.directory),
+        "environment": dict(configuration.environment),
+    }
+
+
+def occupied_packages(classes: Path) -> tuple[str, ...]:
+    """The packages that have class files, as patterns: what PIT takes where the configuration names none. Blocks."""
+    packages = {file.parent.relative_to(classes).as_posix().replace("/", ".") for file in classes.rglob("*.class")}
+    return tuple("*" if package == "." else f"{package}.*" for package in sorted(packages))
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    if "error" in answer:
+        text = " ".join(answer["error"].split())[:SHOWN_CHARS]
+        raise ToolError(f"PIT fails: {text}", "run `mvn pitest:mutationCoverage`, which says more")
+    return answer
+
+
+def _baseline_error(answer: Mapping[str, Any]) -> BaselineError:
+    failing = failing_tests(answer["printed"])
+    named = ", ".join(failing[:SHOWN_TESTS]) + (" …" if len(failing) > SHOWN_TESTS else "")
+    problem = f"tests fail without any mutant: {named or answer['error'][:SHOWN_CHARS]}"
+    return BaselineError(problem, "make `mvn test` pass first", failing)

@@ -1,0 +1,112 @@
+"""The mutants of one module in the bridge's words.
+
+PIT mutates bytecode: it knows the line of a mutant, and no column, nor a text in its place. So the location is the
+line from its first character to its last that are no space, and PIT's description stands for the replacement. PIT often
+has several mutants that agree in all of that; from the second on the description has a number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import Location, Mutant, UnusableFile
+from msp_bridge.source import BOM, SourceText
+from msp_bridge.toolkit import walk
+
+from .maven import Module
+
+
+@frozen
+class Found:
+    """The `handle` of a mutant."""
+
+    module: str
+    key: str  # by which the host knows it
+    digest: str  # of the file's content
+
+
+@frozen
+class _File:
+    """A file as it was compiled."""
+
+    path: str  # relative to the project's root, with `/`
+    source: SourceText
+    digest: str
+
+
+@define
+class ModuleListing:
+    """The mutants of `module` in the copy at `root`. Reads files, so it blocks."""
+
+    root: Path
+    module: Module
+    _paths: dict[str, list[Path]] = field(init=False)  # source files by name
+    _files: dict[Path, _File | UnusableFile] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        configuration = self.module.configuration
+        roots = {*configuration.sources, *(configuration.directory / "src" / "main").glob("*")}
+        self._paths = {}
+        for directory, _, names in (step for root in sorted(roots) for step in walk(root)):
+            for name in names:
+                places = self._paths.setdefault(name, [])
+                if (place := Path(directory, name)) not in places:
+                    places.append(place)
+
+    def items(self, rows: Iterable[Mapping[str, Any]]) -> list[Mutant | UnusableFile]:
+        """Make mutants of those `rows` of the host whose source file is in the project, by file and line."""
+        located = [(file, row) for row in rows if (file := self._file(row)) is not None]
+        unusable = {file.path: file for file, _ in located if isinstance(file, UnusableFile)}
+        usable = [(file, row) for file, row in located if isinstance(file, _File)]
+        usable.sort(key=lambda each: (each[0].path, each[1]["line"]))  # stable: PIT's own order within a line
+        return [*unusable.values(), *self._mutants(usable)]
+
+    def _mutants(self, located: Iterable[tuple[_File, Mapping[str, Any]]]) -> Iterator[Mutant]:
+        seen: Counter[tuple[object, ...]] = Counter()
+        for file, row in located:
+            location = line_location(file.source, row["line"])
+            if location is None:
+                continue
+            mutator, description = row["mutator"].rpartition(".")[2], row["description"]
+            identity = (file.path, location, mutator, description)
+            seen[identity] += 1
+            text = description if seen[identity] == 1 else f"{description} ({seen[identity]})"
+            yield Mutant(
+                file.path, mutator, location, text, description, Found(self.module.name, row["key"], file.digest)
+            )
+
+    def _file(self, row: Mapping[str, Any]) -> _File | UnusableFile | None:
+        """The file that a mutant's class was compiled from; None for generated code."""
+        places = self._paths.get(row["file"], ())
+        package = row["package"].replace(".", "/")
+        fitting = [place for place in places if place.parent.as_posix().endswith(package)] or places
+        if not fitting:
+            return None
+        if fitting[0] not in self._files:
+            self._files[fitting[0]] = self._read(fitting[0])
+        return self._files[fitting[0]]
+
+    def _read(self, file: Path) -> _File | UnusableFile:
+        path = file.relative_to(self.root).as_posix()
+        try:
+            content = reading.content(file)
+            text = content.decode(self.module.configuration.encoding).removeprefix(BOM)
+        except (OSError, UnicodeDecodeError, LookupError) as error:
+            return UnusableFile(path, str(error))
+        return _File(path, SourceText(text), reading.digest_of(content))
+
+
+def line_location(source: SourceText, line: int) -> Location | None:
+    """The stretch from the first to the last character of `line` that is no space; None if there is none."""
+    if not 1 <= line <= source.line_count:
+        return None
+    start, end = source.line_offsets(line)
+    text = source.text[start:end]
+    first, last = start + len(text) - len(text.lstrip()), start + len(text.rstrip())
+    return source.location(first, last) if first < last else None

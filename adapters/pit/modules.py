@@ -1,0 +1,134 @@
+"""MavenModules: the mutants of one Maven project, and the results of the requested ones."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msp_bridge import reading
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Status, UnusableFile
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import JobScheduler
+
+from .builds import Build, Builds
+from .host import Host
+from .listing import ModuleListing
+from .maven import Module
+from .names import readable_name
+
+STATUSES = {
+    "KILLED": Status.KILLED,
+    "SURVIVED": Status.SURVIVED,
+    "NO_COVERAGE": Status.NO_COVERAGE,
+    "TIMED_OUT": Status.TIMEOUT,
+    "NON_VIABLE": Status.COMPILE_ERROR,
+    "MEMORY_ERROR": Status.RUNTIME_ERROR,
+    "RUN_ERROR": Status.RUNTIME_ERROR,
+    "EQUIVALENT": Status.IGNORED,
+}
+REASONS = {
+    "TIMED_OUT": "the tests did not end within the limit that timeoutFactor and timeoutConstant set",
+    "NON_VIABLE": "the JVM refuses the mutated class",
+    "MEMORY_ERROR": "the JVM of the tests ran out of memory",
+    "RUN_ERROR": "the JVM of the tests ended, or could not be started",
+    "EQUIVALENT": "PIT takes it for equivalent",
+}
+FILTERED = "PIT leaves it out when it knows which tests cover it"
+
+
+class MavenModules:
+    """Everything that the requests of one project share."""
+
+    def __init__(self, project: Project, version: str | None) -> None:
+        self._builds = Builds(project, version)
+        self._scheduler = JobScheduler(lambda: project.jobs)
+        self._last: tuple[Module, ...] = ()  # as the last request has found them
+
+    @property
+    def threshold(self) -> float | None:
+        """The mutation score in percent that all modules ask for."""
+        thresholds = {module.configuration.threshold for module in self._last}
+        return thresholds.pop() if len(thresholds) == 1 else None
+
+    @property
+    def versions(self) -> list[tuple[str, str]]:
+        """Modules and their versions of PIT."""
+        return [(module.name, module.configuration.version) for module in self._last]
+
+    async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
+        """Return the mutants of the files in scope, module by module; raises `ToolError`, `ConfigurationError`."""
+        found: list[Mutant | UnusableFile] = []
+        async with self._builds.current() as build:
+            self._last = build.modules
+            for module in build.modules:
+                if concerns(scope, module.name):
+                    found += await self._of_module(build, module)
+        return [item for item in found if scope.covers(item.path)]
+
+    async def _of_module(self, build: Build, module: Module) -> list[Mutant | UnusableFile]:
+        rows = await (await build.host(module)).mutants()
+        return await in_thread(lambda: ModuleListing(build.root.resolve(), module).items(rows))
+
+    async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+        """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
+        async with self._builds.current() as build:
+            current = await in_thread(_current, build.root, mutants)
+            for module in build.modules:
+                group = [mutant for mutant in current if mutant.handle.module == module.name]
+                if group:
+                    async with contextlib.aclosing(self._tested(await build.host(module), group)) as results:
+                        async for result in results:
+                            yield result
+
+    async def _tested(self, host: Host, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        tests = await host.tests()
+        covered = []
+        for mutant in mutants:
+            names = tests.get(mutant.handle.key)
+            if names is None:
+                yield Result(mutant, Status.IGNORED, status_reason=FILTERED)
+            elif not names:
+                yield Result(mutant, Status.NO_COVERAGE, covered_by=())
+            else:
+                covered.append(mutant)
+        async with contextlib.aclosing(self._scheduler.run(covered, partial(_test, host, tests))) as results:
+            async for result in results:
+                yield result
+
+    async def aclose(self) -> None:
+        """End the hosts."""
+        await self._builds.aclose()
+
+
+async def _test(host: Host, tests: Mapping[str, Sequence[str]], mutant: Mutant) -> Result:
+    return result(mutant, tests[mutant.handle.key], await host.test(mutant.handle.key))
+
+
+def result(mutant: Mutant, tests: Sequence[str], answer: Mapping[str, Any]) -> Result:
+    """The result that the host's `answer` to a test of `mutant`, which `tests` cover, says."""
+    status = answer["status"]
+    reason = REASONS.get(status)
+    return Result(
+        mutant,
+        STATUSES[status],
+        covered_by=tuple(map(readable_name, tests)),
+        killed_by=tuple(map(readable_name, answer["killing"])) or None,
+        status_reason=f"{reason} (exit {answer['exit']})" if status == "RUN_ERROR" else reason,
+        tests_completed=answer["run"],
+    )
+
+
+def concerns(scope: Scope, module: str) -> bool:
+    """Whether a file of the module in the directory `module` may be in scope."""
+    if scope.paths is None or not module or scope.covers(f"{module}/"):
+        return True
+    return any(path.startswith(f"{module}/") for path in scope.paths)
+
+
+def _current(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Choose the mutants whose file in the copy is as it was discovered. Blocks."""
+    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
+    return [mutant for mutant in mutants if digests[mutant.path] == mutant.handle.digest]

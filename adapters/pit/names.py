@@ -1,0 +1,27 @@
+"""Names of tests as people write them, from those of PIT."""
+
+from __future__ import annotations
+
+import re
+
+UNIQUE_ID = re.compile(r"\[([\w-]+):([^\]]*)\]")  # of JUnit's platform
+JUNIT4 = re.compile(r"(.+)\(([\w.$]+)\)")
+FAILING = re.compile(r"^Description \[testClass=([\w.$]+), name=(.+?)\](?: did not pass.*)?$", re.MULTILINE)
+
+
+def readable_name(name: str) -> str:
+    """Shorten a name to `example.PriceTest.total()`.
+
+    PIT's is the class, a dot, and what identifies the test in its framework: `[engine:…]/[class:…]/[method:…]` of
+    JUnit 5, `total(example.PriceTest)` of JUnit 4.
+    """
+    parts = [text for kind, text in UNIQUE_ID.findall(name) if kind != "engine"]
+    if parts:
+        return ".".join(parts)
+    match = JUNIT4.search(name)
+    return f"{match[2]}.{match[1].removeprefix(f'{match[2]}.')}" if match else name
+
+
+def failing_tests(printed: str) -> tuple[str, ...]:
+    """Find the tests that fail without a mutant, in PIT's warnings about them."""
+    return tuple(dict.fromkeys(readable_name(f"{group}.{name}") for group, name in FAILING.findall(printed)))

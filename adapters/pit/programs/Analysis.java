@@ -1,0 +1,287 @@
+import java.io.File;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import org.pitest.classinfo.ClassName;
+import org.pitest.classpath.ClassPathByteArraySource;
+import org.pitest.classpath.CodeSource;
+import org.pitest.coverage.TestInfo;
+import org.pitest.mutationtest.ClassMutationResults;
+import org.pitest.mutationtest.DetectionStatus;
+import org.pitest.mutationtest.EngineArguments;
+import org.pitest.mutationtest.ListenerArguments;
+import org.pitest.mutationtest.MutationConfig;
+import org.pitest.mutationtest.MutationResult;
+import org.pitest.mutationtest.MutationResultListener;
+import org.pitest.mutationtest.MutationResultListenerFactory;
+import org.pitest.mutationtest.MutationStatusMap;
+import org.pitest.mutationtest.build.MutationGrouper;
+import org.pitest.mutationtest.build.MutationGrouperFactory;
+import org.pitest.mutationtest.build.PercentAndConstantTimeoutStrategy;
+import org.pitest.mutationtest.build.WorkerFactory;
+import org.pitest.mutationtest.config.PluginServices;
+import org.pitest.mutationtest.config.ReportOptions;
+import org.pitest.mutationtest.config.SettingsFactory;
+import org.pitest.mutationtest.engine.MutationDetails;
+import org.pitest.mutationtest.engine.MutationIdentifier;
+import org.pitest.mutationtest.execute.MutationTestProcess;
+import org.pitest.mutationtest.tooling.AnalysisResult;
+import org.pitest.mutationtest.tooling.EntryPoint;
+import org.pitest.mutationtest.tooling.JarCreatingJarFinder;
+import org.pitest.process.LaunchOptions;
+import org.pitest.testapi.TestGroupConfig;
+import org.pitest.util.ExitCode;
+import org.pitest.util.Glob;
+import org.pitest.util.Verbosity;
+
+/**
+ * The mutants of one module, as PIT finds them, and what its own minions say about one of them.
+ *
+ * <p>PIT's entry point does everything up to the analysis: it finds the mutants, runs its filters, and measures which
+ * tests cover which mutant. Then it asks a "grouper" in which groups the mutants are to be tested. Ours keeps them, and
+ * ends the run there. PIT asks twice: first before the tests are measured, without filters, so that it can stop where
+ * there is nothing to do; then with everything. To list mutants, the entry point is called with no test class at all.
+ *
+ * <p>Used are only those parts of PIT that are the same in 1.17 and 1.25.
+ */
+final class Analysis {
+    private static final String NO_TEST = "msp.bridge.no.such.Test";
+
+    private final Map<?, ?> settings;
+    private final PluginServices plugins = PluginServices.makeForContextLoader();
+    private final Map<String, MutationDetails> measured = new LinkedHashMap<>();
+    private WorkerFactory workers;
+
+    Analysis(Map<?, ?> settings) {
+        this.settings = settings;
+    }
+
+    /** Every mutant, without its tests. */
+    synchronized List<Object> list() {
+        ReportOptions options = options();
+        options.setTargetTests(List.of(NO_TEST::equals));
+        return mutants(options).stream().map(Analysis::described).collect(Collectors.toList());
+    }
+
+    /** Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests". */
+    synchronized Map<String, Object> measure() {
+        if (workers == null) {
+            for (MutationDetails mutant : mutants(options())) {
+                measured.put(key(mutant), mutant);
+            }
+            workers = workers(options());
+        }
+        Map<String, Long> numbers = new LinkedHashMap<>();
+        Map<String, Object> tests = new LinkedHashMap<>();
+        measured.forEach((key, mutant) -> tests.put(key, mutant.getTestsInOrder().stream()
+            .map(test -> numbers.computeIfAbsent(test.getName(), name -> (long) numbers.size()))
+            .collect(Collectors.toList())));
+        Map<String, Object> answer = new HashMap<>();
+        answer.put("names", new ArrayList<Object>(numbers.keySet()));
+        answer.put("tests", tests);
+        return answer;
+    }
+
+    /** Tests the mutant in a JVM of its own, which `started` gets. Needs {@link #measure()}. */
+    Map<String, Object> test(String key, Consumer<ProcessHandle> started) throws IOException, InterruptedException {
+        MutationDetails mutant = measured.get(key);
+        MutationStatusMap statuses = new MutationStatusMap();
+        statuses.setStatusForMutations(List.of(mutant), DetectionStatus.NOT_STARTED);
+        Collection<ClassName> classes = mutant.getTestsInOrder().stream()
+            .map(TestInfo.toDefiningClassName()).collect(Collectors.toSet());
+        MutationTestProcess minion = workers.createWorker(List.of(mutant), classes);
+        synchronized (this) { // all that starts other children has the lock, too
+            List<ProcessHandle> before = ProcessHandle.current().children().collect(Collectors.toList());
+            minion.start();
+            ProcessHandle.current().children().filter(child -> !before.contains(child)).forEach(started);
+        }
+        ExitCode code = minion.waitToDie();
+        minion.results(statuses);
+        MutationResult result = statuses.createMutationResults().get(0);
+        DetectionStatus status = result.getStatus();
+        if (status == DetectionStatus.NOT_STARTED || status == DetectionStatus.STARTED) {
+            status = code.isOk() ? DetectionStatus.RUN_ERROR : DetectionStatus.getForErrorExitCode(code);
+        }
+        Map<String, Object> answer = new HashMap<>();
+        answer.put("status", status.name());
+        answer.put("killing", new ArrayList<>(result.getKillingTests()));
+        answer.put("run", (long) result.getNumberOfTestsRun());
+        answer.put("exit", code.name());
+        return answer;
+    }
+
+    private List<MutationDetails> mutants(ReportOptions options) {
+        Captured captured = new Captured();
+        SettingsFactory factory = new SettingsFactory(options, plugins) {
+            @Override
+            public MutationGrouperFactory getMutationGrouper() {
+                return captured;
+            }
+
+            @Override
+            public MutationResultListenerFactory createListener() {
+                return new NoListener();
+            }
+        };
+        try {
+            AnalysisResult result = new EntryPoint().execute(base(), options, factory, environment());
+            result.getError().ifPresent(error -> {
+                throw new IllegalStateException(error);
+            });
+        } catch (Complete complete) {
+            // the grouper has ended the run
+        }
+        captured.found.sort(Comparator.comparing(MutationDetails::getId));
+        return captured.found;
+    }
+
+    private WorkerFactory workers(ReportOptions options) {
+        SettingsFactory factory = new SettingsFactory(options, plugins);
+        factory.createUpdater().updateConfig(null, options);
+        EngineArguments arguments = EngineArguments.arguments()
+            .withExcludedMethods(options.getExcludedMethods()).withMutators(options.getMutators());
+        LaunchOptions launch = new LaunchOptions(
+            new JarCreatingJarFinder(new ClassPathByteArraySource(options.getClassPath())),
+            factory.getJavaExecutable(), options.getJvmArgs(), environment());
+        return new WorkerFactory(base(), options.createMinionSettings(),
+            new MutationConfig(factory.createEngine().createEngine(arguments), launch), arguments,
+            new PercentAndConstantTimeoutStrategy(options.getTimeoutFactor(), options.getTimeoutConstant()),
+            options.getVerbosity(), options.isFullMutationMatrix(), options.getClassPath().getLocalClassPath());
+    }
+
+    private ReportOptions options() {
+        ReportOptions options = new ReportOptions();
+        options.setClassPathElements(texts("classPath"));
+        options.setCodePaths(texts("codePaths"));
+        options.setSourceDirs(texts("sources").stream().map(each -> new File(each).toPath())
+            .collect(Collectors.toList()));
+        options.setTargetClasses(texts("targetClasses"));
+        options.setTargetTests(globs("targetTests"));
+        options.setExcludedClasses(texts("excludedClasses"));
+        options.setExcludedTestClasses(globs("excludedTestClasses"));
+        options.setExcludedMethods(texts("excludedMethods"));
+        options.setIncludedTestMethods(texts("includedTestMethods"));
+        options.setExcludedRunners(texts("excludedRunners"));
+        options.setMutators(texts("mutators"));
+        options.setFeatures(texts("features"));
+        options.setLoggingClasses(texts("avoidCallsTo"));
+        options.addChildJVMArgs(texts("jvmArgs"));
+        options.setGroupConfig(new TestGroupConfig(texts("excludedGroups"), texts("includedGroups")));
+        options.setDetectInlinedCode(Boolean.TRUE.equals(settings.get("detectInlinedCode")));
+        options.setSkipFailingTests(Boolean.TRUE.equals(settings.get("skipFailingTests")));
+        options.setFullMutationMatrix(Boolean.TRUE.equals(settings.get("fullMutationMatrix")));
+        options.addOutputFormats(List.of("XML")); // what a full matrix insists on
+        options.setShouldCreateTimestampedReports(false);
+        options.setFailWhenNoMutations(false);
+        options.setTimeoutConstant(((Number) settings.get("timeoutConstant")).longValue());
+        options.setTimeoutFactor(((Number) settings.get("timeoutFactor")).floatValue());
+        options.setNumberOfThreads(1);
+        options.setVerbosity(Verbosity.QUIET);
+        options.setMutationEngine("gregor");
+        options.setReportDir((String) settings.get("reports"));
+        options.setProjectBase(base().toPath());
+        options.setFreeFormProperties(new Properties());
+        return options;
+    }
+
+    private File base() {
+        return new File((String) settings.get("base"));
+    }
+
+    private Map<String, String> environment() {
+        Map<String, String> environment = new HashMap<>();
+        ((Map<?, ?>) settings.get("environment")).forEach((name, value) -> environment.put((String) name, (String) value));
+        return environment;
+    }
+
+    private List<String> texts(String name) {
+        return ((List<?>) settings.get(name)).stream().map(String.class::cast).collect(Collectors.toList());
+    }
+
+    private Collection<Predicate<String>> globs(String name) {
+        return Glob.toGlobPredicates(texts(name));
+    }
+
+    private static String key(MutationDetails mutant) {
+        MutationIdentifier id = mutant.getId();
+        return id.getClassName().asJavaName() + "." + id.getLocation().getMethodName() + id.getLocation().getMethodDesc()
+            + id.getIndexes() + id.getMutator();
+    }
+
+    private static Map<String, Object> described(MutationDetails mutant) {
+        Map<String, Object> fields = new HashMap<>();
+        fields.put("key", key(mutant));
+        fields.put("package", mutant.getClassName().getPackage().asJavaName());
+        fields.put("file", mutant.getFilename());
+        fields.put("line", (long) mutant.getLineNumber());
+        fields.put("mutator", mutant.getMutator());
+        fields.put("description", mutant.getDescription());
+        return fields;
+    }
+
+    /** Ends PIT's run when the mutants are known. */
+    private static final class Complete extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+    }
+
+    private static final class Captured implements MutationGrouperFactory, MutationGrouper {
+        private final List<MutationDetails> found = new ArrayList<>();
+        private boolean scanned;
+
+        @Override
+        public MutationGrouper makeFactory(Properties properties, CodeSource code, int threads, int size) {
+            return this;
+        }
+
+        @Override
+        public List<List<MutationDetails>> groupMutations(
+            Collection<ClassName> classes, Collection<MutationDetails> mutants) {
+            if (scanned) {
+                found.addAll(mutants);
+                throw new Complete();
+            }
+            scanned = true;
+            return List.of(new ArrayList<>(mutants));
+        }
+
+        @Override
+        public String description() {
+            return "keeps the mutants";
+        }
+    }
+
+    private static final class NoListener implements MutationResultListenerFactory, MutationResultListener {
+        @Override
+        public MutationResultListener getListener(Properties properties, ListenerArguments arguments) {
+            return this;
+        }
+
+        @Override
+        public void runStart() {}
+
+        @Override
+        public void handleMutationResult(ClassMutationResults results) {}
+
+        @Override
+        public void runEnd() {}
+
+        @Override
+        public String name() {
+            return "none";
+        }
+
+        @Override
+        public String description() {
+            return "reports nothing";
+        }
+    }
+}

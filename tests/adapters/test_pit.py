@@ -1,0 +1,94 @@
+"""PIT through the bridge: every kind of mutant in a project of two modules, with the real Java, Maven and PIT."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import psutil
+import pytest
+from msp_bridge.adapters.pit import Pit
+from support.java_trees import adapter_on, cache_with, copied, discovered, key, needs_pit, results_of
+
+from msp_bridge.adapter import BaselineError, Project, Status, ToolError
+from msp_bridge.testing import RunningProcesses, check_adapter
+
+pytestmark = needs_pit
+PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
+PRICE_TEST = "price/src/test/java/example/price/PriceTest.java"
+MINION = "org.pitest.mutationtest.execute.MutationTestMinion"
+VERDICTS = {
+    "8 Math": Status.KILLED,
+    "8 Math (3)": Status.SURVIVED,
+    "12 ConditionalsBoundary": Status.SURVIVED,
+    "12 NegateConditionals": Status.KILLED,
+    "16 InvertNegs": Status.NO_COVERAGE,
+}
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tools")
+
+
+async def test_mutants_get_the_verdicts_of_pit_and_the_names_of_their_tests(tmp_path: Path, tools: Path) -> None:
+    async with adapter_on(copied(tmp_path), tools) as adapter:
+        mutants = await discovered(adapter, PRICE)
+        results = await results_of(adapter, [mutant for mutant in mutants if key(mutant) in VERDICTS])
+    assert len(mutants) == 10
+    assert {key: result.status for key, result in results.items()} == VERDICTS
+    assert results["8 Math"].killed_by == ("example.price.PriceTest.multiplies()",)
+    assert results["12 ConditionalsBoundary"].covered_by == ("example.price.PriceTest.largeOrdersAreFree()",)
+
+
+async def test_a_cancel_ends_an_endless_mutant_and_keeps_what_was_measured(tmp_path: Path, tools: Path) -> None:
+    running = RunningProcesses()
+    async with adapter_on(copied(tmp_path), tools) as adapter:
+        mutants = {key(mutant): mutant for mutant in await discovered(adapter, STOCK)}
+        killed, endless = mutants["14 NegateConditionals"], mutants["23 Math"]
+        [result] = (await results_of(adapter, [killed])).values()
+        assert result.killed_by == ("example.stock.StockTest.aPriceIsKept",)
+        host = processes(running, "PitHost")
+        async with contextlib.aclosing(adapter.test([endless])) as items:
+            waiting = asyncio.create_task(anext(items))
+            while not processes(running, MINION):
+                await asyncio.sleep(0.01)
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        assert processes(running, MINION) == []
+        [result] = (await results_of(adapter, [endless])).values()
+        assert result.status is Status.TIMEOUT
+        assert processes(running, "PitHost") == host
+
+
+def processes(running: RunningProcesses, program: str) -> list[int]:
+    """The ids of the living JVMs that run `program`."""
+    found = []
+    for process in running.look():
+        with contextlib.suppress(psutil.Error):
+            command = process.cmdline()
+            if program in command and "java" in Path(command[0]).name:
+                found.append(process.pid)
+    return found
+
+
+async def test_a_red_suite_and_a_compile_error_are_named(tmp_path: Path, tools: Path) -> None:
+    root = copied(tmp_path)
+    test = root / PRICE_TEST
+    green = test.read_text("utf-8")
+    test.write_text(green.replace("assertEquals(10,", "assertEquals(9,"), "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        mutants = await discovered(adapter, PRICE)
+        with pytest.raises(BaselineError, match="multiplies") as caught:
+            await results_of(adapter, mutants)
+    assert caught.value.remedy == "make `mvn test` pass first"
+    assert caught.value.failing == ("example.price.PriceTest.multiplies()",)
+    test.write_text(green.replace("assertEquals(10,", "assertEquals(10 -,"), "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        with pytest.raises(ToolError, match=rf"`mvn test-compile` fails: {PRICE_TEST}:\[11,26\] illegal"):
+            await discovered(adapter)
+
+
+async def test_the_adapter_keeps_its_promises(tmp_path: Path, tools: Path) -> None:
+    await check_adapter(Pit, Project(root=copied(tmp_path), cache=cache_with(tools, tmp_path), jobs=2), sample=2)

@@ -1,0 +1,241 @@
+"""What the PIT adapter reads, of poms, of Maven and of PIT: without a JVM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msp_bridge.adapters.pit import Pit
+from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
+from msp_bridge.adapters.pit.host import settings
+from msp_bridge.adapters.pit.listing import ModuleListing, line_location
+from msp_bridge.adapters.pit.maven import Module, shown
+from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
+from msp_bridge.adapters.pit.names import failing_tests, readable_name
+from msp_bridge.adapters.pit.tool import Tool, artifacts
+
+from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
+from msp_bridge.source import SourceText
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <artifactId>shop</artifactId>
+  <properties><targetClasses>a.*,b.*</targetClasses><timeoutFactor>2</timeoutFactor></properties>
+  <build>
+    <directory>{root}/target</directory>
+    <sourceDirectory>{root}/src/main/java</sourceDirectory>
+    <outputDirectory>{root}/target/classes</outputDirectory>
+    <testOutputDirectory>{root}/target/test-classes</testOutputDirectory>
+    <plugins>{plugins}</plugins>
+  </build>
+</project>"""
+PLUGIN = """<plugin><artifactId>pitest-maven</artifactId><version>1.17.0</version>
+  <configuration>{configuration}</configuration>
+  <dependencies>{dependencies}</dependencies>
+</plugin>"""
+JUNIT5 = """<dependency><groupId>org.pitest</groupId><artifactId>pitest-junit5-plugin</artifactId>
+<version>1.2.1</version></dependency>"""
+SUREFIRE = """<plugin><artifactId>maven-surefire-plugin</artifactId><configuration><argLine>@{argLine} -Xmx1g</argLine>
+<groups>fast</groups><excludes><exclude>**/*IT.java</exclude></excludes></configuration></plugin>"""
+
+
+def configured(root: Path, configuration: str = "", others: str = "", dependencies: str = "") -> ModuleConfiguration:
+    plugin = PLUGIN.format(configuration=configuration, dependencies=dependencies)
+    [found] = configurations(POM.format(root=root, plugins=plugin + others), None)
+    return found
+
+
+def test_parameters_stand_in_the_plugin_or_in_properties_of_the_same_name(tmp_path: Path) -> None:
+    found = configured(
+        tmp_path,
+        "<excludedMethods><param>toString</param><param>hash*</param></excludedMethods><mutators>STRONGER, MATH</mutators>"
+        "<extraFeatures><f>+X</f></extraFeatures><features><f>-FLOGCALL</f></features><timeoutConstant>500</timeoutConstant>"
+        "<environmentVariables><A>b</A></environmentVariables><mutationThreshold>80</mutationThreshold>"
+        "<skipFailingTests>true</skipFailingTests><detectInlinedCode>false</detectInlinedCode>",
+    )
+    assert found.lists["targetClasses"] == ("a.*", "b.*")
+    assert found.lists["excludedMethods"] == ("toString", "hash*")
+    assert found.lists["mutators"] == ("STRONGER", "MATH")
+    assert found.lists["features"] == ("-FLOGCALL", "+X")
+    assert (found.timeout_constant_ms, found.timeout_factor, found.threshold) == (500, 2.0, 80.0)
+    assert found.environment == {"A": "b"}
+    assert found.flags == {"detectInlinedCode": False, "skipFailingTests": True, "fullMutationMatrix": False}
+
+
+@pytest.mark.parametrize("parsed", [True, False])
+def test_the_configuration_of_surefire_counts_unless_the_plugin_says_no(tmp_path: Path, parsed: bool) -> None:
+    own = "<jvmArgs><arg>-ea</arg></jvmArgs>" + ("" if parsed else "<parseSurefireConfig>false</parseSurefireConfig>")
+    lists = configured(tmp_path, own, SUREFIRE).lists
+    assert lists["jvmArgs"] == (("-ea", "-Xmx1g") if parsed else ("-ea",))
+    assert lists["includedGroups"] == (("fast",) if parsed else ())
+    assert lists["excludedTestClasses"] == (("**.*IT",) if parsed else ())
+
+
+def test_a_pom_without_the_plugin_needs_a_version_of_the_settings(tmp_path: Path) -> None:
+    pom = POM.format(root=tmp_path, plugins="")
+    with pytest.raises(ConfigurationError, match="the effective pom of shop has no plug-in pitest-maven"):
+        configurations(pom, None)
+    [found] = configurations(pom, "1.25.9")
+    assert (found.version, found.in_pom) == ("1.25.9", False)
+
+
+def test_modules_are_those_that_have_code(tmp_path: Path) -> None:
+    parent = "<project><packaging>pom</packaging></project>"
+    child = POM.format(root=tmp_path, plugins=PLUGIN.format(configuration="", dependencies=""))
+    assert len(configurations(f"<projects>{parent}<!-- module -->{child}</projects>", None)) == 1
+
+
+def test_the_plugin_for_junit_5_is_asked_for_and_its_launcher_is_that_of_the_project(tmp_path: Path) -> None:
+    class_path = ("/m/junit-platform-engine-1.10.2.jar",)
+    with pytest.raises(ConfigurationError, match="pitest-maven has no plug-in for it"):
+        artifacts(Module("", configured(tmp_path), class_path))
+    assert [
+        f"{each.name}:{each.version}"
+        for each in artifacts(Module("", configured(tmp_path, "", "", JUNIT5), class_path))
+    ] == [
+        "pitest-entry:1.17.0",
+        "pitest-junit5-plugin:1.2.1",
+        "junit-platform-launcher:1.10.2",
+    ]
+    [without] = configurations(POM.format(root=tmp_path, plugins=""), "1.25.9")
+    assert "pitest-junit5-plugin" in {each.name for each in artifacts(Module("", without, class_path))}
+
+
+def test_without_targets_the_packages_that_have_classes_are_meant(tmp_path: Path) -> None:
+    for name in ("target/classes/c/D.class", "target/classes/Top.class", "target/test-classes/c/e/T.class"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    pom = POM.replace("<targetClasses>a.*,b.*</targetClasses>", "").format(root=tmp_path, plugins="")
+    [configuration] = configurations(pom, "1.25.9")
+    found = settings(Module("", configuration, ("/m/lib.jar",)), Tool(("/m/pitest.jar",), tmp_path), tmp_path)
+    assert found["targetClasses"] == ("*", "c.*")
+    assert found["targetTests"] == ("c.e.*",)
+    assert [Path(entry).name for entry in found["classPath"]] == ["test-classes", "classes", "lib.jar", "pitest.jar"]
+
+
+def row(line: int, key: str = "k", description: str = "negated conditional", **fields: str) -> dict[str, Any]:
+    mutator = "org.pitest.mutationtest.engine.gregor.mutators.NegateConditionalsMutator"
+    return {
+        "key": key,
+        "package": "a.b",
+        "file": "C.java",
+        "line": line,
+        "mutator": mutator,
+        "description": description,
+    } | fields
+
+
+def listed(root: Path, *rows: dict[str, Any]) -> list[Mutant | UnusableFile]:
+    return ModuleListing(root, Module("", configured(root), ())).items(rows)
+
+
+def test_mutants_that_agree_in_all_that_pit_says_are_told_apart_by_numbers(tmp_path: Path) -> None:
+    source = tmp_path / "src" / "main" / "java" / "a" / "b" / "C.java"
+    source.parent.mkdir(parents=True)
+    source.write_text("package a.b;\r\n\t if (é || 𝒳) {  \r\n\r\n}\r\n", "utf-8", newline="")
+    found = listed(tmp_path, row(4, "4"), row(2, "1"), row(2, "2"), row(2, "3", "removed call"), row(3), row(0), row(9))
+    mutants = [item for item in found if isinstance(item, Mutant)]
+    assert [(mutant.handle.key, mutant.replacement) for mutant in mutants] == [
+        ("1", "negated conditional"),
+        ("2", "negated conditional (2)"),
+        ("3", "removed call"),
+        ("4", "negated conditional"),
+    ]
+    assert {mutant.path for mutant in mutants} == {"src/main/java/a/b/C.java"}
+    assert mutants[0].location == Location(Position(2, 3), Position(2, 17))
+    assert len({mutant.id for mutant in mutants}) == len(mutants) == 4
+
+
+def test_the_file_is_that_of_the_package_and_generated_code_has_none(tmp_path: Path) -> None:
+    for name in ("java/x/C.java", "java/a/b/C.java", "kotlin/K.kt", "java/a/b/Bad.java"):
+        source = tmp_path / "src" / "main" / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_bytes(b"\xff" if "Bad" in name else b"class C\n")
+    found = listed(tmp_path, row(1), row(1, file="K.kt"), row(1, file="Generated.java"), row(1, file="Bad.java"))
+    assert [item.path for item in found] == [
+        f"src/main/{name}" for name in ("java/a/b/Bad.java", "java/a/b/C.java", "kotlin/K.kt")
+    ]
+    assert isinstance(found[0], UnusableFile)
+
+
+def test_a_line_without_text_is_no_location() -> None:
+    assert line_location(SourceText("a\n  \n"), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "readable"),
+    [
+        ("a.BTest.[engine:junit-jupiter]/[class:a.BTest]/[method:works()]", "a.BTest.works()"),
+        (
+            "a.BTest.[engine:junit-jupiter]/[class:a.BTest]/[nested-class:In]/[test-template:t(int)]/[test-template-invocation:#1]",
+            "a.BTest.In.t(int).#1",
+        ),
+        ("a.BTest.works(a.BTest)", "a.BTest.works"),
+        ("a.BTest", "a.BTest"),
+    ],
+)
+def test_names_of_tests_are_those_that_people_write(name: str, readable: str) -> None:
+    assert readable_name(name) == readable
+
+
+def test_tests_that_fail_without_a_mutant_are_named_once() -> None:
+    five = "Description [testClass=a.BTest, name=[engine:junit-jupiter]/[class:a.BTest]/[method:works()]]"
+    four = "Description [testClass=a.CTest, name=works(a.CTest)]"
+    printed = f"{five} did not pass without mutation.\nTests failing without mutation: \n{five}\n{four}"
+    assert failing_tests(printed) == ("a.BTest.works()", "a.CTest.works")
+
+
+def test_every_status_of_pit_has_one_of_the_protocol() -> None:
+    mutant = Mutant("C.java", "M", Location(Position(1, 1), Position(1, 2)), "x")
+    for status, expected in STATUSES.items():
+        found = result(mutant, ["a.T"], {"status": status, "exit": "OK", "killing": ["a.T.x(a.T)"], "run": 3})
+        assert (found.status, found.killed_by, found.covered_by) == (expected, ("a.T.x",), ("a.T",))
+        assert (found.status_reason is None) == (expected in (Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE))
+
+
+def test_a_module_is_asked_if_a_file_of_it_may_be_in_scope() -> None:
+    assert concerns(Scope(), "a")
+    assert concerns(Scope(frozenset(["x.java"])), "")
+    assert concerns(Scope(frozenset(["a/"])), "a/b")
+    assert concerns(Scope(frozenset(["a/b/src/C.java"])), "a/b")
+    assert not concerns(Scope(frozenset(["a/bc/C.java"])), "a/b")
+
+
+def test_of_what_maven_prints_the_errors_are_shown_with_paths_of_the_project(tmp_path: Path) -> None:
+    printed = (
+        f"noise\n[ERROR] {tmp_path.resolve()}/src/A.java:[3,1] illegal start\n"
+        "[ERROR] Failed to execute goal x: Compilation failure\n[ERROR] -> [Help 1]\n"
+    )
+    assert shown(printed, tmp_path) == "src/A.java:[3,1] illegal start"
+    assert shown("killed", tmp_path) == "killed"
+
+
+@pytest.mark.parametrize(
+    ("files", "settings", "detected"),
+    [
+        ({"pom.xml": "<artifactId>pitest-maven</artifactId>"}, {}, True),
+        ({"pom.xml": "<module> sub </module>", "sub/pom.xml": "pitest-maven"}, {}, True),
+        ({"pom.xml": "<module>../sub</module><module>.</module>"}, {}, False),
+        ({"pom.xml": "<project/>"}, {}, False),
+        ({"pom.xml": "<project/>"}, {"version": "1.25.9"}, True),
+        ({}, {"version": "1.25.9"}, False),
+    ],
+)
+def test_a_project_has_the_plugin_in_a_pom_or_a_version_in_the_settings(
+    tmp_path: Path, files: dict[str, str], settings: dict[str, Any], detected: bool
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    project = Project(root=tmp_path, cache=tmp_path / "cache", settings=settings)
+    assert (Pit.detect(project) is not None) == detected
+    assert Pit.absent(project).good is False
+
+
+def test_a_module_belongs_to_the_project_around_it(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for place in (tmp_path, tmp_path / "sub"):
+        (place / "pom.xml").write_text("pitest-maven", "utf-8")
+    assert Pit.detect(Project(root=tmp_path / "sub", cache=tmp_path / "cache", nested=True)) is None
+    with pytest.raises(ConfigurationError, match=r"pit.version is 1.25"):
+        Pit.detect(Project(root=tmp_path, cache=tmp_path / "cache", settings={"version": 1.25}))

@@ -1,0 +1,64 @@
+"""What the tests of the PIT adapter share: trees, and adapters on them. Java, Maven and PIT are the real ones."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.pit import Pit
+
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope
+from msp_bridge.testing import RunningProcesses, TreeState
+
+PROJECTS = Path(__file__).parent.parent / "projects"
+REPOSITORY = Path.home() / ".m2" / "repository" / "org" / "pitest" / "pitest-maven"
+REAL = all(shutil.which(name) for name in ("java", "javac", "mvn")) and REPOSITORY.is_dir()
+needs_pit = pytest.mark.skipif(not REAL, reason="PIT is not installed")  # `make test` gets it, beside a JDK and Maven
+
+
+def copied(to: Path) -> Path:
+    """The project java_shop, copied below `to`."""
+    return Path(shutil.copytree(PROJECTS / "java_shop", to / "project"))
+
+
+def cache_with(tools: Path, place: Path) -> Path:
+    """A new cache in `place`, in which PIT lies as it was resolved and compiled for an earlier test."""
+    cache = place / "cache"
+    cache.mkdir(exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        (cache / "pit").symlink_to(tools)
+    return cache
+
+
+@contextlib.asynccontextmanager
+async def adapter_on(root: Path, tools: Path) -> AsyncIterator[Pit]:
+    """The adapter, which must leave the tree as it was and no process behind."""
+    tree, running = TreeState.of(root), RunningProcesses()
+    adapter = Pit.detect(Project(root=root, cache=cache_with(tools, root.parent), jobs=2))
+    assert adapter is not None
+    async with contextlib.aclosing(adapter):
+        yield adapter
+    assert await running.settled(0) == []
+    assert tree.differences(TreeState.of(root)) == []
+
+
+async def discovered(adapter: Pit, *paths: str) -> list[Mutant]:
+    async with contextlib.aclosing(adapter.discover(Scope(frozenset(paths) or None))) as items:
+        return [item async for item in items if isinstance(item, Mutant)]
+
+
+async def results_of(adapter: Pit, mutants: Sequence[Mutant]) -> dict[str, Result]:
+    """Results by "line mutator", and a number where several are the same."""
+    async with contextlib.aclosing(adapter.test(mutants)) as items:
+        found: list[Result | Notice] = [item async for item in items]
+    results = [item for item in found if isinstance(item, Result)]
+    assert len(results) == len(found) == len({result.mutant for result in results})
+    return {key(result.mutant): result for result in results}
+
+
+def key(mutant: Mutant) -> str:
+    number = mutant.replacement.removeprefix(mutant.description or "")
+    return f"{mutant.location.start.line} {mutant.mutator.removesuffix('Mutator')}{number}"
