@@ -14,7 +14,15 @@ from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from attrs import field, frozen
 
-from msp_bridge.errors import BaselineError, BridgeError, ConfigurationError, ShellCommand, ToolError, suggestion
+from msp_bridge.errors import (
+    BaselineError,
+    BridgeError,
+    ConfigurationError,
+    MachineCommand,
+    ShellCommand,
+    ToolError,
+    suggestion,
+)
 from msp_bridge.model import Location, Mutant, Position, Ran, Result, Scope, Status
 from msp_bridge.notices import FailingTest, Notice, Remark, UnusableFile
 from msp_bridge.source import Edit
@@ -34,6 +42,7 @@ __all__ = [
     "IgnoresMutants",
     "KnowsReach",
     "Location",
+    "MachineCommand",
     "Mutant",
     "Notice",
     "Position",
@@ -45,6 +54,8 @@ __all__ = [
     "ReportsSurroundings",
     "Result",
     "Scope",
+    "SetsUp",
+    "Setup",
     "ShellCommand",
     "Status",
     "Surroundings",
@@ -99,6 +110,16 @@ class Finding:
     def of_error(cls, subject: str, error: BridgeError) -> Self:
         """Make a bad finding of `error`, with its remedy."""
         return cls(False, subject, error.problem, error.remedy)
+
+
+@frozen
+class Setup:
+    """The needs of a tool in one project (`SetsUp`). What is there already is left out."""
+
+    install: ShellCommand | None = None  # installs the tool, typed in the project's root
+    files: Mapping[str, str] = field(factory=dict)  # its configuration: names of files in the root, and their texts
+    toolchain: str = "python"  # what a job of CI needs besides Python: "node", "dotnet", "rust", "go", "java"
+    checkout: tuple[ShellCommand, ...] = ()  # commands by which a job of CI installs the tool and what the tests need
 
 
 @frozen
@@ -249,6 +270,18 @@ class IgnoresMutants(Protocol):
 
         `mutant` was just yielded by `discover`. `reason` may be empty, and stands in the comment. `Edit.effect` says
         what else the tool leaves out then. Raises ToolError where no comment can do it.
+        """
+
+
+@runtime_checkable
+class SetsUp(Protocol):
+    """Optional for an adapter's class: what its tool needs in a project, for `msp-bridge init`."""
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Say what to install and to write before the first run; None if this is no project for the tool.
+
+        Called whether or not `detect` found it. Cheap: reads files, starts no process.
         """
 
 

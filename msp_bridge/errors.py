@@ -6,6 +6,7 @@ What a peer sends wrongly is a `jsonrpc` error; any other exception is a fault o
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Collection, Sequence
 from typing import Self
 
@@ -16,6 +17,20 @@ class ShellCommand(str):
     """A remedy that is one command of a shell, to be typed in the project's root. `doctor` ends with the first one."""
 
     __slots__ = ()
+
+    def inside(self, directory: str) -> ShellCommand:
+        """The same, typed where the project's root is called `directory`."""
+        return ShellCommand(f"(cd {shlex.quote(directory)} && {self})")
+
+
+class MachineCommand(ShellCommand):
+    """A command that does the same in each directory, as one that installs a program for all projects."""
+
+    __slots__ = ()
+
+    def inside(self, directory: str) -> ShellCommand:
+        """The command itself."""
+        return self
 
 
 class BridgeError(Exception):

@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import cached_property
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from msp_bridge.adapter import AskRanAlone, Finding, Mutant, Project, Ran, Reach, Surroundings
+from msp_bridge.adapter import AskRanAlone, Finding, Mutant, Project, Ran, Reach, Setup, Surroundings
 from msp_bridge.concurrency import shields
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import PythonEngine, TestPlan
+
+
+OF_A_PROJECT = (
+    "pyproject.toml",
+    "setup.cfg",
+    "setup.py",
+    "requirements.txt",
+    "tox.ini",
+    "pytest.ini",
+    "cosmic-ray.toml",
+)
+OF_TESTS = ("test*.py", "*_test.py", "test/test*.py", "tests/test*.py", "tests/*/test*.py")
+
+
+def is_installed(python: Path, name: str) -> bool:
+    """Whether the distribution `name`, written with `_`, lies in the environment of `python`. Cheap."""
+    patterns = (f"{name}{version}.{kind}-info" for version in ("", "-*") for kind in ("dist", "egg"))
+    return any(True for pattern in patterns for site in _site_packages(python) for _ in site.glob(pattern))
+
+
+def _site_packages(python: Path) -> Iterator[Path]:
+    prefix = python.parent.parent  # not resolved: a virtual environment's python is a link to its base's
+    yield from prefix.glob("lib/python3*/site-packages")
+    yield from prefix.glob("lib/python3*/dist-packages")
+    yield from prefix.glob("local/lib/python3*/dist-packages")
+
+
+def python_setup(
+    project: Project, name: str, requirements: Sequence[str], files: Mapping[str, str] | None = None
+) -> Setup | None:
+    """Say what the distribution `name` needs in a Python project; None where there is neither a project nor a test.
+
+    `requirements` install it, and `files` configure it. A script beside other code makes no Python project.
+    """
+    from msp_bridge.toolkit.install import python_checkout, python_install
+
+    root, python = project.root, project.python
+    tests = chain.from_iterable(map(root.glob, OF_TESTS))
+    if not any((root / one).is_file() for one in OF_A_PROJECT) and next(tests, None) is None:
+        return None
+    here = python is not None and is_installed(python, name)
+    install = python_install(python or Path("python"), *requirements, root=root)
+    return Setup(None if here else install, files or {}, checkout=(python_checkout(root, *requirements),))
 
 
 class PythonAdapter:

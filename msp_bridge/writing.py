@@ -24,6 +24,18 @@ def open_private(file: Path | str) -> int:
     return descriptor
 
 
+def create(file: Path, content: str) -> None:
+    """Make `file` of UTF-8, and its directory if need be. Raises OSError, as FileExistsError where it is there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with open(file, "xb") as writer:
+        try:
+            writer.write(content.encode())
+            writer.flush()
+        except BaseException:
+            os.unlink(file)
+            raise
+
+
 def replace_content(file: Path, content: str | bytes) -> None:
     """Make or replace `file`, and make its directory if need be; text is UTF-8. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)

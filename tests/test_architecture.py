@@ -64,7 +64,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     "source": {"model", "reading"},
     "adapter": {"errors", "model", "notices", "source"},
     "processes": {"concurrency", "errors"},
-    "python_adapter": {"adapter", "concurrency", "python_engine"},
+    "python_adapter": {"adapter", "concurrency", "python_engine", "toolkit.install"},
     "python_engine": {
         "adapter",
         "concurrency",

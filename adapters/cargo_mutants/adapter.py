@@ -18,6 +18,7 @@ from msp_bridge.adapter import (
     Project,
     Result,
     Scope,
+    Setup,
     Surroundings,
     ToolError,
 )
@@ -71,6 +72,13 @@ class CargoMutants:
         if not is_package(project.root):
             return Finding(False, "cargo-mutants", f"there is no {MANIFEST} in {project.root}")
         return Finding(False, "cargo-mutants", "it is not installed", INSTALL)
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: a package or workspace needs no configuration."""
+        if not is_package(project.root) or (project.nested and is_member(project.root, project.opened)):
+            return None
+        return Setup(None if is_installed() else INSTALL, toolchain="rust", checkout=(INSTALL,))
 
     @cached_property
     def _command(self) -> CargoCommand:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 
-from msp_bridge.adapter import ShellCommand, ToolError
+from msp_bridge.adapter import MachineCommand, ToolError
 
-INSTALL = ShellCommand("cargo install --locked cargo-mutants")
+INSTALL = MachineCommand("cargo install --locked cargo-mutants")
 
 
 def cargo() -> str:

@@ -19,15 +19,16 @@ from msp_bridge.adapter import (
     Project,
     Result,
     Scope,
+    Setup,
     ToolError,
 )
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
-from msp_bridge.python_adapter import PythonAdapter
+from msp_bridge.python_adapter import PythonAdapter, python_setup
 from msp_bridge.source import in_comment
 from msp_bridge.text import counted
 
-from .configuration import CosmicRayConfiguration, find, proposal
+from .configuration import NAMES, REQUIREMENT, CosmicRayConfiguration, find, proposal
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import PythonSource, TestPlan
@@ -71,6 +72,12 @@ class CosmicRay(PythonAdapter):
         """Proposes a configuration for the project."""
         text = f"there is no cosmic-ray.toml in {project.root}"
         return Finding(False, "cosmic-ray", text, f"write cosmic-ray.toml:\n{proposal(project.root)}")
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`."""
+        files = {} if find(project) else {NAMES[0]: proposal(project.root)}
+        return python_setup(project, "cosmic_ray", (REQUIREMENT, "pytest"), files)
 
     @cached_property
     def _discovery(self) -> CosmicRayDiscovery:

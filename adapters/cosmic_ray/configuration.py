@@ -17,6 +17,7 @@ from msp_bridge.adapter import ConfigurationError, Project
 
 NAMES = ("cosmic-ray.toml", "cosmic_ray.toml", ".cosmic-ray.toml")
 TABLE = "cosmic-ray"
+REQUIREMENT = "cosmic-ray>=8.7,<9"
 
 
 @frozen

@@ -43,12 +43,11 @@ from msp_bridge.toolkit import JsonLinesProcess, ProcessEnded, identity
 from msp_bridge.toolkit.install import python_install
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
-from .configuration import CosmicRayConfiguration
+from .configuration import REQUIREMENT, CosmicRayConfiguration
 
 log = logging.getLogger(__name__)
 
 PROGRAMS = Path(__file__).with_name("programs")  # ours, run by the project's interpreter
-REQUIREMENT = "cosmic-ray>=8.7,<9"
 OLDEST, NEXT = (8, 7), (9,)
 WITHOUT_GIT = frozenset({"operators-filter"})  # filters that read the configuration alone
 REPLACED = re.compile(r"Replace(Binary|Comparison|Unary)Operator_(Delete_)?([A-Za-z]+)(?:_([A-Za-z]+))?")

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
 
 from .installation import INSTALL, go, gremlins, is_installed
 
@@ -46,6 +46,13 @@ class Gremlins:
         if not (project.root / MODULE).is_file():
             return Finding(False, cls.name, f"there is no {MODULE} in {project.root}")
         return Finding(False, cls.name, "it is not installed", INSTALL)
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: a module needs no configuration."""
+        if not (project.root / MODULE).is_file():
+            return None
+        return Setup(None if is_installed() else INSTALL, toolchain="go", checkout=(INSTALL,))
 
     @cached_property
     def _module(self) -> GoModule:

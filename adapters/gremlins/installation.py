@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 
-from msp_bridge.adapter import ShellCommand, ToolError
+from msp_bridge.adapter import MachineCommand, ToolError
 
-INSTALL = ShellCommand("go install github.com/go-gremlins/gremlins/cmd/gremlins@latest")
+INSTALL = MachineCommand("go install github.com/go-gremlins/gremlins/cmd/gremlins@latest")
 NO_GO = "there is no go on PATH, nor in /usr/local/go/bin"
 INSTALL_GO = "install Go from https://go.dev/dl"
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import Edit, Finding, Mutant, Notice, Project, Result, Scope
-from msp_bridge.python_adapter import PythonAdapter
+from msp_bridge.adapter import Edit, Finding, Mutant, Notice, Project, Result, Scope, Setup
+from msp_bridge.python_adapter import PythonAdapter, is_installed, python_setup
 
-from .configuration import NAMES, REQUIREMENTS, config_file_of, is_configured, is_installed, place_of_options
+from .configuration import NAMES, REQUIREMENTS, config_file_of, is_configured, place_of_options
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import TestPlan
@@ -52,11 +52,16 @@ class Mutmut(PythonAdapter):
         from msp_bridge.toolkit.install import python_install
 
         python = project.python or "python"
-        if project.python is not None and is_installed(project.python):
+        if project.python is not None and is_installed(project.python, cls.name):
             text = f"installed, but there are no Python files in {project.root}, nor in the folders right below it"
             place = place_of_options(project.root, None)
             return Finding(False, "mutmut", text, f"if they lie deeper, set source_paths in {place}")
         return Finding(False, "mutmut", "not installed", python_install(Path(python), *REQUIREMENTS, root=project.root))
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: mutmut guesses what no configuration says."""
+        return python_setup(project, "mutmut", REQUIREMENTS)
 
     def claims(self, path: str) -> bool:
         """Python files; which of them mutmut mutates, its configuration says."""
@@ -108,7 +113,7 @@ class Mutmut(PythonAdapter):
 
 
 def _has_mutmut(project: Project) -> bool:
-    if project.python is None or not is_installed(project.python):
+    if project.python is None or not is_installed(project.python, "mutmut"):
         return False
     return project.python.is_relative_to(project.root) if project.nested else _holds_python(project.root)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from msp_bridge import reading
@@ -10,19 +9,6 @@ from msp_bridge.adapter import ConfigurationError, Project
 
 REQUIREMENTS = ("mutmut>=3.8.1,<4", "pytest>=9.2")
 NAMES = ("pyproject.toml", "setup.cfg")
-
-
-def is_installed(python: Path) -> bool:
-    """Whether mutmut lies in the environment of `python`; reads directories only."""
-    patterns = (f"mutmut{version}.{kind}-info" for version in ("", "-*") for kind in ("dist", "egg"))
-    return any(True for pattern in patterns for site in _site_packages(python) for _ in site.glob(pattern))
-
-
-def _site_packages(python: Path) -> Iterator[Path]:
-    prefix = python.parent.parent  # not resolved: a virtual environment's python is a link to its base's
-    yield from prefix.glob("lib/python3*/site-packages")
-    yield from prefix.glob("lib/python3*/dist-packages")
-    yield from prefix.glob("local/lib/python3*/dist-packages")
 
 
 def is_configured(root: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -20,6 +21,8 @@ from msp_bridge.adapter import (
     Project,
     Result,
     Scope,
+    Setup,
+    ShellCommand,
     Status,
     Surroundings,
     ToolError,
@@ -34,6 +37,7 @@ from .configuration import (
     CORE,
     MUTABLE,
     NAMES,
+    NEW_FILE,
     SOURCES,
     as_option,
     config_file,
@@ -77,7 +81,27 @@ class StrykerJs:
         from .installation import setup_commands  # here, and below: a client that only configures doesn't wait for it
 
         text = f"there is no stryker.config.json in {project.root}, and package.json doesn't ask for {CORE}"
-        return Finding(False, "stryker-js", text, setup_commands(project.root))
+        by_init = ShellCommand("msp-bridge init") if cls.setup(project) is not None else None
+        return Finding(False, "stryker-js", text, by_init or setup_commands(project.root))
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: StrykerJS, its plugin for the test runner, and what configures them."""
+        from .first_configuration import first_configuration, plugin_of
+        from .installation import checkout_command, lacking_packages
+
+        root = project.root
+        file, plugin = config_file(project), plugin_of(root)
+        configuration = {} if file else first_configuration(root)
+        if configuration is None:
+            return None
+        uses_plugin = file is None or f"{plugin}" in reading.text_or_empty(file)
+        return Setup(
+            lacking_packages(root, plugin if uses_plugin else None),
+            {NEW_FILE: f"{json.dumps(configuration, indent=2)}\n"} if configuration else {},
+            toolchain="node",
+            checkout=(checkout_command(root),),
+        )
 
     @cached_property
     def _discovery(self) -> StrykerJsDiscovery:

@@ -20,6 +20,7 @@ NAMES = tuple(  # in StrykerJS's own order
     for suffix in (".conf", ".config")
     for extension in ("json", "js", "mjs", "cjs")
 )
+NEW_FILE = "stryker.config.json"  # where there is none
 EXTENSIONS = frozenset({".json", ".js", ".mjs", ".cjs"})
 CODE = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".vue", ".svelte")
 MUTABLE = (*CODE, ".html", ".htm")
@@ -107,13 +108,13 @@ def patterns_of_packages(root: Path, paths: Iterable[str]) -> list[str]:
                 found.setdefault("/".join(above[: depth + 1]), set()).add(name)
                 break
     return [
-        f"{directory}/**/{_name_pattern(names)}"
+        f"{directory}/**/{name_pattern(names)}"
         for directory, names in sorted(found.items())
         if not all(map(TEST.search, names))
     ]
 
 
-def _name_pattern(names: set[str]) -> str:
+def name_pattern(names: set[str]) -> str:
     """A pattern for sources: "*.js", "*.+(js|ts)", "!(*.spec|*.test).js" where tests lie beside them."""
     endings = sorted({PurePosixPath(name).suffix for name in names})
     ending = endings[0] if len(endings) == 1 else f".+({'|'.join(each[1:] for each in endings)})"

@@ -14,12 +14,12 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import Project, ShellCommand, ToolError
+from msp_bridge.adapter import BridgeError, Project, ShellCommand, ToolError
 from msp_bridge.processes import ProcessTree
 from msp_bridge.text import release
 
 from . import plug_n_play
-from .configuration import CORE, TABLE, Settings, check_package, depends_on_core
+from .configuration import CORE, TABLE, Settings, check_package, dependencies, depends_on_core
 
 log = logging.getLogger(__name__)
 
@@ -228,16 +228,15 @@ def package_manager(root: Path) -> str:
 def install_command(root: Path, *packages: str) -> ShellCommand:
     """The command that installs `packages` in `root`. At the root of a workspace pnpm and Yarn 1 want that said."""
     manager = package_manager(root)
-    is_yarn_1 = "yarn lockfile v1" in reading.text_or_empty(root / "yarn.lock")  # later ones refuse its option
     command = INSTALL[manager]
     if manager == "pnpm" and (root / "pnpm-workspace.yaml").is_file():
         command += " -w"
-    elif manager == "yarn" and "workspaces" in reading.table(root / "package.json") and is_yarn_1:
+    elif manager == "yarn" and "workspaces" in reading.table(root / "package.json") and _has_lock_of_yarn_1(root):
         command += " -W"
     return ShellCommand(" ".join([command, *packages]))
 
 
-def plugin_install(root: Path, package: str) -> str:
+def plugin_install(root: Path, package: str) -> ShellCommand:
     """The command that installs a plugin of StrykerJS's own in `root`: each goes with one version of it alone."""
     return install_command(root, f"{package}@{StrykerJsInstallation.find(root).version}")
 
@@ -245,6 +244,34 @@ def plugin_install(root: Path, package: str) -> str:
 def setup_commands(root: Path) -> ShellCommand:
     """The commands that install StrykerJS and configure it."""
     return ShellCommand(f"{install_command(root, CORE)} && {RUN[package_manager(root)]} stryker init")
+
+
+def lacking_packages(root: Path, plugin: str | None) -> ShellCommand | None:
+    """The command that installs StrykerJS and its plugin `plugin`, as far as package.json doesn't ask for them."""
+    asked = dependencies(reading.table(root / "package.json"))
+    lacking = [name for name in (CORE, plugin) if name is not None and name not in asked]
+    try:
+        StrykerJsInstallation.find(root)
+    except BridgeError as error:
+        if not lacking:
+            return error.remedy if isinstance(error.remedy, ShellCommand) else None
+        return install_command(root, *lacking)
+    return plugin_install(root, plugin) if plugin is not None and plugin in lacking else None
+
+
+def checkout_command(root: Path) -> ShellCommand:
+    """The command that installs the packages of `root` in a fresh checkout."""
+    manager = package_manager(root)
+    if manager == "npm":
+        return ShellCommand("npm ci" if (root / "package-lock.json").is_file() else "npm install")
+    frozen = "--immutable" if manager == "yarn" and not _has_lock_of_yarn_1(root) else "--frozen-lockfile"
+    start = "npm install --global bun" if manager == "bun" else "corepack enable"
+    return ShellCommand(f"{start} && {manager} install {frozen}")
+
+
+def _has_lock_of_yarn_1(root: Path) -> bool:
+    """Whether Yarn 1 is used; later ones refuse some of its options."""
+    return "yarn lockfile v1" in reading.text_or_empty(root / "yarn.lock")
 
 
 def upwards(directory: Path) -> Iterator[Path]:

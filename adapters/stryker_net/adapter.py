@@ -7,12 +7,24 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Notice, Project, Result, Scope, Surroundings
+from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
-from .plan import BUILT, OUTPUT, PROJECTS, SOLUTIONS, StrykerNetPlan, bases_of, floats, has_solution
-from .setup import CONFIG_NAMES, INSTALL, VERIFIED, StrykerNetConfiguration
+from .plan import (
+    BUILT,
+    OUTPUT,
+    PROJECTS,
+    SOLUTIONS,
+    StrykerNetPlan,
+    bases_of,
+    floats,
+    has_solution,
+    has_tests,
+    local_tool,
+    manifest_of,
+)
+from .setup import CONFIG_NAMES, INSTALL, INSTALL_LOCAL, RESTORE, VERIFIED, StrykerNetConfiguration, global_tool
 
 if TYPE_CHECKING:
     from .preparation import Preparation
@@ -50,6 +62,16 @@ class StrykerNet:
             return Finding(False, "stryker-net", text, INSTALL)
         text = f"there is no {CONFIG_NAMES[0]} and no solution in {project.root}"
         return Finding(False, "stryker-net", text, "dotnet stryker init")
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: the tool goes into the tool manifest where there is one."""
+        root = project.root
+        if cls.detect(project) is None and not has_tests(root):
+            return None
+        if manifest_of(root) is None:
+            return Setup(None if global_tool() else INSTALL, toolchain="dotnet", checkout=(INSTALL,))
+        return Setup(None if local_tool(root) else INSTALL_LOCAL, toolchain="dotnet", checkout=(RESTORE,))
 
     @cached_property
     def _preparation(self) -> Preparation:

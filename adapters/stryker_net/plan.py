@@ -127,7 +127,7 @@ def bases_of(project: Project) -> tuple[Base, ...]:
     if below:
         return below
     if _matching(root, (*SOLUTIONS, *PROJECTS)) and (
-        local_tool(root) is not None or (global_tool() is not None and _has_tests(root))
+        local_tool(root) is not None or (global_tool() is not None and has_tests(root))
     ):
         return (Base("", None),)
     return ()
@@ -143,6 +143,12 @@ def local_tool(directory: Path) -> Path | None:
                 if reading.table(place / name).get("isRoot") is True:
                     return None
     return None
+
+
+def manifest_of(directory: Path) -> Path | None:
+    """The nearest tool manifest at or above `directory`, which takes what `dotnet tool install` installs."""
+    files = (place / name for place in (directory, *directory.parents) for name in MANIFESTS)
+    return next((file for file in files if file.is_file()), None)
 
 
 def has_solution(directory: Path) -> bool:
@@ -242,7 +248,7 @@ def _config_in(directory: Path) -> Path | None:
     return next((directory / name for name in CONFIG_NAMES if (directory / name).is_file()), None)
 
 
-def _has_tests(root: Path) -> bool:
+def has_tests(root: Path) -> bool:
     """Whether a project in the root, or of a solution in it, is one of tests."""
     files = _matching(root, PROJECTS)
     for solution in _matching(root, SOLUTIONS):

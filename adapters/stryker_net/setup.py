@@ -14,12 +14,14 @@ from typing import Any, Self
 from attrs import frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import ConfigurationError, Project, ShellCommand, ToolError
+from msp_bridge.adapter import ConfigurationError, MachineCommand, Project, ShellCommand, ToolError
 
 VERIFIED = "5.0 and 5.1"  # the versions that the tests were run with
 PACKAGE = "dotnet-stryker"  # the tool package, the name of the global tool's program, and the key in a tool manifest
 GLOBAL_TOOLS = Path(".dotnet/tools")  # below the home directory
-INSTALL = ShellCommand(f"dotnet tool install -g {PACKAGE}")
+INSTALL = MachineCommand(f"dotnet tool install -g {PACKAGE}")
+INSTALL_LOCAL = ShellCommand(f"dotnet tool install {PACKAGE}")  # where there is a tool manifest
+RESTORE = ShellCommand("dotnet tool restore")
 CONFIG_NAMES = ("stryker-config.json", "stryker-config.yml", "stryker-config.yaml")  # [Stryker.CLI/ConfigBuilder.cs]
 CONFIG_KEY = "stryker-config"  # the only key at the top [Stryker.CLI/FileBasedInput.cs]
 UNWANTED_KEYS = ("since", "baseline")  # they ask for version control, which a private copy doesn't have, or the network

@@ -20,9 +20,8 @@ from msp_bridge.adapter import BaselineError, ToolError
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.processes import ProcessTree
 
-from .setup import INSTALL
+from .setup import INSTALL, RESTORE
 
-RESTORE = "dotnet tool restore"
 # 0 also when there was nothing to test, and after some failed compilations [Stryker.Options/ExitCodes.cs].
 SUCCESS, BELOW_THRESHOLD = 0, 2
 REPORTS = "reports"  # below `-O`; the names of the files may be configured (`report-file-name`)

@@ -33,6 +33,11 @@ log = logging.getLogger(__name__)
 
 COMMANDS = {  # name: module and object, what it does, and the topic of `docs` that says more
     "serve": ("serve:command", "Serve editors or coding agents, on stdio or a socket.", "editors"),
+    "init": (
+        "init:command",
+        "Set a project up: propose a tool for each language, and write what it needs.",
+        "command-line",
+    ),
     "run": ("run:run", "Test mutants and show what the tests miss.", "ci"),
     "results": ("results:results", "Show the last results again, without testing.", "survivors"),
     "show": ("results:show_command", "Show one mutant: its diff, its tests, its history.", "survivors"),

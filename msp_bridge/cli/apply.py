@@ -1,7 +1,7 @@
 """`msp-bridge apply`: writes a mutant into the user's file, to debug it, and takes it back.
 
-It is the only command that writes into a source file. The text before is kept in the private cache until it is taken
-back; a file that has changed since is never overwritten.
+It is the only command that writes into a source file: `accept` and `init` write files of their own. The text before is
+kept in the private cache until it is taken back; a file that has changed since is never overwritten.
 """
 
 from __future__ import annotations

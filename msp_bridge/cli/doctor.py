@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import shlex
-from collections.abc import AsyncGenerator, Mapping
-from pathlib import Path
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import click
@@ -16,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from msp_bridge.adapter import Finding
-from msp_bridge.cli.options import CLUSTER, Options, bridge_options, with_options
+from msp_bridge.cli.options import CLUSTER, Options, bridge_options, command_with, typed_in, with_options
 from msp_bridge.text import one_line, visible
 from msp_bridge.workspace.diagnosis import diagnose, next_command
 
@@ -51,25 +49,15 @@ def command(context: click.Context, /, *, as_json: bool, run: bool, **values: An
     findings = diagnose(options.root, options.configuration, options.named, run=run)
     shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))
     wrong = [finding for finding in shown if not finding.good]
-    to_type = _typed_here(next_command(wrong), options.root) if wrong else _with_options("run", values)
+    cure = next_command(wrong)
+    to_type = command_with(values, "run") if not wrong else cure and typed_in(options.root, cure)
     if as_json:
         click.echo(json.dumps({"good": not wrong, "next": to_type, "findings": list(map(asdict, shown))}, indent=2))
     elif wrong or not options.quiet:
-        by_hand = f"{_with_options('doctor', values)}, when this is fixed: {wrong[0].subject}" if wrong else ""
+        by_hand = f"{command_with(values, 'doctor')}, when this is fixed: {wrong[0].subject}" if wrong else ""
         click.echo(f"Next: {one_line(to_type or by_hand)}")
     if wrong:
         context.exit(1)
-
-
-def _with_options(command: str, values: Mapping[str, Any]) -> str:
-    """A command of the bridge for the project that doctor was asked about."""
-    named = [(f"--{name}", values[name]) for name in ("root", "adapter", "config", "python", "cluster") if values[name]]
-    return shlex.join(["msp-bridge", command, *(word for option in named for word in option)])
-
-
-def _typed_here(command: str | None, root: Path) -> str | None:
-    """The command for the project at `root`, as it is typed in the current directory."""
-    return command if command is None or root.samefile(".") else f"cd {shlex.quote(str(root))} && {command}"
 
 
 async def _shown(

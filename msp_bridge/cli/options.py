@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -205,6 +206,18 @@ def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Comm
         return command
 
     return give
+
+
+def command_with(values: Mapping[str, Any], *words: str) -> str:
+    """The command `words` of the bridge for the project and tool that the options `values` name, as it is typed."""
+    names = ("root", "adapter", "config", "python", "cluster")
+    named = (word for name in names if values.get(name) for word in (f"--{name}", values[name]))
+    return shlex.join(["msp-bridge", *words, *named])
+
+
+def typed_in(root: Path, command: str) -> str:
+    """The command for the project at `root`, as it is typed in the current directory."""
+    return command if root.samefile(".") else f"cd {shlex.quote(str(root))} && {command}"
 
 
 def outside(root: Path, file: str | None, option: str) -> Path | None:

@@ -33,6 +33,8 @@ from msp_bridge.adapter import (
     ReportsSurroundings,
     Result,
     Scope,
+    SetsUp,
+    Setup,
     Surroundings,
 )
 from msp_bridge.cluster.answers import Refused
@@ -132,6 +134,11 @@ class _OnCluster:
             self.surroundings = inner.surroundings
         if isinstance(inner, IgnoresMutants):
             self.ignore = partial(_ignore, inner)
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`, for this machine."""
+        return cls.inner_class.setup(project) if isinstance(cls.inner_class, SetsUp) else None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:

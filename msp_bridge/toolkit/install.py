@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.errors import ShellCommand
 
 LOCKS = {
@@ -20,6 +21,17 @@ LOCKS = {
     "pdm.lock": "pdm add --dev",
     "Pipfile.lock": "pipenv install --dev",
 }
+FROM_LOCKS = {  # in a fresh checkout
+    "uv.lock": "pip install uv && uv sync",
+    "poetry.lock": "pip install poetry && poetry install",
+    "pdm.lock": "pip install pdm && pdm install",
+    "Pipfile.lock": "pip install pipenv && pipenv install --dev",
+}
+REQUIREMENTS = (
+    "requirements.txt",
+    *(name for kind in ("dev", "test") for name in (f"requirements-{kind}.txt", f"{kind}-requirements.txt")),
+)
+EXTRAS = ("test", "tests", "testing", "dev")  # names of what the tests need, in pyproject.toml
 VENV_CONFIG = "pyvenv.cfg"
 
 
@@ -41,6 +53,32 @@ def python_install(python: Path, *requirements: str, root: Path | None = None) -
     if not is_virtual and any(environment.glob("lib/python3*/EXTERNALLY-MANAGED")):
         return ShellCommand(f"{shlex.quote(str(python))} -m venv .venv && .venv/bin/python -m pip install {what}")
     return ShellCommand(f"{shlex.quote(str(python))} -m pip install {what}")
+
+
+def python_checkout(root: Path, *requirements: str) -> ShellCommand:
+    """The command that installs the project at `root`, what its tests need and `requirements` in a fresh checkout."""
+    for directory in _upwards(root):
+        for lock, command in FROM_LOCKS.items():
+            if (directory / lock).is_file():
+                return ShellCommand(command)
+    return ShellCommand(shlex.join(["pip", "install", *_needed_by_tests(root), *requirements]))
+
+
+def _needed_by_tests(root: Path) -> Iterator[str]:
+    for name in REQUIREMENTS:
+        if (root / name).is_file():
+            yield from ("-r", name)
+    table = reading.table(root / "pyproject.toml")
+    if not table.keys().isdisjoint(("project", "build-system")) or (root / "setup.py").is_file():
+        extra = _first_extra(table.get("project"), "optional-dependencies")
+        yield from ("-e", f".[{extra}]" if extra else ".")
+    if group := _first_extra(table, "dependency-groups"):
+        yield from ("--group", group)
+
+
+def _first_extra(table: object, key: str) -> str | None:
+    extras = table.get(key) if isinstance(table, dict) else None
+    return next((name for name in EXTRAS if isinstance(extras, dict) and name in extras), None)
 
 
 def own_install(*requirements: str) -> str:

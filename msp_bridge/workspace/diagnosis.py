@@ -7,7 +7,6 @@ of the error; only `SEE_DOCTOR` is left out, the remedy that sends users here.
 from __future__ import annotations
 
 import contextlib
-import shlex
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from msp_bridge.phases import batches
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
+from msp_bridge.workspace.setting_up import typed_at_root
 from msp_bridge.workspace.tree import files_below, matcher
 
 TRIED = 20  # mutants, of which the first one that the tool does not ignore is tested
@@ -55,7 +55,9 @@ async def _findings(
                 if heading is not None:
                     yield heading
                     heading = None
-                yield _typed_at_root(finding, folder)
+                if isinstance(finding.remedy, ShellCommand):
+                    finding = evolve(finding, remedy=typed_at_root(finding.remedy, folder.path))
+                yield finding
     for name, fault in projects.broken.items():
         yield Finding.of_error(name, fault)
     missing = _Missing(projects)
@@ -70,13 +72,6 @@ async def _findings(
 def next_command(wrong: Sequence[Finding]) -> ShellCommand | None:
     """The first command that cures one of the findings `wrong`; None where each is to be fixed by hand."""
     return next((one.remedy for one in wrong if isinstance(one.remedy, ShellCommand)), None)
-
-
-def _typed_at_root(finding: Finding, folder: ProjectFolder) -> Finding:
-    """The finding on `folder`, with a command that can be typed in the workspace's root."""
-    if not folder.path or not isinstance(finding.remedy, ShellCommand):
-        return finding
-    return evolve(finding, remedy=ShellCommand(f"cd {shlex.quote(folder.path)} && {finding.remedy}"))
 
 
 async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Finding, None]:

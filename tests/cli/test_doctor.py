@@ -108,4 +108,4 @@ def test_without_a_tool_it_installs_the_one_that_most_files_are_for(
 def test_what_a_folder_lacks_is_installed_there(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.write("web app/package.json", '{"devDependencies": {"@stryker-mutator/core": "9"}}')
     monkeypatch.chdir(tree.root)
-    assert last_line() == "Next: cd 'web app/' && npm install"
+    assert last_line() == "Next: (cd 'web app/' && npm install)"

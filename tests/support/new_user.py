@@ -35,6 +35,12 @@ def walk(bridge: Bridge, project: Path, reports: Path) -> Path:
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
     assert "mutmut" in doctor.stdout
 
+    (project / ".github/workflows").mkdir(parents=True)
+    init = bridge(project, "init", "--yes")
+    assert init.returncode == 0, init.stdout + init.stderr
+    assert init.stdout.endswith("\n.github/workflows/mutants.yml is written\nNext: msp-bridge run\n"), init.stdout
+    shutil.rmtree(project / ".github")
+
     red = project / "tests/test_red.py"
     red.write_text(RED_TEST)
     run = bridge(project, "run", "src/shop/cart.py:30")
