@@ -16,7 +16,7 @@ PAGES = HERE.parents[1] / "docs/reference"
 TEXT = "".join((PAGES / f"{name}.md").read_text("utf-8") for name in ("dialects", "msp-alpha", "mtp", "test-runner"))
 OF_WEBSOCKET = HERE.parent / "server" / "test_security_websocket.py"
 TESTS = "".join(file.read_text("utf-8") for file in (*HERE.glob("test_*.py"), OF_WEBSOCKET))
-MCP_TESTS = [*HERE.parent.glob("server/test_mcp*.py"), HERE.parent / "test_mcp_known_mutants.py"]
+MCP_TESTS = [*HERE.parent.glob("server/test_*mcp*.py"), HERE.parent / "test_mcp_known_mutants.py"]
 ELSEWHERE = {DEFAULT, "lsp"}  # documents of their own
 
 
