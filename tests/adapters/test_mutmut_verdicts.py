@@ -209,36 +209,38 @@ async def test_a_module_that_cannot_be_imported_is_one_sentence_and_a_logged_tra
         assert "tests/test_a.py:1: in <module>" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("test_file", "message"),
-    [
-        (
-            b"def test_m():\n    assert 1 == 2\n",
-            "every test fails without any mutant; tests/test_m.py::test_m: assert 1 == 2: fix it, or",
-        ),
-        (
-            b"def test_m():\n    x = 'a\\nb'\n    assert x == 'c', 'no'\n",
-            "tests/test_m.py::test_m: AssertionError: no: fix it, or",
-        ),
-        (
-            b"import nowhere\n",
-            f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere': .* -m pip install nowhere \\(check first",
-        ),
-        (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax: {re.escape(FIX)}$"),
-        (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a: {re.escape(FIX)}$"),
-        (b"", "pytest finds no tests: select the tests with pytest_add_cli_args_test_selection"),
-        (b"import os\n\ndef test_m():\n    os._exit(3)\n", "a test ends pytest itself"),
-        (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
-    ],
-)
-async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog, test_file, message):
+BAD_SUITES = [
+    (
+        b"def test_m():\n    assert 1 == 2\n",
+        "every test fails without any mutant; tests/test_m.py::test_m: assert 1 == 2: fix it, or",
+    ),
+    (
+        b"def test_m():\n    x = 'a\\nb'\n    assert x == 'c', 'no'\n",
+        "tests/test_m.py::test_m: AssertionError: no: fix it, or",
+    ),
+    (
+        b"import nowhere\n",
+        f"^tests/test_m.py {IMPORT}: ModuleNotFoundError: No module named 'nowhere': .* -m pip install nowhere \\(check first",
+    ),
+    (b"def f(:\n", f"^tests/test_m.py {IMPORT}: SyntaxError: invalid syntax: {re.escape(FIX)}$"),
+    (b"raise LookupError('a\\nb')\n", f"^tests/test_m.py {IMPORT}: LookupError: a: {re.escape(FIX)}$"),
+    (b"", "pytest finds no tests: select the tests with pytest_add_cli_args_test_selection"),
+    (b"import os\n\ndef test_m():\n    os._exit(3)\n", "a test ends pytest itself"),
+    (b"import os\nos._exit(3)\n", "pytest crashed while it collected"),
+]
+
+
+async def test_a_suite_that_says_nothing_of_mutants_is_one_clear_error(tmp_path, caplog):
     caplog.set_level("INFO")
-    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": test_file}
+    files = {"pyproject.toml": TABLE, "pkg/m.py": b"def f(a):\n    return a + 1\n", "tests/test_m.py": b""}
     async with Trial.of(files, tmp_path) as trial:
-        with pytest.raises(ToolError, match=message) as raised:
-            await trial.test()
-        assert "\n" not in str(raised.value)
-        assert str(trial.root) in caplog.text or "copy-0" not in caplog.text, "places are the user's own"
+        for test_file, message in BAD_SUITES:
+            caplog.clear()
+            trial.write("tests/test_m.py", test_file.decode())
+            with pytest.raises(ToolError, match=message) as raised:
+                await trial.test()
+            assert "\n" not in str(raised.value)
+            assert str(trial.root) in caplog.text or "copy-0" not in caplog.text, "places are the user's own"
         trial.write("tests/test_m.py", "from pkg.m import f\n\ndef test_m():\n    assert f(1) == 2\n")
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
 
@@ -338,7 +340,7 @@ async def test_threads_that_modules_start_at_import_survive(tmp_path):
         b"def serve():\n    while True:\n        answers.put(double(asked.get()))\n\n"
         b"threading.Thread(target=serve, daemon=True).start()\n",
         "tests/test_m.py": b"from pkg.m import asked, answers\n\ndef test_m():\n    asked.put(3)\n"
-        b"    assert answers.get(timeout=1) == 6\n",
+        b"    assert answers.get(timeout=60) == 6\n",
     }
     async with Trial.of(files, tmp_path) as trial:
         results = await trial.test([m for m in await trial.discover() if "x_double" in m.description])

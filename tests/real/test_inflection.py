@@ -1,6 +1,7 @@
 """A real library that nobody here wrote, with its own tests, through a real server on a socket.
 
-By default a sample of the statuses is checked by fresh processes; `MSP_BRIDGE_CHECK=all` checks every one (some minutes).
+A sample of the statuses is checked by fresh processes, a small one in the main ring; `MSP_BRIDGE_CHECK=all` checks every one (some
+minutes).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from support.servers import Server, launched, mutants_of
 from msp_bridge.testing import TreeState
 
 REQUIREMENT = "inflection==0.5.1 --hash=sha256:1a29730d366e996aaacffb2f1f1cb9593dc38e2ddd30c91250c6dde09ea9b417\n"
-SAMPLE = 16  # mutants that are checked
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +45,7 @@ class Served:
     library: Path
     server: Server
     client: Client
+    checked: int  # mutants of a sample
 
     async def results(self, params: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Path and result of each mutant that a `mutationTest` reports."""
@@ -70,7 +71,7 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     assert sorted(mutant["id"] for _, mutant in results) == sorted(ids)
     status = {mutant["id"]: mutant["status"] for _, mutant in results}
     whole = os.environ.get("MSP_BRIDGE_CHECK") == "all"
-    sample = results if whole else results[:: len(results) // SAMPLE]
+    sample = results if whole else results[:: len(results) // served.checked]
     verdicts = await asyncio.to_thread(verdicts_of, served.library, sample, tmp_path)
     pairs = zip(sample, verdicts, strict=True)
     assert [mutant for (_, mutant), verdict in pairs if mutant["status"] != verdict] == []
@@ -108,11 +109,11 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     assert len(await served.results({"mutants": {path: {"mutants": [mutant]}}})) == 1
 
 
-async def test_a_client_gets_everything_from_a_real_library(library: Path, tmp_path: Path) -> None:
+async def test_a_client_gets_everything_from_a_real_library(library: Path, every_case: bool, tmp_path: Path) -> None:
     tree = TreeState.of(library)
     arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "mutmut", "--python", sys.executable)
     async with launched(library, *arguments) as server:
-        served = Served(library, server, await server.connect())
+        served = Served(library, server, await server.connect(), 16 if every_case else 4)
         await scenario(served, tmp_path)
         left = served.processes()
         server.process.terminate()
