@@ -156,6 +156,26 @@ async def test_results_that_differ_are_found(root: Path) -> None:
     assert (await oracle.compare(results(Status.IGNORED, Status.KILLED), count=1)).checked == 1
 
 
+ENDING = """import os
+
+def check(a):
+    if a != 1:
+        os._exit(a)
+"""
+
+
+async def test_a_runtime_error_is_contradicted_where_pytest_comes_to_its_end(root: Path) -> None:
+    write(root, {"ending.py": ENDING, "test_calc.py": TESTS + "    import ending\n    ending.check(1)\n"})
+    oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
+    ended = [mutant(root, "ending.py", "a != 1", f"a != {code}") for code in (0, 2)]  # with 1, as where a test fails
+    fails, passes = mutant(root, "calc.py", "a + b", "a - b"), mutant(root, "calc.py", "unused", "x")
+    silent = mutant(root, "ending.py", "if a != 1:\n        os._exit(a)", "os._exit(0)")  # as where the tests pass
+    results = [Result(one, Status.RUNTIME_ERROR) for one in (*ended, silent, fails, passes)]
+    found = await oracle.compare(results, jobs=2)
+    assert {difference.result.mutant for difference in found.differences} == {fails, passes}
+    assert (found.checked, found.unsteady) == (5, ())
+
+
 async def test_tests_that_fail_by_chance_are_no_difference(root: Path, tmp_path: Path) -> None:
     oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=False)
     flaky = f"""

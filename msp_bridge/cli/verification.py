@@ -15,7 +15,7 @@ from msp_bridge.adapter import HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.reports.terminal import is_terminal
-from msp_bridge.testing.oracle import Difference, Oracle, Verification
+from msp_bridge.testing.oracle import Difference, Oracle, Verification, is_verifiable
 from msp_bridge.text import counted
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.workspace import Workspace
@@ -29,8 +29,8 @@ async def verify_results(
     Raises BridgeError when any does, and BaselineError when the tests don't pass without a mutant.
     """
     of_tool: dict[MountedAdapter, list[Result]] = {}
-    decided = [result for result in results if result.status.detected or result.status.undetected]
-    for result in secrets.SystemRandom().sample(decided, min(count, len(decided))):
+    verifiable = [result for result in results if is_verifiable(result)]
+    for result in secrets.SystemRandom().sample(verifiable, min(count, len(verifiable))):
         if (tool := workspace.projects.owner(result.mutant.path)) is not None:
             of_tool.setdefault(tool, []).append(result)
     found = [await _verify(workspace, tool, drawn, command, console) for tool, drawn in of_tool.items()]

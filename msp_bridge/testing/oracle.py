@@ -20,6 +20,10 @@ The exit codes of pytest say different things, and all but 0 are a kill for some
 same command passed without the mutant: 1 a test failed; 2 a test module can't be collected; 3 pytest or a plug-in
 broke; 4 a conftest.py can't be imported; 5 no tests are left. `Verdict.reason` says which it was.
 
+*RuntimeError* says that the tests have no verdict: the mutant has ended their process. A fresh process contradicts it
+where pytest comes to its end, which its last line shows: a mutant may end it with any exit code. Other commands have no
+such line, and contradict nothing.
+
 A test that fails by chance makes both sides wrong: where the oracle and a result differ, the oracle tests twice
 more, and only what it says three times is called a difference; the rest is `unsteady`.
 """
@@ -30,6 +34,7 @@ import asyncio
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import tempfile
@@ -57,6 +62,8 @@ PYTEST_EXITS = {
     4: "a conftest.py or plug-in can't be loaded",
     5: "no tests are left",
 }
+SUCCESS = "the tests pass"
+SUMMARY = re.compile(r"\b\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed)\b.* in \d")  # pytest's last line
 WORLDS: tuple[frozenset[str] | None, ...] = (  # tried one after another; None: no namespaces
     namespaces.PARTS,
     namespaces.PARTS - {"net"},
@@ -72,6 +79,11 @@ class Verdict:
     status: Status  # KILLED, SURVIVED, TIMEOUT or, for a mutant that can't be written, RUNTIME_ERROR
     reason: str  # "a test failed", "no answer in 12 s"
     output: str = ""  # the end of what the tests print
+
+    @property
+    def is_of_pytest(self) -> bool:
+        """Whether pytest has run to its end, and has said so."""
+        return self.reason in (SUCCESS, PYTEST_EXITS[1]) and SUMMARY.search(self.output) is not None
 
 
 @frozen
@@ -180,10 +192,10 @@ class Oracle:
 
         `report` is called for each as soon as it is checked: with None for one that is confirmed. `known` takes the
         first verdicts, and spares mutants that it has: for several runs on one source. NoCoverage is right when the
-        mutant survives; Timeout and Killed are both detected, and count as equal.
-        Results without a verdict (Ignored, Pending, RuntimeError …) are not drawn.
+        mutant survives; Timeout and Killed are both detected, and count as equal. RuntimeError is right unless pytest
+        comes to its end. Results that say nothing of the tests (Ignored, Pending …) are not drawn.
         """
-        drawn = [result for result in results if result.status.detected or result.status.undetected]
+        drawn = [result for result in results if is_verifiable(result)]
         if count is not None and count < len(drawn):
             drawn = random.Random(seed).sample(drawn, count)  # noqa: S311
         turn = asyncio.Semaphore(jobs)
@@ -246,7 +258,7 @@ class Oracle:
                 return Verdict(Status.TIMEOUT, f"no answer in {self.timeout_s:.0f} s")
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
             if code == 0:
-                return Verdict(Status.SURVIVED, "the tests pass", shown)
+                return Verdict(Status.SURVIVED, SUCCESS, shown)
             if self.world is not None and code > BY_SIGNAL:
                 return Verdict(Status.KILLED, _killed_by(code - BY_SIGNAL), shown)
             if code < 0 or not _is_pytest(self.command):
@@ -271,7 +283,15 @@ async def verify(
     return await oracle.compare(results, count, seed, jobs)
 
 
+def is_verifiable(result: Result) -> bool:
+    """Whether a result says something that a fresh process can contradict."""
+    status = result.status
+    return status.detected or status.undetected or status is Status.RUNTIME_ERROR
+
+
 def _agree(result: Result, verdict: Verdict) -> bool:
+    if result.status is Status.RUNTIME_ERROR:
+        return not verdict.is_of_pytest
     return result.status.detected == verdict.status.detected
 
 
