@@ -96,20 +96,21 @@ async def _next(source: AsyncGenerator[T, None]) -> T:
 
 
 class SharedLock:
-    """Any number may share it; who wants it alone waits for these to leave, and goes before the tasks that wait.
+    """Any number of tasks may share it, or one has it alone. Tasks that want it alone have it as they come.
 
+    A task that waits to share it goes after all of them, so none has to wait for newcomers that share it.
     Cancelling: a task that is cancelled while it waits leaves no trace.
     """
 
     def __init__(self) -> None:
-        self._sharing = self._wanted = 0
-        self._held = False
+        self._sharing = 0
+        self._alone: list[object] = []  # a place of each task that has it alone or wants to, the first first
         self._changed = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
         """Beside others."""
-        await self._until(lambda: not self._held and not self._wanted)
+        await self._until(lambda: not self._alone)
         self._sharing += 1
         try:
             yield
@@ -120,17 +121,13 @@ class SharedLock:
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
         """Nobody else is there."""
-        self._wanted += 1
+        place = object()
+        self._alone.append(place)
         try:
-            await self._until(lambda: not self._held and not self._sharing)
-            self._held = True
-        finally:
-            self._wanted -= 1
-            self._wake()
-        try:
+            await self._until(lambda: self._alone[0] is place and not self._sharing)
             yield
         finally:
-            self._held = False
+            self._alone.remove(place)
             self._wake()
 
     async def _until(self, free: Callable[[], bool]) -> None:

@@ -81,6 +81,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
     },
     "toolkit": {"concurrency", "errors", "isolation", "phases", "processes", "reading", "writing"},
     "cluster": {
+        "access.addresses",
         "adapter",
         "concurrency",
         "environment",
@@ -130,6 +131,7 @@ MAY = {  # what each package, or module at the top level, may import of ours, be
         "toolkit.kept_answers",
     },
     "reports": {
+        "access.addresses",
         "errors",
         "isolation.left_out",
         "model",

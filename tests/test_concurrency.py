@@ -133,3 +133,16 @@ async def test_all_that_want_the_lock_alone_have_it_one_after_another_before_new
     await asyncio.sleep(0)
     await asyncio.gather(*first, *rest, enter("e", alone=False))
     assert order == ["a", "ab", "c", "d", "e"]
+
+
+async def test_the_lock_goes_to_the_task_that_waits_for_it_alone_and_not_back_to_the_one_that_left_it() -> None:
+    lock, order = SharedLock(), list[str]()
+
+    async def twice(name: str) -> None:
+        for _ in range(2):
+            async with lock.alone():
+                order.append(name)
+                await asyncio.sleep(0)
+
+    await asyncio.gather(twice("a"), twice("b"))
+    assert order == ["a", "b", "a", "b"]

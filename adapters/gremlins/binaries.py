@@ -52,7 +52,6 @@ class Binary:
 
     file: Path
     mutants: Mapping[int, Mutant]
-    combined: bool
 
 
 @frozen
@@ -107,7 +106,7 @@ class MutatedBinaries:
         mutated = content[: handle.start] + handle.text.encode() + content[handle.end :]
         file, printed = await self._build(tested, {mutant.path: mutated})
         if printed is None:
-            return Binary(file, {0: mutant}, False)
+            return Binary(file, {0: mutant})
         error = ERROR.search(printed)
         if error is None:
             raise ToolError(f"go can't build {tested.path} with a mutant: {' '.join(printed.split())[-600:]}")
@@ -129,7 +128,7 @@ class MutatedBinaries:
             file, printed = await self._build(tested, texts, f"-gcflags={package.path}=-e")
             if printed is None:
                 built = {number: mutant for number, mutant in current.items() if mutant.path in texts}
-                return Binary(file, built, True), list(refused.values())
+                return Binary(file, built), list(refused.values())
             errors = {int(number): reason for number, reason in reversed(OF_MUTANT.findall(printed))}
             new = {number: reason for number, reason in errors.items() if number in current}
             if not new:

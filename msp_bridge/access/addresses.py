@@ -38,7 +38,7 @@ class Addresses:
     @property
     def remote(self) -> bool:
         """Whether other machines can reach one of them."""
-        return not all(ipaddress.ip_address(address[0]).is_loopback for _, _, _, address in self._infos)
+        return not all(is_this_machine(address[0]) for _, _, _, address in self._infos)
 
     def listen(self) -> list[socket.socket]:
         """A socket that listens on each of them. Raises BridgeError."""
@@ -78,6 +78,14 @@ class Addresses:
         if not sockets:
             raise OSError(errno.EADDRNOTAVAIL, "no such address on this machine")
         return sockets
+
+
+def is_this_machine(host: str) -> bool:
+    """Whether `host`, a name or an IP address, means this machine on every network; no name is looked up."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def address_text(address: Any) -> str:

@@ -113,11 +113,6 @@ class ConnectionGate:
         self._token, self._tls, self.framing = token, tls, framing
         self._limits = ConnectionLimits()
 
-    @property
-    def encrypted(self) -> bool:
-        """Whether clients must speak TLS."""
-        return self._tls is not None
-
     @contextlib.asynccontextmanager
     async def client(self, connection: socket.socket, trace: PeerTrace | None = None) -> AsyncIterator[MessageStream]:
         """The messages of the client that `connection` has become; the connection is closed on leaving.

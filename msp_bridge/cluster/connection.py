@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
+from msp_bridge.access.addresses import is_this_machine
 from msp_bridge.cluster.wire import LEASE_S
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError, ConfigurationError, ToolError
@@ -181,9 +181,7 @@ def sends_openly(address: str) -> bool:
     if protocol in ("tls", "wss"):
         return False
     host = (place if found else address).rpartition(":")[0].strip("[]")
-    with contextlib.suppress(ValueError):
-        return not ipaddress.ip_address(host).is_loopback
-    return host != "localhost"
+    return not is_this_machine(host)
 
 
 async def check_scheduler(address: str) -> None:

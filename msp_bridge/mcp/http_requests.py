@@ -8,7 +8,6 @@ rebinding) needs no `Origin` for a GET; its name is the `Host` then. Neither kno
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -16,6 +15,7 @@ from attrs import field, frozen
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope
 
+from msp_bridge.access.addresses import is_this_machine
 from msp_bridge.access.credentials import Token
 from msp_bridge.access.gate import MESSAGE_TIMEOUT_S, WRONG_ONE, WRONG_TOKEN_DELAY_S
 from msp_bridge.mcp.server import MAX_MESSAGE
@@ -120,7 +120,4 @@ def _is_here(host: bytes, name: str) -> bool:
     text = host.decode("latin-1").lower()
     if not text.endswith("]"):  # of an IPv6 address without a port
         text = text.rpartition(":")[0] or text
-    try:
-        return ipaddress.ip_address(text.strip("[]")).is_loopback
-    except ValueError:
-        return text in ("localhost", name.lower())
+    return text == name.lower() or is_this_machine(text.strip("[]"))

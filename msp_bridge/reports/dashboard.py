@@ -11,8 +11,6 @@ server.
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
 import json
 import logging
 import re
@@ -25,6 +23,7 @@ from urllib.parse import quote, urlsplit
 from attrs import field, frozen
 
 import msp_bridge
+from msp_bridge.access.addresses import is_this_machine
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Status
 from msp_bridge.reports.standard import Report
@@ -124,7 +123,7 @@ class Dashboard:
         """Opens with the environment's proxy, unless the dashboard is on this machine, and follows no redirect."""
         from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, UnknownHandler
 
-        local = _is_local(urlsplit(self.base).hostname or "")
+        local = is_this_machine(urlsplit(self.base).hostname or "")
         if not local and self.base.startswith("http:"):
             log.warning("the report and the key go to %s unencrypted", self.base)
         opener = OpenerDirector()
@@ -182,12 +181,6 @@ def _is_address(base: str) -> bool:
 def _quoted(name: str) -> str:
     """Quote what a path or a query may not have. A branch's name need not be UTF-8."""
     return quote(name, errors="surrogateescape")
-
-
-def _is_local(host: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _shown(text: str) -> str:

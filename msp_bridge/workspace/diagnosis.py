@@ -20,6 +20,7 @@ from msp_bridge.errors import SEE_DOCTOR, BridgeError, ShellCommand
 from msp_bridge.model import Mutant, Scope, Status
 from msp_bridge.notices import FailingTest, Told, UnusableFile
 from msp_bridge.phases import batches
+from msp_bridge.text import counted
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
@@ -141,7 +142,7 @@ def _shared_files(projects: ProjectMap) -> Iterator[Finding]:
         (tools[0], other) for tools in claimants for other in tools[1:] if other.adapter.name != tools[0].adapter.name
     )
     for (owner, other), count in shared.items():
-        files = "1 file" if count == 1 else f"{count} files"
+        files = counted(count, "file")
         if owner.folder != other.folder:
             why = f"{owner.folder} is the nearest project around them"
         elif projects.configuration.adapters is None:

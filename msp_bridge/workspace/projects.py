@@ -169,11 +169,6 @@ class ProjectMap:
         """The tool that the file `path` belongs to."""
         return next(self.claimants(path), None)
 
-    def python_of(self, tool: MountedAdapter) -> Path | None:
-        """The interpreter that the adapter of `tool` was given."""
-        candidates = (one for folder in self.folders for one in folder.candidates)
-        return next((one.project.python for one in candidates if one.adapter is tool.adapter), None)
-
     def parts(self, scope: Scope) -> list[Part]:
         """The parts of a request, one for each tool that has any, the root's first."""
         if scope.paths is None or "/" in scope.paths:

@@ -185,5 +185,5 @@ def test_the_interpreter_of_a_tool_is_the_one_that_the_configuration_names(root:
     python = environment(tmp_path / "elsewhere")
     environment(root / ".venv")
     (root / "pyproject.toml").write_text(f'[tool.mutmut]\n[tool.msp-bridge]\npython = "{python}"\n')
-    projects = detect_projects(root, Configuration())
-    assert [projects.python_of(tool) for tool in projects.tools] == [python]
+    (folder,) = detect_projects(root, Configuration()).folders
+    assert [one.project.python for one in folder.candidates if one.is_used] == [python]

@@ -13,7 +13,7 @@ from msp_bridge.dialects.lsp.documents import Units
 from msp_bridge.model import Location, Mutant, Result, Status
 from msp_bridge.reports.results import is_accepted
 from msp_bridge.source import Changed, SourceText, last_line, mutant_diff, shifted
-from msp_bridge.text import enumerated, first_of, one_line, visible
+from msp_bridge.text import counted, enumerated, first_of, one_line, visible
 from msp_bridge.workspace.selection import Selection
 
 WARNING, INFORMATION, HINT = 2, 3, 4  # DiagnosticSeverity
@@ -47,8 +47,7 @@ class MutantFinding:
             return f"{text}; no test runs through it"
         if self.result.covered_by is None:
             return f"{text}; it runs at import" if self.result.static else text
-        count = len(self.result.covered_by)
-        return f"{text}; {count} test{'' if count == 1 else 's'} ran through it"
+        return f"{text}; {counted(len(self.result.covered_by), 'test')} ran through it"
 
     @property
     def change(self) -> str:
