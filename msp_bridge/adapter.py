@@ -118,6 +118,7 @@ class Setup:
 
     install: ShellCommand | None = None  # installs the tool, typed in the project's root
     files: Mapping[str, str] = field(factory=dict)  # its configuration: names of files in the root, and their texts
+    settings: Mapping[str, str] = field(factory=dict)  # for the adapter's own table in the bridge's configuration
     toolchain: str = "python"  # what a job of CI needs besides Python: "node", "dotnet", "rust", "go", "java"
     checkout: tuple[ShellCommand, ...] = ()  # commands by which a job of CI installs the tool and what the tests need
 

@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge import reading
-from msp_bridge.adapter import BridgeError, ConfigurationError, Finding, Mutant, Notice, Project, Result, Scope
+from msp_bridge.adapter import (
+    BridgeError,
+    ConfigurationError,
+    Finding,
+    Mutant,
+    Notice,
+    Project,
+    Result,
+    Scope,
+    Setup,
+    ShellCommand,
+)
 
 from .installation import java, maven
 
@@ -20,6 +31,8 @@ if TYPE_CHECKING:
 POM = "pom.xml"
 PLUGIN = "pitest-maven"
 SETTING = "version"
+NEWEST = "1.25.9"  # that was tried
+OF_TESTS = ("src/test", "*/src/test", "*/*/src/test")
 MODULE = re.compile(r"<module>\s*([^<>]+?)\s*</module>")
 MAX_POMS = 200  # that are looked at
 
@@ -45,7 +58,7 @@ class Pit:
         project.check_settings(cls.name, (SETTING,))
         version = project.settings.get(SETTING)
         if version is not None and not (isinstance(version, str) and version):
-            raise ConfigurationError(f"pit.{SETTING} is {version!r}", 'write a version of PIT, such as "1.25.9"')
+            raise ConfigurationError(f"pit.{SETTING} is {version!r}", f'write a version of PIT, such as "{NEWEST}"')
         return cls(project) if version is not None or _names_plugin(root) else None
 
     @classmethod
@@ -53,8 +66,20 @@ class Pit:
         """Say whether the pom or the plug-in is missing."""
         if not (project.root / POM).is_file():
             return Finding(False, cls.name, f"there is no {POM} in {project.root}")
-        remedy = f"add the plug-in org.pitest:{PLUGIN}, or set `version` in the table `pit` of the configuration"
+        by_hand = f"add the plug-in org.pitest:{PLUGIN}, or set `version` in the table `pit` of the configuration"
+        remedy = by_hand if cls.setup(project) is None else ShellCommand("msp-bridge init")
         return Finding(False, cls.name, f"no {POM} names {PLUGIN}", remedy)
+
+    @classmethod
+    def setup(cls, project: Project) -> Setup | None:
+        """Implement `SetsUp.setup`: Maven gets PIT by itself, when its version is known."""
+        root = project.root
+        if not (root / POM).is_file() or (project.nested and (root.parent / POM).is_file()):
+            return None
+        here = cls.detect(project) is not None
+        if not here and not any(next(root.glob(pattern), None) for pattern in OF_TESTS):
+            return None
+        return Setup(settings={} if here else {SETTING: NEWEST}, toolchain="java")
 
     @cached_property
     def _modules(self) -> MavenModules:

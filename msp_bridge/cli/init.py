@@ -23,7 +23,7 @@ from msp_bridge.cli.options import OPTIONS, Options, command_with, typed_in, wit
 from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.text import counted, one_line, visible
-from msp_bridge.workspace.configuration import OWN_FILE, Configuration, load_configuration
+from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration, settings_file
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.setting_up import ToolSetup, tool_setups
 from msp_bridge.writing import create
@@ -115,13 +115,31 @@ class Plan:
         return typed_in(self.root, " && ".join(install)) if install else command_with(values, "run")
 
     def _settings(self) -> Iterator[tuple[str, str]]:
-        """The bridge's own file, where later commands wouldn't find the interpreter that was named."""
+        """The bridge's own file of each folder that needs one, and what to write there."""
+        tables: dict[str, list[tuple[str, Mapping[str, str]]]] = {}
         python = self.options.python
         if python is not None and load_configuration(self.root, None, installed()).python is None:
-            within = python.is_relative_to(self.root)
-            yield OWN_FILE, f"python = {json.dumps(str(python.relative_to(self.root) if within else python))}\n"
+            within = python.is_relative_to(self.root)  # later commands would not find it
+            tables[""] = [("", {"python": str(python.relative_to(self.root) if within else python)})]
+        for one in self.tools:
+            if one.setup.settings:
+                tables.setdefault(one.folder, []).append((one.name, one.setup.settings))
+        for folder, written in tables.items():
+            name = settings_file(self.root / folder)
+            above = "tool.msp-bridge" if name == PYPROJECT else ""
+            yield f"{folder}{name}", "\n".join(_table(above, *each) for each in written)
+
+
+def _table(above: str, name: str, settings: Mapping[str, str]) -> str:
+    """The table `name`, or the one above it, as TOML, whose strings are like JSON's."""
+    heading = ".".join(filter(None, (above, name)))
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items()]
+    return "".join([*([f"[{heading}]\n"] if heading else []), *lines])
 
 
 def _state(one: ToolSetup) -> str:
-    lacking = [*(["a configuration"] if one.setup.files else []), *(["installing"] if one.setup.install else [])]
+    lacking = [
+        *(["a configuration"] if one.setup.files or one.setup.settings else []),
+        *(["installing"] if one.setup.install else []),
+    ]
     return f"needs {' and '.join(lacking)}" if lacking else "is set up"

@@ -355,5 +355,12 @@ def _prefix_of_tables(root: Path, named: str | None) -> str:
     return "" if name == OWN_FILE else "tool.msp-bridge."
 
 
+def settings_file(root: Path) -> str:
+    """The file to write a setting for `root` to: a new msp-bridge.toml would hide the settings of pyproject.toml."""
+    tools = reading.table(root / PYPROJECT).get("tool")
+    in_pyproject = isinstance(tools, dict) and "msp-bridge" in tools
+    return PYPROJECT if in_pyproject and not (root / OWN_FILE).is_file() else OWN_FILE
+
+
 def _quoted(folder: str) -> str:
     return json.dumps(folder.rstrip("/"), ensure_ascii=False)  # TOML's strings are like JSON's

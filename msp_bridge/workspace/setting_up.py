@@ -81,7 +81,11 @@ def _best(rivals: Sequence[Candidate]) -> tuple[Candidate, Setup] | None:
     used = [one for one in rivals if one.is_used]
     setups = [(one, _setup_of(one)) for one in used or rivals]
     possible = [(one, setup) for one, setup in setups if setup is not None]
-    return min(possible, key=lambda each: (each[1].install is not None, len(each[1].files)), default=None)
+    return min(
+        possible,
+        key=lambda each: (each[1].install is not None, len(each[1].files) + len(each[1].settings)),
+        default=None,
+    )
 
 
 def _setup_of(candidate: Candidate) -> Setup | None:

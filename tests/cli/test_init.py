@@ -8,6 +8,7 @@ import pty
 import re
 import shlex
 import subprocess
+import tomllib
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ from msp_bridge.environment.plugins import installed
 DOCS = Path(__file__).parents[2] / "docs"
 PACKAGE = json.dumps({"scripts": {"test": "vitest"}, "devDependencies": {"vitest": "3"}})
 LANGUAGES = {  # a project of each: its files, and what is to be typed
+    "pit": (("pom.xml", "src/main/java/Shop.java", "src/test/java/ShopTest.java"), "msp-bridge run"),
     "mutmut": (("shop.py", "test_shop.py"), "python -m pip install 'mutmut>=3.8.1,<4' 'pytest>=9.2'"),
     "stryker-js": (
         ("src/shop.ts", "package.json"),
@@ -34,6 +36,7 @@ LANGUAGES = {  # a project of each: its files, and what is to be typed
     "cargo-mutants": (("Cargo.toml", "src/lib.rs"), "cargo install --locked cargo-mutants"),
     "gremlins": (("go.mod", "shop.go"), "go install github.com/go-gremlins/gremlins/cmd/gremlins@latest"),
 }
+WRITTEN = {"stryker-js": {"stryker.config.json"}, "pit": {"msp-bridge.toml"}}
 TEXTS = {"package.json": PACKAGE, "Shop.Tests.csproj": "Microsoft.NET.Test.Sdk"}
 
 
@@ -89,7 +92,7 @@ def test_each_language_gets_its_tool(tool: str, root: Path, tmp_path: Path) -> N
     assert done.stdout.splitlines()[-1] == f"Next: {to_type}".replace(
         "python", str(tmp_path / "environment/bin/python")
     )
-    assert {*state(root)} - {*names} == ({"stryker.config.json"} if tool == "stryker-js" else set())
+    assert {*state(root)} - {*names} == WRITTEN.get(tool, set())
 
 
 def test_what_is_written_is_not_proposed_again(root: Path) -> None:
@@ -168,6 +171,21 @@ def test_the_tool_that_is_named_is_set_up_with_the_interpreter_that_is_named(roo
     assert (root / "msp-bridge.toml").read_text() == 'python = "env/bin/python"\n'
 
 
+def test_settings_that_pyproject_has_are_not_hidden_by_a_file_of_their_own(root: Path) -> None:
+    write(root, *LANGUAGES["pit"][0], "env/bin/python")[-1].chmod(0o755)
+    (root / "pyproject.toml").write_text("[tool.msp-bridge]\njobs = 1\n")
+    before = state(root)
+    shown = added_to("pyproject.toml", init("--yes", "--python", "env/bin/python").stdout)
+    assert shown == '[tool.msp-bridge]\npython = "env/bin/python"\n\n[tool.msp-bridge.pit]\nversion = "1.25.9"\n'
+    assert state(root) == before
+    (root / "pyproject.toml").unlink()
+    assert init("--yes", "--python", "env/bin/python").stdout.endswith("Next: msp-bridge run --python env/bin/python\n")
+    assert tomllib.loads((root / "msp-bridge.toml").read_text()) == {
+        "python": "env/bin/python",
+        "pit": {"version": "1.25.9"},
+    }
+
+
 def test_a_folder_without_a_project_is_an_error(root: Path) -> None:
     (root / "script.py").touch()
     done = CliRunner().invoke(command, ["--yes"], standalone_mode=False)
@@ -192,7 +210,7 @@ class TestJobsOfCI:
         commands = [step["run"].strip() for step in steps if "run" in step]
         assert [step["uses"].partition("@")[0] for step in steps if "uses" in step][:1] == ["actions/checkout"]
         assert {*gitlab} == {f"mutants of {tool}" for tool in LANGUAGES}
-        words = ("'mutmut>=3", "npm install)", "dotnet-stryker", "cargo-mutants", "gremlins@")
+        words = ("pit", "'mutmut>=3", "npm install)", "dotnet-stryker", "cargo-mutants", "gremlins@")
         for tool, word in zip(LANGUAGES, words, strict=True):
             assert [line for line in commands if word in line] == [
                 line.strip() for line in gitlab[f"mutants of {tool}"]["script"] if word in line and "run" not in line
