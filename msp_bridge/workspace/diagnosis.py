@@ -24,7 +24,7 @@ from msp_bridge.text import counted
 from msp_bridge.workspace.configuration import OWN_FILE, PYPROJECT, Configuration
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.projects import Candidate, ProjectFolder, ProjectMap
-from msp_bridge.workspace.setting_up import typed_at_root
+from msp_bridge.workspace.setting_up import ToolSetup, tool_setups, typed_at_root
 from msp_bridge.workspace.tree import files_below, matcher
 
 TRIED = 20  # mutants, of which the first one that the tool does not ignore is tested
@@ -56,9 +56,7 @@ async def _findings(
                 if heading is not None:
                     yield heading
                     heading = None
-                if isinstance(finding.remedy, ShellCommand):
-                    finding = evolve(finding, remedy=typed_at_root(finding.remedy, folder.path))
-                yield finding
+                yield _typed_at_root(finding, folder)
     for name, fault in projects.broken.items():
         yield Finding.of_error(name, fault)
     missing = _Missing(projects)
@@ -73,6 +71,13 @@ async def _findings(
 def next_command(wrong: Sequence[Finding]) -> ShellCommand | None:
     """The first command that cures one of the findings `wrong`; None where each is to be fixed by hand."""
     return next((one.remedy for one in wrong if isinstance(one.remedy, ShellCommand)), None)
+
+
+def _typed_at_root(finding: Finding, folder: ProjectFolder) -> Finding:
+    """The finding on `folder`, with a command that can be typed in the workspace's root."""
+    if not isinstance(finding.remedy, ShellCommand):
+        return finding
+    return evolve(finding, remedy=typed_at_root(finding.remedy, folder.path))
 
 
 async def _of_folder(folder: ProjectFolder, *, run: bool) -> AsyncGenerator[Finding, None]:
@@ -175,14 +180,31 @@ class _Missing:
         fitting = _fitting(absent, files) if any(files.values()) else absent
         needed = [] if self.found else [one for one in fitting if one.sources != ()]
         if needed and not chosen:
-            remedy = "set up what follows" if len(needed) == 1 else "set up one of:"
+            by_hand = "set up what follows" if len(needed) == 1 else "set up one of:"
+            remedy = ShellCommand("msp-bridge init") if len(self._proposed) > 1 else by_hand
             yield Finding(False, "tools", "no tool found", remedy)
         for one in fitting:
-            finding = one.adapter_class.absent(one.project)
+            finding = self._absent(one)
             wrong = chosen or one in needed
             yield finding if wrong else Finding(True, finding.subject, f"not used: {finding.text}")
         if others := [one.name for one in absent if one not in fitting]:
             yield Finding(True, "others", f"no matching files: {', '.join(others)}")
+
+    @cached_property
+    def _proposed(self) -> Sequence[ToolSetup]:
+        """The tools that `msp-bridge init` proposes, each in its folder."""
+        try:
+            return tool_setups(self.projects)
+        except BridgeError:  # which has a line of its own
+            return ()
+
+    def _absent(self, at_root: Candidate) -> Finding:
+        """The finding on a tool that is set up nowhere, about the first folder with a project for it."""
+        kinds = set(at_root.sources or ())
+        path = next((one.folder for one in self._proposed if kinds & set(one.sources)), "")
+        folder = next(folder for folder in self.projects.folders if folder.path == path)
+        one = folder.candidate(at_root.name) or at_root
+        return _typed_at_root(one.adapter_class.absent(one.project), folder)
 
     def _counts(self, candidates: Sequence[Candidate]) -> Mapping[str, int]:
         """How many files here each is for; nothing of one that is for anything, or doesn't say."""

@@ -55,6 +55,27 @@ async def test_without_a_tool_those_come_first_that_fit_what_is_here(tree: Tree)
     assert (True, "generic") in [(good, subject) for good, subject, _ in await found_in(tree)]
 
 
+async def test_a_tool_that_is_missing_is_looked_for_where_its_project_is(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With several languages, the first remedy sets all of them up."""
+    empty_environment(tree)
+    monkeypatch.setenv("PATH", str(tree.root))
+    monkeypatch.setenv("HOME", str(tree.root))
+    for variable in ("GOPATH", "GOBIN", "CARGO_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    tree.write("svc/go.mod")
+    tree.write("svc/shop.go")
+    wrong = [finding for finding in await tree.findings() if not finding.good]
+    assert [(finding.subject, finding.text) for finding in wrong[1:]] == [("gremlins", "it is not installed")]
+    tree.write("web/package.json", '{"scripts": {"test": "jest"}, "devDependencies": {"jest": "30"}}')
+    tree.write("web/src/shop.js")
+    heading, *wrong = [finding for finding in await tree.findings() if not finding.good]
+    assert (heading.text, heading.remedy) == ("no tool found", "msp-bridge init")
+    assert [finding.subject for finding in wrong] == ["gremlins", "stryker-js"]
+    assert f"in {tree.root / 'web'}, and" in wrong[1].text
+
+
 async def test_a_tool_that_was_chosen_is_shown_also_when_nothing_here_is_for_it(tree: Tree) -> None:
     tree.write("a.py", "")
     found = await found_in(tree, Configuration(adapters=("stryker-net",)))
