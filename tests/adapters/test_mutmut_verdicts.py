@@ -173,6 +173,28 @@ async def test_whatever_way_a_mutant_ends_pytest_it_is_the_mutants_end_and_not_o
     }
 
 
+async def test_a_mutant_that_keeps_pytest_from_its_start_is_killed_with_what_pytest_says(tmp_path):
+    files = {
+        "pyproject.toml": TABLE.replace(b"pkg", b"iniconfig"),
+        "iniconfig/__init__.py": b"""class ParseError(Exception): pass
+class SectionWrapper: pass
+class IniConfig(dict): pass
+
+
+def limit():
+    return 3
+
+
+if limit() != 3:
+    raise ValueError(limit())
+""",
+        "tests/test_m.py": b"import iniconfig\n\ndef test_limit():\n    assert iniconfig.limit() == 3\n",
+    }
+    async with Trial.of(files, tmp_path) as trial:
+        [result] = (await trial.test()).values()
+    assert (result.status, result.status_reason) == (Status.KILLED, "ValueError: 4")
+
+
 async def test_tests_that_fail_without_a_mutant_are_named_in_each_request_and_kill_nothing(tmp_path):
     files = {
         "pyproject.toml": TABLE,

@@ -15,7 +15,9 @@ from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.live_code import SourceFile
 from msp_bridge.python_engine.programs.mutant_jobs import Stage
 from msp_bridge.python_engine.programs.scheduler import MutantScheduler
+from msp_bridge.python_engine.programs.survivors import Survivors
 from msp_bridge.python_engine.programs.transitions import TRANSITIONS, Seen
+from msp_bridge.python_engine.programs.unmeasured import Unmeasured
 
 CODE = "def f(a):\n    return a + 1\n"
 TESTS = ["test_a", "test_b", "test_c"]
@@ -134,6 +136,14 @@ def test_a_job_that_could_not_begin_ends_the_host_and_is_asked_again() -> None:
     with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
         with pytest.raises(SystemExit, match="could not enter its world: OSError: gone"):
             trial.reports({"fault": "OSError: gone", "begun": False})
+
+
+def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:
+    """After an edit, the last killer is run at once."""
+    plan, probes = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment"), SimpleNamespace()
+    known = replace(baseline(), unmeasured=0b110, durations=[9.0, 0.3, 0.3])
+    unmeasured: Any = Unmeasured(Survivors(plan), probes, known, several=True)  # type: ignore[arg-type]
+    assert unmeasured.wait_s == 0.0
 
 
 def baseline() -> Baseline:

@@ -120,7 +120,9 @@ def _not_collected(report: Report) -> Verdict:
         if report["broken"]
         else (None, f"pytest ended with exit code {report['exit']} before the first test")
     )
-    return {"status": "Killed", "killed_by": test or None, "reason": text, "tests": 0, "seconds": report["seconds"]}
+    # A mutant of what pytest consists of may have it run the tests by itself: then its exit code is the verdict.
+    status = "Killed" if report["exit"] else "Survived"
+    return {"status": status, "killed_by": test or None, "reason": text, "tests": 0, "seconds": report["seconds"]}
 
 
 def _way(code: int) -> str:

@@ -208,11 +208,16 @@ def _serve(
     if kind == "live":
         trace = ImportTrace(frozenset(plan.filenames))
         trace.start()  # before pytest, which may import the project
-    from . import servers  # here, and not above: it imports pytest, which the host must not
+    try:
+        from . import servers  # here, and not above: it imports pytest, which the host must not
 
-    if job is not None:  # pytest is imported with the mutated file in place, because it imports the project
-        servers.alone(job, plan, world, start)
-    elif kind == "live":
-        servers.live(channel, plan, world, trace)
-    else:
-        servers.fresh(channel, plan, world, live)
+        if job is not None:  # pytest is imported with the mutated file in place, because it imports the project
+            servers.alone(job, plan, world, start)
+        elif kind == "live":
+            servers.live(channel, plan, world, trace)
+        else:
+            servers.fresh(channel, plan, world, live)
+    except BaseException as error:
+        if job is not None:
+            job.end_broken(error)
+        raise

@@ -21,6 +21,7 @@ from .messages import JobMessage, Report
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 LOOK_S = 0.02  # between two looks at its CPU time
 END = b"\n"  # of a report
+OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 @dataclass
@@ -155,6 +156,12 @@ class Job:
         except BaseException as error:  # nothing may reach the stack below, which belongs to the server
             self.fail(error)
         _exit(0)
+
+    def end_broken(self, error: BaseException) -> NoReturn:
+        """Report that pytest does not get as far as the tests, but raises `error`, and end the process."""
+        if traceback.extract_tb(error.__traceback__)[-1].filename.startswith(OURS):
+            self.fail(error)
+        self.end({"exit": 1, "broken": [["", f"{type(error).__name__}: {error}"]], "seconds": 0.0})
 
     def fail(self, error: BaseException, *, begun: bool = True) -> NoReturn:
         """Report a fault of our own, and end the process. `begun`: tests may have run before it."""

@@ -84,7 +84,7 @@ class MutantScheduler:
         }
         self._numbers = {name: test for test, name in enumerate(baseline.tests)}
         self._survivors, probes = Survivors(plan), Probes(LikelyTests(baseline.tests, texts), self._jobs)
-        self._unmeasured = Unmeasured(self._survivors, probes, several=jobs > 1, measures=bool(baseline.unmeasured))
+        self._unmeasured = Unmeasured(self._survivors, probes, baseline, several=jobs > 1)
 
     @property
     def idle(self) -> bool:

@@ -52,7 +52,7 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: ServerConnecti
         code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     except BaseException as error:
         if server.job is not None:
-            server.job.fail(error)
+            server.job.end_broken(error)
         raise
     if server.live is not None:
         server.live.failed(code)
@@ -64,12 +64,9 @@ def fresh(channel: Channel, plan: TargetPlan, world: World, live: ServerConnecti
 
 def alone(job: Job, plan: TargetPlan, world: World, start: float) -> NoReturn:
     """Do a job of the bare server, which has entered its world at `start`: everything."""
-    try:
-        server = Fresh(None, plan, world)
-        server.begin(job, start)
-        code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
-    except BaseException as error:
-        job.fail(error)
+    server = Fresh(None, plan, world)
+    server.begin(job, start)
+    code = int(pytest.main(arguments(plan.arguments), plugins=[server, server.coverage]))
     job.end(server.report(code))
 
 

@@ -5,7 +5,7 @@ Theory of operation
 While the tests run without a mutant, which takes as long as the suite, each mutant goes through these, until one of
 them says something or all tests are measured:
 
-- For `PATIENCE_S` it waits: a short suite is measured by then.
+- For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
 - The tests that are known to run it, and the last killer of its function, run with it.
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
 - The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
@@ -37,11 +37,13 @@ IDS = itertools.count(-(1 << 40), -1)
 class Unmeasured:
     """Decides for the mutants of one scheduler."""
 
-    def __init__(self, survivors: Survivors, probes: Probes, *, several: bool, measures: bool) -> None:
-        """`several`: more than one job may run at once; `measures`: not all tests are measured."""
+    def __init__(self, survivors: Survivors, probes: Probes, baseline: Baseline, *, several: bool) -> None:
+        """`several`: more than one job may run at once."""
         self._survivors, self.probes, self._several = survivors, probes, several
         began = time.monotonic()
-        self._moments = deque([began + PATIENCE_S, began + EARLY_S] if measures else [])
+        long = not baseline.is_unknown and baseline.seconds(bits(baseline.unmeasured)) > PATIENCE_S
+        moments = [began + (0.0 if long else PATIENCE_S), began + EARLY_S]
+        self._moments = deque(moments if baseline.unmeasured else [])
         self.early: ScheduledMutant | None = None  # for which the suite runs, or has run
 
     @property
