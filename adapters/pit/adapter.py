@@ -21,6 +21,7 @@ from msp_bridge.adapter import (
     Scope,
     Setup,
     ShellCommand,
+    Surroundings,
 )
 
 from .installation import java, maven
@@ -104,6 +105,10 @@ class Pit:
             async with contextlib.aclosing(self._modules.results(list(dict.fromkeys(mutants)))) as results:
                 async for result in results:
                     yield result
+
+    async def surroundings(self) -> Surroundings | None:
+        """Implement `ReportsSurroundings`."""
+        return await self._modules.surroundings()
 
     def threshold(self) -> float | None:
         """Implement `HasThreshold`: `mutationThreshold`, where all modules have the same."""

@@ -32,7 +32,7 @@ from .host import Host
 from .maven import Module, compile_modules
 from .tool import Tools
 
-POM = "pom.xml"
+POM, EFFECTIVE_POM = "pom.xml", "effective-pom.xml"
 TARGET = "target"  # the directory that Maven builds in, as long as no pom says otherwise
 
 
@@ -47,6 +47,11 @@ class Build:
     closed: bool = False
     _hosts: dict[str, Host] = field(factory=dict, init=False)
     _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    @property
+    def pom(self) -> Path:
+        """The effective pom of all modules."""
+        return self.temporary / EFFECTIVE_POM
 
     async def host(self, module: Module) -> Host:
         """Return the host of `module`; raises `ToolError`."""
@@ -134,7 +139,7 @@ class Builds:
         try:
             for target in [TARGET, *sandbox.overlaid]:
                 await in_thread(shutil.rmtree, sandbox.path / target, True)
-            modules = await compile_modules(sandbox.path, temporary, self._version)
+            modules = await compile_modules(sandbox.path, temporary / EFFECTIVE_POM, self._version)
         except BaseException:
             await in_thread(shutil.rmtree, temporary, True)
             raise

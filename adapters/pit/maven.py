@@ -46,13 +46,12 @@ class Module:
     class_path: tuple[str, ...]  # of its dependencies, for tests
 
 
-async def compile_modules(root: Path, directory: Path, version: str | None) -> tuple[Module, ...]:
+async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[Module, ...]:
     """Compile classes and tests of the copy at `root`; raises `ToolError`, `ConfigurationError`.
 
-    `directory` gets the effective pom. `version` is that of PIT where no pom names it.
+    `pom` becomes the effective pom. `version` is that of PIT where no pom names it.
     """
     report_phase(COMPILING)
-    pom = directory / "effective-pom.xml"
     goals = ("test-compile", "dependency:build-classpath", "help:effective-pom")
     await _run(root, *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return await in_thread(_modules, root.resolve(), pom, version)

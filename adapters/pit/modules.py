@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge import reading
-from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Status, UnusableFile
+from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Status, Surroundings, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import JobScheduler
 
 from .builds import Build, Builds
 from .host import Host
+from .installation import java
 from .listing import ModuleListing
 from .maven import Module
 from .names import readable_name
+from .surroundings import surroundings
 
 STATUSES = {
     "KILLED": Status.KILLED,
@@ -97,6 +99,14 @@ class MavenModules:
         async with contextlib.aclosing(self._scheduler.run(covered, partial(_test, host, tests))) as results:
             async for result in results:
                 yield result
+
+    async def surroundings(self) -> Surroundings | None:
+        """Return the JDK, the effective pom and the jars of all modules; raises `ToolError`, `ConfigurationError`."""
+        async with self._builds.current() as build:
+            jars = set[str]()
+            for module in build.modules:
+                jars |= {*module.class_path, *(await build.tools.of(module)).class_path}
+            return await in_thread(surroundings, Path(java()), build.root.resolve(), build.pom, jars)
 
     async def aclose(self) -> None:
         """End the hosts."""

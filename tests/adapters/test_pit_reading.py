@@ -13,6 +13,7 @@ from msp_bridge.adapters.pit.listing import ModuleListing, line_location
 from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
 from msp_bridge.adapters.pit.names import failing_tests, readable_name
+from msp_bridge.adapters.pit.surroundings import surroundings
 from msp_bridge.adapters.pit.tool import Tool, artifacts
 
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
@@ -111,6 +112,23 @@ def test_without_targets_the_packages_that_have_classes_are_meant(tmp_path: Path
     assert found["targetClasses"] == ("*", "c.*")
     assert found["targetTests"] == ("c.e.*",)
     assert [Path(entry).name for entry in found["classPath"]] == ["test-classes", "classes", "lib.jar", "pitest.jar"]
+
+
+def test_a_verdict_depends_on_the_jdk_the_pom_and_the_content_of_jars(tmp_path: Path) -> None:
+    root, java, jar, pom = (tmp_path / name for name in ("copy", "jdk/bin/java", "a.jar", "effective-pom.xml"))
+    java.parent.mkdir(parents=True)
+    jar.write_bytes(b"1")
+    pom.write_text(f"<!-- today -->{root}/target", "utf-8")
+    arguments = (java, root, pom, [str(jar), f"{root}/target/classes"])
+    assert surroundings(*arguments) is None
+    (java.parents[1] / "release").write_text('JAVA_VERSION="17"\n', "utf-8")
+    first = surroundings(*arguments)
+    assert first is not None
+    assert [name for name, _ in first.values["jars"]] == ["a.jar"]
+    pom.write_text(f"<!-- tomorrow -->{tmp_path}/other/target", "utf-8")
+    assert surroundings(java, tmp_path / "other", pom, [str(jar)]) == first
+    jar.write_bytes(b"2")
+    assert surroundings(*arguments) != first
 
 
 def row(line: int, key: str = "k", description: str = "negated conditional", **fields: str) -> dict[str, Any]:
