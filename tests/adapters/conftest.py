@@ -36,6 +36,12 @@ def isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
+def portable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without isolation: what fails isolated is tried once more without it, which costs another start of the tool."""
+    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+
+
+@pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The empty directory for temporary files of the system."""
     directory = tmp_path / "temporary"

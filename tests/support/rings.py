@@ -154,6 +154,16 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_faults.py": ("command line",),
     "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
     "adapters/test_stryker_js_kept_listings.py": ("command line",),
+    # Further layouts: each package manager has the one that asks most of it, and the core has each command.
+    "adapters/test_stryker_js_install.py": (
+        "[npm]",
+        "[npm, a workspace]",
+        "[pnpm]",
+        "[pnpm, a part of a workspace]",
+        "[Yarn]",
+        "[Yarn, a workspace]",
+        "[Yarn 1]",
+    ),
     "adapters/test_stryker_js_running.py": ("command line",),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),

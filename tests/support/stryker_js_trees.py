@@ -36,10 +36,13 @@ def project_at(root: Path, **options: Any) -> Project:
 
 @contextlib.asynccontextmanager
 async def adapter_on(root: Path, **options: Any) -> AsyncIterator[StrykerJs]:
-    """The adapter that detects the tree. Afterwards no process is left, and nothing was written in the tree."""
+    """The adapter that detects the tree. Afterwards no process is left, and nothing was written in the tree.
+
+    It has one job: each further one starts a process of half a second for the tests, and another one when they are done.
+    """
     running, tree = RunningProcesses(), TreeState.of(root)
     modules = tree_of_modules(root)
-    adapter = StrykerJs.detect(project_at(root, **options))
+    adapter = StrykerJs.detect(project_at(root, **{"jobs": 1, **options}))
     assert adapter is not None
     try:
         yield adapter
