@@ -12,6 +12,7 @@ from support.stryker_js_trees import CORE8, CORE9, adapter_on, configure, copied
 from msp_bridge.adapter import Status
 from msp_bridge.source import SourceText
 
+BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 ODD = [
     "[id].js",
     "[...all].js",
@@ -40,7 +41,7 @@ def with_odd_names(root: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
+@BOTH
 async def test_files_may_have_any_name(modules: Path, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, modules)
     with_odd_names(root)
@@ -57,136 +58,88 @@ async def test_files_may_have_any_name(modules: Path, tmp_path: Path) -> None:
         (root / "new.txt").unlink()
 
 
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_a_file_that_the_configuration_leaves_out_has_no_mutants(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, modules)
-    async with adapter_on(root) as adapter:
-        assert await discovered(adapter, "test/price.spec.js") == []
-        assert {mutant.path for mutant in await discovered(adapter, "lib/price.js")} == {"lib/price.js"}
+UNUSABLE = {  # what can't be instrumented, and why
+    "lib/[broken].js": ("export const = 1;\n", "Unexpected token (1:13)"),
+    "lib/keyed.js": ("export class A { 'some key'() { return 1; } }\n", "could not place mutants"),
+    "lib/page.svelte": ("<script>let a = 1 + 1;</script>\n", "svelte"),
+}
 
 
-async def test_columns_count_utf_16_units(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "lib/unicode.js")
-        source = SourceText.read(root / "lib/unicode.js")
-        (mutant,) = [mutant for mutant in mutants if mutant.replacement == '"Stryker was here!"']
-        assert source.at(mutant.location) == "''"
-        (result,) = await results_of(adapter, [mutant])
-    assert result.mutant == mutant
-
-
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_a_broken_file_spoils_nothing_but_itself(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, modules)
-    async with adapter_on(root) as adapter:
-        before = await discovered(adapter)
-        (root / "lib/[broken].js").write_text("export const = 1;\n")
-        try:
-            assert await discovered(adapter) == before
-            [told] = await unusable(adapter)
-            assert told.startswith("lib/[broken].js: StrykerJS can't instrument it: Unexpected token (1:13)")
-            assert await unusable(adapter, "lib/[broken].js") == [told]
-            assert await discovered(adapter, "lib/[broken].js") == []
-            assert len(await results_of(adapter, before[:1])) == 1
-        finally:
-            (root / "lib/[broken].js").unlink()
-
-
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("keyed.js", "export class A { 'some key'() { return 1; } }\n", "could not place mutants"),
-        ("page.svelte", "<script>let a = 1 + 1;</script>\n", "svelte"),
-    ],
-)
-async def test_a_valid_file_that_stryker_cannot_instrument_spoils_no_other(
-    name: str, text: str, reason: str, modules: Path, tmp_path: Path
-) -> None:
+@BOTH
+async def test_files_that_cannot_be_instrumented_spoil_nothing_but_themselves(modules: Path, tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, modules)
     configure(root, mutate=["lib/**"])
     async with adapter_on(root) as adapter:
         before = await discovered(adapter)
-        (root / "lib" / name).write_text(text)
+        for path, (text, _) in UNUSABLE.items():
+            (root / path).write_text(text)
         assert await discovered(adapter) == before
-        [told] = await unusable(adapter)
-        assert told.startswith(f"lib/{name}: StrykerJS can't instrument it: ")
-        assert reason in told
+        told = await unusable(adapter)
+        assert len(told) == len(UNUSABLE)
+        for (path, (_, reason)), line in zip(UNUSABLE.items(), sorted(told), strict=True):
+            assert line.startswith(f"{path}: StrykerJS can't instrument it: ")
+            assert reason in line
+            assert await unusable(adapter, path) == [line]
+            assert await discovered(adapter, path) == []
+        assert await discovered(adapter, "test/price.spec.js") == [], "the configuration leaves it out"
+        assert await discovered(adapter, "lib/price.js") == [
+            mutant for mutant in before if mutant.path == "lib/price.js"
+        ]
         assert [result.mutant for result in await results_of(adapter, before[:1])] == before[:1]
-        (root / "lib" / name).unlink()
+        for path in UNUSABLE:
+            (root / path).unlink()
 
 
-@pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
-async def test_a_file_outside_of_the_patterns_is_named_with_them(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, modules)
-    configure(root, mutate=["lib/price.js", "!lib/x*.js"])
-    async with adapter_on(root) as adapter:
-        for _ in range(2):
-            told = await remarks(adapter, "lib/unicode.js")
-        assert await discovered(adapter, "lib/price.js")
-    why = "lib/unicode.js has no mutants: StrykerJS's option `mutate` leaves it out, which is lib/price.js, !lib/x*.js"
-    assert told == [why]
-
-
-async def test_each_package_of_a_repository_gets_a_pattern_of_its_own(
-    tmp_path: Path,
+@BOTH
+async def test_what_the_patterns_leave_out_is_named_and_packages_get_patterns_of_their_own(
+    modules: Path, tmp_path: Path
 ) -> None:
-    root = copied("js_mocha", tmp_path)
+    root = copied("js_mocha", tmp_path, modules)
     for name, file in {"cart": "price.js", "texts": "unicode.js"}.items():
         (root / "packages" / name / "src").mkdir(parents=True)
         (root / "packages" / name / "package.json").write_text("{}")
         (root / "lib" / file).rename(root / "packages" / name / "src" / file)
     (root / "packages/cart/src/price.spec.js").write_text("it('is a test', () => 1 + 1);\n")
+    (root / "other.js").write_text("export const more = 1 + 1;\n")
+    patterns = ["packages/cart/src/**/!(*.spec|*.test).js", "packages/texts/src/**/*.js"]
     async with adapter_on(root) as adapter:
         [told] = await remarks(adapter, "packages/texts/src/unicode.js")
         *_, finding = await findings_of(adapter)
-    assert told.endswith("; add packages/texts/src/**/*.js for its package")
-    patterns = ["packages/cart/src/**/!(*.spec|*.test).js", "packages/texts/src/**/*.js"]
-    assert finding.remedy == f'write "mutate": {json.dumps(patterns)} in StrykerJS\'s configuration'
-    configure(root, mutate=patterns)
-    async with adapter_on(root) as adapter:
+        assert told.endswith("; add packages/texts/src/**/*.js for its package")
+        assert finding.remedy == f'write "mutate": {json.dumps(patterns)} in StrykerJS\'s configuration'
+        configure(root, mutate=[*patterns, "!lib/x*.js"])
+        why = f"StrykerJS's option `mutate` leaves it out, which is {', '.join(patterns)}, !lib/x*.js"
+        for _ in range(2):
+            assert await remarks(adapter, "other.js") == [f"other.js has no mutants: {why}"]
         assert {mutant.path for mutant in await discovered(adapter)} == {
             "packages/cart/src/price.js",
             "packages/texts/src/unicode.js",
         }
 
 
-async def test_a_mutant_whose_file_has_changed_since_gets_no_result(tmp_path: Path) -> None:
+async def test_exactly_those_are_run_that_are_as_they_were_discovered_and_not_ignored(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
+    spec = root / "test/price.spec.js"
+    text = spec.read_text()
+    spec.write_text("it('fails', () => { throw new Error('never run'); });\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
+        here = [mutant for mutant in mutants if mutant.path == "lib/unicode.js"]
+        (ignored,) = await results_of(adapter, [mutant for mutant in here if mutant.location.start.line == 8])
+        assert (ignored.status, ignored.status_reason) == (Status.IGNORED, "only for show")
+        spec.write_text(text)
+        (empty,) = [mutant for mutant in here if mutant.replacement == '"Stryker was here!"']
+        assert SourceText.read(root / empty.path).at(empty.location) == "''", "columns count UTF-16 units"
         with (root / "lib/price.js").open("a") as file:
             file.write("// the mutants are where they were\n")
-        some = [mutant for mutant in mutants if mutant.path == "lib/price.js"][:2]
-        others = [mutant for mutant in mutants if mutant.path == "lib/unicode.js"][:2]
-        assert {result.mutant for result in await results_of(adapter, some + others)} == set(others)
+        edited = [mutant for mutant in mutants if mutant.path == "lib/price.js"][:2]
+        assert [result.mutant for result in await results_of(adapter, [*edited, empty])] == [empty]
 
 
-async def test_a_configuration_is_read_anew_when_it_or_what_it_imports_has_changed(tmp_path: Path) -> None:
+async def test_a_configuration_is_read_anew_when_what_it_imports_has_changed(tmp_path: Path) -> None:
     root = copied("js_vitest", tmp_path)
     imported = root / "mutate.mjs"
     async with adapter_on(root) as adapter:
         assert {mutant.path for mutant in await discovered(adapter)} == {"src/range.ts"}
         imported.write_text("export const mutate = ['mutate.mjs'];\n")
         assert {mutant.path for mutant in await discovered(adapter)} == {"mutate.mjs"}
-        (root / "stryker.conf.mjs").write_text("export default { mutate: ['vitest.config.ts'], plugins: [] };\n")
-        assert {mutant.path for mutant in await discovered(adapter)} == {"vitest.config.ts"}
-
-
-async def test_ignored_mutants_come_with_their_reason_and_cost_no_run(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    (root / "test/price.spec.js").write_text("it('fails', () => { throw new Error('never run'); });\n")
-    async with adapter_on(root) as adapter:
-        mutants = [mutant for mutant in await discovered(adapter) if mutant.location.start.line == 8]
-        (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.path == "lib/unicode.js"])
-    assert (result.status, result.status_reason) == (Status.IGNORED, "only for show")
-
-
-async def test_discovery_writes_nothing_though_the_configuration_wants_it_in_place(tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        results = await results_of(adapter, mutants)
-        assert len(results) == len(mutants) == 9
-        assert {result.status for result in results} == {Status.KILLED, Status.SURVIVED}

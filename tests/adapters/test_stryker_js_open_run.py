@@ -62,17 +62,34 @@ async def some_of(adapter: StrykerJs, path: str, count: int) -> list[Mutant]:
     return (await discovered(adapter, path))[:count]
 
 
-async def test_more_mutants_of_the_same_files_start_nothing_but_their_tests(starts: Path, tmp_path: Path) -> None:
+async def test_it_starts_nothing_but_tests_until_files_or_jobs_are_others(starts: Path, tmp_path: Path) -> None:
     root = copied("js_command", tmp_path)
-    async with adapter_on(root, jobs=1) as adapter:
+    check = root / "check.js"
+    keep = (
+        "const kept = '../../kept.txt'; // beside the sandbox\n"
+        "if (process.env.__STRYKER_ACTIVE_MUTANT__) fs.readFileSync(kept); else fs.writeFileSync(kept, '');\n"
+    )
+    check.write_text(check.read_text().replace("const { clamp }", f"{keep}const {{ clamp }}"))
+    jobs = [1]
+    async with adapter_on(root, jobs=lambda: jobs[0]) as adapter:
         mutants = await discovered(adapter)
         whole = statuses(await results_of(adapter, mutants))
-        assert lines(starts) == 1 + len(mutants)
-        some = statuses(await results_of(adapter, mutants[2:5]))
-        again = statuses(await results_of(adapter, mutants[:1]))
-        assert lines(starts) == 1 + len(mutants) + 3 + 1
-    assert some == {mutant: whole[mutant] for mutant in mutants[2:5]}
-    assert again == {mutants[0]: whole[mutants[0]]}
+        assert set(whole.values()) == {Status.KILLED, Status.SURVIVED}, "what its tests wrote is there"
+        assert whole[mutants[0]] is Status.KILLED
+        expected = 1 + len(mutants)  # one without a mutant
+        assert lines(starts) == expected
+        for again in (mutants[2:5], mutants[:1], mutants[-1:]):
+            assert statuses(await results_of(adapter, again)) == {mutant: whole[mutant] for mutant in again}
+            expected += len(again)
+            assert lines(starts) == expected
+        jobs[0] = 2
+        for again, more in ((mutants[:2], 1 + 2), (mutants[:1], 1)):
+            await results_of(adapter, again)
+            expected += more
+            assert lines(starts) == expected
+        check.write_text(check.read_text() + "process.exitCode = 0;\n")
+        assert statuses(await results_of(adapter, mutants[:1])) == {mutants[0]: Status.SURVIVED}
+        assert lines(starts) == expected + 1 + 1
 
 
 async def test_of_several_runs_that_are_open_the_one_with_the_files_goes_on(starts: Path, tmp_path: Path) -> None:
@@ -92,72 +109,12 @@ async def test_of_several_runs_that_are_open_the_one_with_the_files_goes_on(star
         assert lines(starts) == before + 2
 
 
-async def test_results_of_a_run_that_goes_on_say_as_much_as_the_first(every_case: bool, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        first = {result.mutant: result for result in await results_of(adapter, mutants)}
-        if not every_case:  # one of each status is as good
-            mutants = list({result.status: mutant for mutant, result in first.items()}.values())
-        again = [result for mutant in mutants for result in await results_of(adapter, [mutant])]
-    assert [result.mutant for result in again] == mutants
-    for result in again:
-        before = first[result.mutant]
-        assert result.status is before.status
-        assert (result.covered_by, result.killed_by, result.static) == (
-            before.covered_by,
-            before.killed_by,
-            before.static,
-        )
-        assert result.status_reason == before.status_reason
-        assert (result.duration is None) == (before.duration is None)
-
-
-async def test_what_its_tests_wrote_is_there_as_long_as_it_is_open(tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    check = root / "check.js"
-    keep = (
-        "const kept = '../../kept.txt'; // beside the sandbox\n"
-        "if (process.env.__STRYKER_ACTIVE_MUTANT__) fs.readFileSync(kept); else fs.writeFileSync(kept, '');\n"
-    )
-    check.write_text(check.read_text().replace("const { clamp }", f"{keep}const {{ clamp }}"))
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await discovered(adapter)
-        first = statuses(await results_of(adapter, mutants))
-        assert Status.SURVIVED in first.values()
-        assert statuses(await results_of(adapter, mutants)) == first
-
-
-async def test_what_was_edited_meanwhile_counts(starts: Path, tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await discovered(adapter)
-        first = await results_of(adapter, mutants[:1])
-        assert [result.status for result in first] == [Status.KILLED]
-        check = root / "check.js"
-        check.write_text(check.read_text() + "process.exitCode = 0;\n")
-        second = await results_of(adapter, mutants[:1])
-    assert [result.status for result in second] == [Status.SURVIVED]
-    assert lines(starts) == 4
-
-
 async def test_other_files_are_tested_by_another_run(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
         price, unicode = await some_of(adapter, "lib/price.js", 2), await some_of(adapter, "lib/unicode.js", 2)
         for mutants in (price, unicode, price, price + unicode, unicode):
             assert statuses(await results_of(adapter, mutants)).keys() == set(mutants)
-
-
-async def test_more_jobs_than_the_run_has_are_given_by_another(starts: Path, tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    async with adapter_on(root, jobs=2) as adapter:
-        mutants = await discovered(adapter)
-        await results_of(adapter, mutants[:1])
-        await results_of(adapter, mutants[:2])
-        assert lines(starts) == 1 + 1 + 1 + 2
-        await results_of(adapter, mutants[:1])
-        assert lines(starts) == 1 + 1 + 1 + 2 + 1
 
 
 async def test_nothing_of_it_is_there_when_its_time_is_over(tmp_path: Path) -> None:
@@ -179,18 +136,28 @@ async def test_no_time_at_all_lets_nothing_stay(tmp_path: Path) -> None:
             assert not list((tmp_path / "cache").rglob("sandbox-*"))
 
 
-@pytest.mark.parametrize("victim", [WORKER, "stryker"])
-async def test_what_is_killed_meanwhile_is_started_anew(victim: str, tmp_path: Path) -> None:
+async def test_what_waits_has_run_no_mutant_and_what_is_killed_meanwhile_is_started_anew(
+    every_case: bool, tmp_path: Path
+) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root) as adapter:
         mutants = await some_of(adapter, "lib/price.js", 4)
         first = statuses(await results_of(adapter, mutants))
-        victims = running_with(victim)
-        assert victims
-        for process in victims:
-            process.kill()
-        await gone(victims)
-        assert statuses(await results_of(adapter, mutants)) == first
+        used = workers()
+        await gone(used)
+        async with asyncio.timeout(60):
+            while not (fresh := workers()):
+                await asyncio.sleep(0.02)
+        assert statuses(await results_of(adapter, mutants[2:])) == {mutant: first[mutant] for mutant in mutants[2:]}
+        assert not set(fresh) & set(used)
+        await gone(fresh)
+        for victim in (WORKER, "stryker") if every_case else (WORKER,):
+            while not (victims := running_with(victim)):
+                await asyncio.sleep(0.02)
+            for process in victims:
+                process.kill()
+            await gone(victims)
+            assert statuses(await results_of(adapter, mutants)) == first
 
 
 async def test_mutants_that_a_checker_refuses_are_so_each_time(tmp_path: Path) -> None:
@@ -198,7 +165,9 @@ async def test_mutants_that_a_checker_refuses_are_so_each_time(tmp_path: Path) -
     (root / "picky.mjs").write_text(CHECKER)
     configure(root, checkers=["picky"], plugins=["@stryker-mutator/mocha-runner", "./picky.mjs"])
     async with adapter_on(root) as adapter:
-        mutants = [mutant for mutant in await discovered(adapter, "lib/price.js") if mutant.location.start.line < 14]
+        mutants = [
+            mutant for mutant in await discovered(adapter, "lib/price.js") if 3 <= mutant.location.start.line < 10
+        ]
         refused = {mutant for mutant in mutants if mutant.replacement == "{}"}
         for _ in range(2):
             results = statuses(await results_of(adapter, mutants))
@@ -208,43 +177,33 @@ async def test_mutants_that_a_checker_refuses_are_so_each_time(tmp_path: Path) -
 
 POLLUTED = """import assert from 'node:assert';
 import fs from 'node:fs';
-import { keep } from '../lib/keep.js';
-it('keeps nothing', () => {
+import { keep, write } from '../lib/keep.js';
+const isClean = () => {
   assert.equal({}.kept, undefined);
   assert.ok(!fs.existsSync('kept.txt'));
-  assert.equal(keep('x'), 'x');
-  assert.equal({}.kept, undefined);
-  assert.ok(!fs.existsSync('kept.txt'));
-});
+};
+for (const each of [keep, write])
+  it(`${each.name} leaves nothing`, () => {
+    isClean();
+    assert.equal(each('x'), 'x');
+    isClean();
+  });
 """
 IN_MEMORY, IN_A_FILE = "Object.prototype.kept = value;", "fs.writeFileSync('kept.txt', value);"
 
 
-@pytest.mark.parametrize("statement", [IN_MEMORY, IN_A_FILE], ids=["in memory", "in a file"])
-async def test_what_a_mutant_leaves_behind_reaches_no_later_request(statement: str, tmp_path: Path) -> None:
+async def test_what_a_mutant_leaves_behind_reaches_no_later_request(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
-    keep = f"import fs from 'node:fs';\nexport function keep(value) {{\n  if (value.length > 1) {{ {statement} }}\n"
-    (root / "lib/keep.js").write_text(f"{keep}  return value;\n}}\n")
+    functions = (
+        f"export function {name}(value) {{\n  if (value.length > 1) {{ {statement} }}\n  return value;\n}}\n"
+        for name, statement in (("keep", IN_MEMORY), ("write", IN_A_FILE))
+    )
+    (root / "lib/keep.js").write_text(f"import fs from 'node:fs';\n{''.join(functions)}")
     (root / "test/keep.spec.js").write_text(POLLUTED)
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         mutants = await discovered(adapter, "lib/keep.js")
-        (pollutes,) = [mutant for mutant in mutants if mutant.replacement == "true"]
-        (harmless,) = [mutant for mutant in mutants if mutant.replacement == "false"]
-        for _ in range(2):
-            assert statuses(await results_of(adapter, [harmless])) == {harmless: Status.SURVIVED}
-            assert statuses(await results_of(adapter, [pollutes])) == {pollutes: Status.KILLED}
-
-
-async def test_the_processes_that_wait_for_the_next_request_have_run_no_mutant(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await some_of(adapter, "lib/price.js", 4)
-        await results_of(adapter, mutants[:2])
-        used = workers()
-        await gone(used)
-        async with asyncio.timeout(60):
-            while not (fresh := workers()):
-                await asyncio.sleep(0.02)
-        await results_of(adapter, mutants[2:])
-        assert not set(fresh) & set(used)
-        await gone(fresh)
+        pollute = [mutant for mutant in mutants if mutant.replacement == "true"]
+        harmless = [mutant for mutant in mutants if mutant.replacement == "false"]
+        for polluting, other in zip(pollute, harmless, strict=True):
+            for mutant, status in ((other, Status.SURVIVED), (polluting, Status.KILLED), (other, Status.SURVIVED)):
+                assert statuses(await results_of(adapter, [mutant])) == {mutant: status}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
@@ -23,12 +24,36 @@ def at_line(mutants: list[Mutant], path: str, line: int) -> list[Mutant]:
 
 
 @BOTH
-async def test_each_result_says_all_that_stryker_knows(modules: Path, tmp_path: Path) -> None:
+async def test_each_result_says_all_that_stryker_knows_and_the_next_request_gets_its_own_alone(
+    modules: Path, every_case: bool, tmp_path: Path
+) -> None:
     root = copied("js_mocha", tmp_path, modules)
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         results = {result.mutant: result for result in await results_of(adapter, mutants)}
-    assert results.keys() == set(mutants)
+        check_results(results)
+        assert results.keys() == set(mutants)
+        (block,) = [mutant for mutant in at_line(mutants, "lib/price.js", 11) if mutant.replacement == "{}"]
+        within = [m for m in mutants if block.location.contains(m.location) and m.path == block.path]
+        assert len(within) > 5
+        one_of_each_status = {result.status: mutant for mutant, result in results.items()}.values()
+        requests = [[block, *one_of_each_status]]
+        if every_case and modules is CORE9:
+            requests += [[mutant] for mutant in mutants]
+        for some in requests:
+            again = await results_of(adapter, some)
+            assert Counter(result.mutant for result in again) == Counter(set(some))
+            assert [known(result) for result in again] == [known(results[result.mutant]) for result in again]
+        assert await results_of(adapter, [evolve(block, replacement="{ gone }")]) == []
+
+
+def known(result: Result) -> Result:
+    """The result, but for how long it took."""
+    return evolve(result, duration=None if result.duration is None else 0)
+
+
+def check_results(results: dict[Mutant, Result]) -> None:
+    """One of each kind says what StrykerJS knows of it."""
     (killed,) = [result for mutant, result in results.items() if mutant.replacement == "sum + discount"]
     assert killed.status is Status.KILLED
     assert killed.covered_by == ("price adds up", "price gives a discount")
@@ -51,84 +76,45 @@ async def test_each_result_says_all_that_stryker_knows(modules: Path, tmp_path: 
     assert ignored.status_reason == "only for show"
 
 
-@BOTH
-async def test_only_the_given_mutants_are_reported_though_others_lie_within_them(modules: Path, tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path, modules)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        (block,) = [mutant for mutant in at_line(mutants, "lib/price.js", 11) if mutant.replacement == "{}"]
-        others = [
-            mutant for mutant in mutants if block.location.contains(mutant.location) and mutant.path == block.path
-        ]
-        assert len(others) > 5
-        results = await results_of(adapter, [block, *at_line(mutants, "lib/unicode.js", 4)])
-        gone = evolve(block, replacement="{ gone }")
-        assert await results_of(adapter, [gone]) == []
-    assert sorted(result.mutant.path for result in results) == ["lib/price.js", "lib/unicode.js"]
-
-
-async def test_tests_have_their_names_where_ids_are_something_else(tmp_path: Path) -> None:
+async def test_tests_have_their_names_where_ids_are_something_else_and_no_test_is_no_coverage(tmp_path: Path) -> None:
     root = copied("js_vitest", tmp_path)
+    (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         (result,) = await results_of(adapter, [mutant for mutant in mutants if mutant.replacement == "{}"])
+        new = [mutant for mutant in mutants if mutant.path == "src/new.ts"]
+        uncovered = await results_of(adapter, new)
     assert result.killed_by == result.covered_by == ("the start is in it, the end is not",)
     assert not (CORE9 / ".vite").exists()
+    assert [result.mutant for result in uncovered] == new != []
+    assert {(result.status, result.status_reason) for result in uncovered} == {
+        (Status.NO_COVERAGE, "no test imports its file")
+    }
 
 
 @BOTH
-async def test_no_mutant_starts_while_nobody_asks(modules: Path, starts: Path, tmp_path: Path) -> None:
+async def test_while_nobody_asks_no_mutant_starts_newer_requests_are_answered_and_no_time_runs_out(
+    modules: Path, starts: Path, tmp_path: Path
+) -> None:
     root = copied("js_command", tmp_path, modules)
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test(mutants)) as older:
-            first = await anext(older)
-            assert first.status in (Status.KILLED, Status.SURVIVED)
-            await asyncio.sleep(0.5)
-            assert len(starts.read_text().splitlines()) == 2  # without a mutant, and with the first
-            newer = await results_of(adapter, mutants[:2])
-            assert len(newer) == 2
-            assert len(starts.read_text().splitlines()) == 5
-            rest = [result async for result in older]
-    assert len(rest) == len(mutants) - 1
-    assert {result.status for result in rest} == {Status.KILLED, Status.SURVIVED}, (
-        "waiting must not look like a time-out"
-    )
-
-
-async def test_waiting_longer_than_a_time_out_is_no_time_out(tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
     (root / ".stryker.conf.js").unlink()
     (root / "stryker.conf.json").write_text(
         '{"mutate": ["src/*.js"], "commandRunner": {"command": "node check.js"}, "timeoutMS": 200, "timeoutFactor": 2}'
     )
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
-        async with contextlib.aclosing(adapter.test(mutants)) as results:
-            first = await anext(results)
-            await asyncio.sleep(2)
-            rest = [result async for result in results]
+        async with contextlib.aclosing(adapter.test(mutants)) as older:
+            first = await anext(older)
+            await asyncio.sleep(2)  # longer than a mutant may take
+            assert len(starts.read_text().splitlines()) == 2  # without a mutant, and with the first
+            assert len(await results_of(adapter, mutants[:2])) == 2
+            assert len(starts.read_text().splitlines()) == 5
+            (root / "src/more.js").write_text("exports.more = 1 + 1;\n")
+            assert len(await discovered(adapter)) == len(mutants) + 1
+            (root / "src/more.js").unlink()
+            rest = [result async for result in older]
+    assert len(rest) == len(mutants) - 1
     assert {result.status for result in [first, *rest]} == {Status.KILLED, Status.SURVIVED}
-
-
-async def test_discovery_answers_and_newer_tests_run_while_older_ones_wait(starts: Path, tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    hold, check = starts.with_name("hold"), root / "check.js"
-    hold.touch()
-    check.write_text(
-        f"if (process.env.__STRYKER_ACTIVE_MUTANT__) while (require('fs').existsSync({str(hold)!r}));\n"
-        + check.read_text()
-    )
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await discovered(adapter)
-        older = asyncio.create_task(taken(adapter.test(mutants[:2])))
-        await until(starts, 1)
-        assert await discovered(adapter) == mutants
-        (root / "src/more.js").write_text("exports.more = 1 + 1;\n")
-        assert len(await discovered(adapter)) == len(mutants) + 1
-        (root / "src/more.js").unlink()
-        hold.unlink()
-        assert len(await older) == 2
 
 
 @BOTH
@@ -177,19 +163,6 @@ async def test_the_number_of_jobs_is_asked_for_each_run(starts: Path, tmp_path: 
             testing.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await testing
-
-
-async def test_a_new_file_that_no_test_imports_has_no_coverage(tmp_path: Path) -> None:
-    root = copied("js_vitest", tmp_path)
-    (root / "src/new.ts").write_text("export const double = (a: number) => a + a;\n")
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter, "src/new.ts")
-        assert mutants
-        results = await results_of(adapter, mutants)
-    assert [result.mutant for result in results] == mutants
-    assert {(result.status, result.status_reason) for result in results} == {
-        (Status.NO_COVERAGE, "no test imports its file")
-    }
 
 
 def stryker_mains() -> list[psutil.Process]:

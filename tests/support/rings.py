@@ -221,7 +221,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_open_run.py": (
         "test_other_files_are_tested_by_another_run",
         "test_no_time_at_all_lets_nothing_stay",
-        "[stryker]",
     ),
 }
 # What takes longest begins first, after the core: so no process is left alone with it at the end.
