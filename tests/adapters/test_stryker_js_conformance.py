@@ -19,4 +19,4 @@ async def test_the_served_adapter_keeps_its_promises(tmp_path: Path) -> None:
 
 async def test_the_adapter_by_the_command_line_keeps_its_promises(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path, CORE8)
-    await check_adapter(StrykerJs, project_at(root), sample=3)
+    await check_adapter(StrykerJs, project_at(root, jobs=1), sample=3)

@@ -341,17 +341,23 @@ async def test_a_sandbox_is_given_back_when_a_cancel_meets_its_cleaning(
 
 
 @pytest.mark.usefixtures("portable")
-async def test_a_plugin_that_is_not_installed_is_named(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
+@BOTH
+async def test_a_plugin_that_is_not_found_is_named_by_doctor_and_when_tests_are_to_run(
+    modules: Path, tmp_path: Path
+) -> None:
+    root = copied("js_mocha", tmp_path, modules)
+    configure(root, plugins=[])  # what pnpm makes of the default pattern, for it keeps packages apart
     (root / "pnpm-lock.yaml").write_text("")
-    configure(root, testRunner="jest")
+    package = "@stryker-mutator/mocha-runner"
+    version = json.loads((modules / "@stryker-mutator/core/package.json").read_text())["version"]
+    write = f'write "plugins": ["{package}"] in StrykerJS\'s configuration'
     async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        with pytest.raises(
-            ConfigurationError,
-            match=r"no plugin for the test runner 'jest': pnpm add -D @stryker-mutator/jest-runner@9\.6\.1, and write",
-        ):
-            await results_of(adapter, mutants[:1])
+        (finding,) = [finding for finding in await findings_of(adapter) if finding.subject == "test runner"]
+        assert (finding.good, finding.text) == (False, "StrykerJS finds no plugin for the test runner 'mocha'")
+        assert finding.remedy == f"pnpm add -D {package}@{version}, and {write}, or correct `testRunner` there"
+        with pytest.raises(ConfigurationError) as caught:
+            await results_of(adapter, (await discovered(adapter))[:1])
+        assert (caught.value.problem, caught.value.remedy) == (finding.text, finding.remedy)
 
 
 def test_a_plugin_that_can_not_be_loaded_is_named_with_the_reason(tmp_path: Path) -> None:

@@ -52,14 +52,16 @@ async def isolation_of(adapter: StrykerJs) -> str:
 
 @pytest.mark.usefixtures("permitted")
 @BOTH
-async def test_tests_write_where_they_like_and_change_nothing_of_the_machine(
-    modules: Path, isolated: bool, lasting: Path
+async def test_tests_write_where_they_like_change_nothing_of_the_machine_and_name_the_files_of_the_project(
+    modules: Path, isolated: bool, lasting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = Path("/tmp", f"msp-bridge-test-{os.getpid()}")
     root = project(
         lasting,
         f"""
+        import {{ total }} from '../lib/price.js';
         const own = {str(lasting / "project")!r};
+        it('names where it is', () => {{ if (total([50, 60]) !== 110) throw new Error('in ' + process.cwd() + '/lib'); }});
         it('runs where the project is', () => {{
           const there = process.cwd().startsWith(own + '/.stryker-tmp/');
           if (there !== {str(isolated).lower()}) throw new Error('in ' + process.cwd());
@@ -70,28 +72,18 @@ async def test_tests_write_where_they_like_and_change_nothing_of_the_machine(
         """,
         modules,
     )
-    async with adapter_on(root, jobs=1) as adapter:
-        (result, *_) = await some_results(adapter)
-        assert await isolation_of(adapter) == (ALL if isolated else "isolated per run: a copy of the tree, TMPDIR")
-    assert result.status is Status.KILLED
-    assert list(shared.parent.glob(f"{shared.name}*")) == []
-    assert list(modules.glob(shared.name)) == []
-
-
-@pytest.mark.usefixtures("isolated")
-async def test_messages_name_the_files_of_the_project(lasting: Path) -> None:
-    spec = """
-    import { total } from '../lib/price.js';
-    it('names where it is', () => { if (total([50, 60]) !== 110) throw new Error('in ' + process.cwd() + '/lib'); });
-    """
-    root = project(lasting, spec)
+    installed = root / ".venv/lib/target"  # the bridge may be installed in the project
+    shutil.copytree(launching.PROGRAMS, installed)
+    monkeypatch.setattr(launching, "PROGRAMS", installed)
     before = (root / "lib/price.js").read_text()
-    async with adapter_on(root, jobs=1) as adapter:
-        mutants = await discovered(adapter, "lib/price.js")
-        results = await results_of(adapter, mutants)
-    assert before == (root / "lib/price.js").read_text()
+    async with adapter_on(root) as adapter:
+        results = await results_of(adapter, await discovered(adapter, "lib/price.js"))
+        assert await isolation_of(adapter) == (ALL if isolated else "isolated per run: a copy of the tree, TMPDIR")
     reasons = {result.status_reason for result in results if "names where it is" in (result.killed_by or ())}
     assert reasons == {f"in {root}/lib"}
+    assert before == (root / "lib/price.js").read_text()
+    assert list(shared.parent.glob(f"{shared.name}*")) == []
+    assert list(modules.glob(shared.name)) == []
 
 
 @contextlib.asynccontextmanager
@@ -110,7 +102,7 @@ async def test_tests_of_several_requests_listen_on_a_port_that_the_machine_uses(
         before((done) => {{ net.createServer().listen({port}, '127.0.0.1', done).on('error', done).unref(); }});
         """
         root = project(lasting, spec)
-        async with adapter_on(root, jobs=1) as adapter:
+        async with adapter_on(root) as adapter:
             (one, *_), (other, *_) = await asyncio.gather(some_results(adapter), some_results(adapter))
     assert one.status is other.status is Status.KILLED
 
@@ -126,7 +118,7 @@ async def test_tests_that_need_the_network_of_the_machine_keep_it(
         """
         root = project(lasting, spec)
         with caplog.at_level(logging.WARNING, "msp_bridge.toolkit.isolation"):
-            async with adapter_on(root, jobs=1) as adapter:
+            async with adapter_on(root) as adapter:
                 for _ in range(2):
                     (result, *_) = await some_results(adapter)
                     assert result.status is Status.KILLED
@@ -137,24 +129,13 @@ async def test_tests_that_need_the_network_of_the_machine_keep_it(
     assert isolated == ALL.replace("the network, ", "")
 
 
-@pytest.mark.usefixtures("permitted")
-async def test_the_bridge_may_be_installed_in_the_project(lasting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    root = project(lasting, "")
-    installed = root / ".venv/lib/target"
-    shutil.copytree(launching.PROGRAMS, installed)
-    monkeypatch.setattr(launching, "PROGRAMS", installed)
-    async with adapter_on(root, jobs=1) as adapter:
-        assert await discovered(adapter)
-        assert await isolation_of(adapter) == ALL
-
-
 KILLED = f"""
 import asyncio, contextlib, sys
 from pathlib import Path
 sys.path.insert(0, {str(TESTS)!r})
 from support.stryker_js_trees import adapter_on, discovered
 async def main(root):
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             async for result in results:
@@ -172,6 +153,6 @@ async def test_a_killed_bridge_leaves_no_process_no_mount_and_no_temporary_file(
         while await bridge.line() == "Ignored":
             pass
     assert (set(Path("/tmp").glob("msp-bridge-test-*")), Path("/proc/self/mounts").read_text()) == before
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         (result, *_) = await some_results(adapter)
     assert result.status is Status.KILLED

@@ -95,7 +95,7 @@ async def test_it_starts_nothing_but_tests_until_files_or_jobs_are_others(starts
 async def test_of_several_runs_that_are_open_the_one_with_the_files_goes_on(starts: Path, tmp_path: Path) -> None:
     root = copied("js_command", tmp_path)
     (root / "src/other.js").write_text((root / "src/clamp.js").read_text())
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         one, other = await some_of(adapter, "src/clamp.js", 2), await some_of(adapter, "src/other.js", 2)
         async with contextlib.aclosing(adapter.test(one)) as results:
             await anext(results)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from msp_bridge.adapters.stryker_js.launch import PROGRAMS
 from support.stryker_js_trees import CORE8, CORE9, adapter_on, copied, discovered, results_of
 
 from msp_bridge.adapter import Status
@@ -43,7 +47,7 @@ def project(root: Path, functions: list[str], specs: list[str]) -> None:
 
 async def verdicts(root: Path) -> dict[tuple[int, str], Status]:
     """The status of each condition's mutants in one request, by line and replacement."""
-    async with adapter_on(root, jobs=1) as adapter:
+    async with adapter_on(root) as adapter:
         mutants = [
             mutant for mutant in await discovered(adapter, "lib/keep.js") if mutant.replacement in ("true", "false")
         ]
@@ -52,16 +56,53 @@ async def verdicts(root: Path) -> dict[tuple[int, str], Status]:
 
 
 @BOTH
-async def test_what_a_mutant_leaves_in_its_process_reaches_no_other_mutant(modules: Path, tmp_path: Path) -> None:
+async def test_what_a_mutant_leaves_in_its_process_reaches_no_other_mutant(
+    modules: Path, every_case: bool, tmp_path: Path
+) -> None:
     root = copied("js_mocha", tmp_path, modules)
+    left = dict(list(LEFT.items())[: None if every_case else 2])
     check = "it('{n} keeps nothing', () => {{ assert.ok(!({seen})); assert.equal(keep{n}('x'), 'x'); assert.ok(!({seen})); }});\n"
-    specs = [check.format(n=n, seen=seen) for n, seen in enumerate(LEFT.values())]
-    project(root, list(LEFT), [*specs, UNMUTATED])
+    specs = [check.format(n=n, seen=seen) for n, seen in enumerate(left.values())]
+    project(root, list(left), [*specs, UNMUTATED])
     found = await verdicts(root)
-    assert len(found) == 2 * len(LEFT)
+    assert len(found) == 2 * len(left)
     assert {key for key, status in found.items() if status is not Status.KILLED} == {
         key for key in found if key[1] == "false"
     }
+
+
+RUNNER = """import fs from 'node:fs';
+export class ChildProcessTestRunnerWorker {
+  async dryRun() { return {}; }
+  async mutantRun({ activeMutant }) { new Function('fs', activeMutant.statement)(fs); return {}; }
+}
+"""
+EACH_IN_TURN = """const { core } = JSON.parse(process.env.MSP_BRIDGE_STRYKER);
+const [program, ...statements] = process.argv.slice(2);
+await import(program);
+const runner = new (await import(`${core}/dist/src/test-runner/child-process-test-runner-worker.js`)).ChildProcessTestRunnerWorker();
+const changed = [];
+for (const statement of statements) {
+  await runner.dryRun();
+  changed.push((await runner.mutantRun({ activeMutant: { id: '1', statement } })).changed);
+}
+process.stdout.write(JSON.stringify(changed), () => process.exit());
+"""
+
+
+def test_each_kind_of_change_is_seen(tmp_path: Path) -> None:
+    runner = tmp_path / "dist/src/test-runner/child-process-test-runner-worker.js"
+    runner.parent.mkdir(parents=True)
+    runner.write_text(RUNNER)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "each.mjs").write_text(EACH_IN_TURN)
+    command = ["node", tmp_path / "each.mjs", PROGRAMS / "process_state.mjs", "1;", *LEFT]
+    env = {**os.environ, "MSP_BRIDGE_STRYKER": json.dumps({"core": str(tmp_path)})}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
+    none, *each = json.loads(done.stdout)
+    assert none == []
+    assert len(each) == len(LEFT)
+    assert all(each), dict(zip(LEFT, each, strict=True))
 
 
 async def test_a_change_that_comes_late_is_not_the_next_mutants(tmp_path: Path) -> None:
