@@ -8,8 +8,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from msp_bridge.environment.cache import cache_of
-from msp_bridge.errors import CommandLineError
+from msp_bridge.environment.cache import cache_of, make_private
+from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.model import Mutant, Status
 from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.content import MutantContent
@@ -41,6 +41,15 @@ class KnownResults:
     def kept(self) -> KeptReports:
         """The kept runs."""
         return kept_reports(self.root)
+
+    def keep(self, report: Report, instead: Path | None = None) -> Path:
+        """Keep `report` of a run, in place of the kept one in the file `instead`. Raises ConfigurationError."""
+        cache = cache_of(self.root)
+        try:
+            make_private(cache, self.root)
+            return self.kept.keep(report, instead)
+        except OSError as error:
+            raise ConfigurationError(f"can't keep the results in {cache}: {error.strerror}") from None
 
     @cached_property
     def accepted(self) -> AcceptedSurvivors:

@@ -48,9 +48,9 @@ class ChangedSource:
     def of(cls, last: LastResult) -> ChangedSource:
         """The text that the mutant was found in, with the numbers that its lines have now."""
         found = last.entry.result.mutant
-        before = lines_of(last.source.text)
+        before = lines_of(last.source.text.removesuffix("\n"))
         try:
-            after = lines_of(last.source.apply(found))
+            after = lines_of(last.source.apply(found).removesuffix("\n"))
         except ValueError:  # it is not the text that the mutant was found in
             after = before
         shift = last.mutant.location.start.line - found.location.start.line

@@ -1,4 +1,4 @@
-"""Screens above the results: a text, a choice of lines, and the whole source of a mutant."""
+"""Screens above the results: a text, a choice, a line to type, and the whole source of a mutant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from msp_bridge.browse.detail import ChangedSource
@@ -70,6 +70,27 @@ class ChoiceScreen(ModalScreen[int | None]):
     def action_up(self) -> None:
         """Go to the line before."""
         self.query_one(OptionList).action_cursor_up()
+
+
+class InputScreen(ModalScreen[str | None]):
+    """One line of text; it is the screen's result, None when it is closed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close", key_display="Esc")]
+
+    def __init__(self, title: str, placeholder: str) -> None:
+        super().__init__()
+        self._title, self._placeholder = title, placeholder
+
+    def compose(self) -> ComposeResult:
+        """Implement `Screen`."""
+        line = Input(placeholder=self._placeholder, compact=True, classes="dialog")
+        line.border_title = self._title
+        yield line
+        yield Footer(compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Close with the text."""
+        self.dismiss(event.value)
 
 
 class SourceView(ScrollView, can_focus=True):

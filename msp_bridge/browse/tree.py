@@ -59,7 +59,9 @@ class ResultTree(Tree[Row]):
                 self._fill(node, file)
                 node.expand()
         lines = self.last_line + 1  # which gives each node its line
-        same = next((node for node in self._all_rows() if before is not None and _key(node.data) == _key(before)), None)
+        same = next(
+            (node for node in self._all_rows() if before is not None and key_of(node.data) == key_of(before)), None
+        )
         if same is not None:
             self.move_cursor(same)
         elif lines:
@@ -125,7 +127,8 @@ class ResultTree(Tree[Row]):
                 node.add_leaf(_mutant_label(last), last)
 
 
-def _key(row: Row | None) -> str:
+def key_of(row: Row | None) -> str:
+    """The id of the mutant, or the path of the file."""
     return row.mutant.id if isinstance(row, LastResult) else row.path if row is not None else ""
 
 

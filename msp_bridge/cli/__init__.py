@@ -41,7 +41,7 @@ COMMANDS = {  # name: module and object, what it does, and the topic of `docs` t
     "run": ("run:run", "Test mutants and show what the tests miss.", "ci"),
     "results": ("results:results", "Show the last results again, without testing.", "survivors"),
     "show": ("results:show_command", "Show one mutant: its diff, its tests, its history.", "survivors"),
-    "browse": ("browse:command", "Look through the last results in the terminal.", "survivors"),
+    "browse": ("browse:command", "Work through the last results in the terminal.", "survivors"),
     "accept": ("accept:command", "Accept survivors that no test can or should kill.", "equivalent-mutants"),
     "apply": ("apply:command", "Write a mutant into your file to debug with it, and take it back.", "survivors"),
     "watch": ("watch:command", "Test the mutants of what you save.", "survivors"),

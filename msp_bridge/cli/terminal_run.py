@@ -18,7 +18,6 @@ from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
 from msp_bridge.concurrency import cancel_all
-from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
@@ -129,14 +128,12 @@ class TerminalRun:
         }
         if self.revision is not None:
             facts |= {COMMIT: self.revision.commit, CHANGED: self.revision.changed}
-        root = self.options.root
         if len(pending) == len(self.results):
             return []
         try:
-            make_private(cache_of(root), root)
-            self._known.kept.keep(report(root, tuple(self.results.values()), {**self._fields, **facts}))
-        except OSError as error:
-            return [ConfigurationError(f"can't keep the results in {cache_of(root)}: {error.strerror}")]
+            self._known.keep(report(self.options.root, tuple(self.results.values()), {**self._fields, **facts}))
+        except ConfigurationError as error:
+            return [error]
         return []
 
     async def run(self, console: Console) -> None:

@@ -1,8 +1,8 @@
 """Kept reports: the last runs of a project, in a private directory, and what they say of each mutant together.
 
-A run is of all mutants or of some. The last result of a mutant is that of the newest run which tested it, as long as no
-newer run has another text of its file, and no newer run was of the whole project (`WHOLE`). A result is stale when a
-line that its mutant changes is another one by now; where lines have only moved, so does the mutant.
+A run is of all mutants or of some. The last result of a mutant is that of the newest run which tested it, unless a
+newer run was of the whole project (`WHOLE`), or found other lines where the mutant was. A result is stale when a line
+that its mutant changes is another one by now; where lines have only moved, so does the mutant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msp_bridge import reading
 from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.content import ContentIndex, MutantContent
-from msp_bridge.reports.standard import Report, ReportedMutant, entries
+from msp_bridge.reports.standard import Report, ReportedMutant, entries, location, location_fields
 from msp_bridge.source import Changed, SourceText
 from msp_bridge.writing import replace_content
 
@@ -40,11 +40,13 @@ class KeptReports:
 
     directory: Path
 
-    def keep(self, report: Report) -> None:
-        """Keep `report`, and forget the oldest beyond `KEPT`. Raises OSError."""
-        replace_content(self.directory / f"{time.time_ns():020}.json", json.dumps(report))
-        for old in self._files()[KEPT:]:
+    def keep(self, report: Report, instead: Path | None = None) -> Path:
+        """Keep `report`, in place of the file `instead`; forget the oldest beyond `KEPT`. Raises OSError."""
+        file = self.directory / f"{time.time_ns():020}.json"
+        replace_content(file, json.dumps(report))
+        for old in (*([instead] if instead else ()), *self._files()[KEPT:]):
             old.unlink(missing_ok=True)
+        return file
 
     def each(self) -> Iterator[Report]:
         """Every report that can be read; each is read when it is asked for."""
@@ -82,12 +84,11 @@ def joined(reports: Iterable[Report]) -> Report | None:
         newest = newest or report
         for path, file in report["files"].items():
             ours = files.setdefault(path, {**file, "mutants": {}})
-            if ours["source"] == file["source"]:
-                for fields in file["mutants"]:
-                    if ours["mutants"].get(fields["id"], fields)["status"] == PENDING or (
-                        fields["id"] not in ours["mutants"]
-                    ):
-                        ours["mutants"][fields["id"]] = fields
+            for fields in _moved(path, file, ours["source"]):
+                if ours["mutants"].get(fields["id"], fields)["status"] == PENDING or (
+                    fields["id"] not in ours["mutants"]
+                ):
+                    ours["mutants"][fields["id"]] = fields
         tests = {**report.get("testFiles", {}), **tests}
         if report.get("config", {}).get(WHOLE) is True and not _has_pending(report):
             break
@@ -152,6 +153,19 @@ def _read(file: Path) -> Report | None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("the kept report %s can't be read: %s", file, error)
     return None
+
+
+def _moved(path: str, file: Mapping[str, Any], source: str) -> Iterator[Mapping[str, Any]]:
+    """The mutants of `file` as they stand in the text `source`, but for mutants of lines that are others in it."""
+    if file["source"] == source:
+        yield from file["mutants"]
+        return
+    changed = Changed.between(file["source"], source)
+    for fields in file["mutants"]:
+        place = changed.moved(location(fields["location"]))
+        if place is not None:
+            mutant = Mutant(path, fields["mutatorName"], place, fields.get("replacement", ""))
+            yield {**fields, "id": mutant.id, "location": location_fields(place)}
 
 
 def _has_pending(report: Report) -> bool:

@@ -135,14 +135,15 @@ def _mutant(result: Result) -> dict[str, Any]:
     description = {} if mutant.description is None else {"description": mutant.description}
     return {
         "mutatorName": mutant.mutator,
-        "location": _location(mutant.location),
+        "location": location_fields(mutant.location),
         "replacement": mutant.replacement,
         **description,
         **outcome(result),
     }
 
 
-def _location(location: Location) -> dict[str, Any]:
+def location_fields(location: Location) -> dict[str, Any]:
+    """Make the format's form of a location."""
     start, end = location.start, location.end
     return {"start": {"line": start.line, "column": start.column}, "end": {"line": end.line, "column": end.column}}
 

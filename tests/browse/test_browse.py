@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.browsing import SIZE, pressed, shown
+from support.browsing import browsing, pressed, shown
 from support.kept import KeptProject
 
-from msp_bridge.browse.app import Browser
-from msp_bridge.browse.listing import Filter, Listing
+from msp_bridge.browse.listing import Filter
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Status
 
 KILLED, SURVIVED, NO_COVERAGE = Status.KILLED, Status.SURVIVED, Status.NO_COVERAGE
@@ -35,12 +33,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptProject:
     return made
 
 
-def browser(project: KeptProject, filter: Filter | None = None) -> Browser:
-    return Browser(project.root, Listing(KnownResults(project.root).results), filter or Filter())
-
-
 async def test_what_the_tests_miss_is_shown_first_with_its_change_and_its_tests(project: KeptProject) -> None:
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         found = await shown(
             pilot,
             "project  25.0 %  missed: 3 of 4\n",
@@ -55,13 +49,13 @@ async def test_what_the_tests_miss_is_shown_first_with_its_change_and_its_tests(
 
 
 async def test_every_key_of_the_footer_fits_into_80_columns(project: KeptProject) -> None:
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         found = await shown(pilot, "q Quit")
-        assert found.splitlines()[-1].startswith("v Source")
+        assert found.splitlines()[-1].startswith("t Test")
 
 
 async def test_any_status_can_be_chosen_and_files_are_in_the_order_of_what_is_missed(project: KeptProject) -> None:
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         await pressed(pilot, "s")
         await shown(pilot, "all            4")
         await pressed(pilot, "down", "enter")
@@ -75,7 +69,7 @@ async def test_any_status_can_be_chosen_and_files_are_in_the_order_of_what_is_mi
 
 @pytest.mark.parametrize("text", ["TIMES", "x / 2"])
 async def test_a_search_shows_what_has_the_text_anywhere(project: KeptProject, text: str) -> None:
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         await pressed(pilot, "slash", *text, "enter")
         await shown(pilot, f"missed, with {text!r}: 1 of 4", "Survived      6:14     times  /", gone="2:14")
         await pressed(pilot, "escape")
@@ -83,7 +77,7 @@ async def test_a_search_shows_what_has_the_text_anywhere(project: KeptProject, t
 
 
 async def test_a_search_finds_the_mutants_of_a_test_or_says_that_there_are_none(project: KeptProject) -> None:
-    async with browser(project, Filter(None)).run_test(size=SIZE) as pilot:
+    async with browsing(project.root, Filter(None)) as pilot:
         await pressed(pilot, "slash", *"test_a")
         await shown(pilot, "all, with 'test_a': 1 of 4")
         await pressed(pilot, "x", "enter", "v", "y", "right", "n")
@@ -92,7 +86,7 @@ async def test_a_search_finds_the_mutants_of_a_test_or_says_that_there_are_none(
 
 async def test_the_whole_source_opens_at_the_change(project: KeptProject) -> None:
     project.write("b.py", "# new\n" + (project.root / "b.py").read_text())
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         await pressed(pilot, "n", "v")
         await shown(
             pilot,
@@ -107,7 +101,7 @@ async def test_the_whole_source_opens_at_the_change(project: KeptProject) -> Non
 
 async def test_a_result_whose_lines_have_changed_is_marked_stale(project: KeptProject) -> None:
     project.write("b.py", (project.root / "b.py").read_text().replace("x + 1", "x + 2"))
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         await shown(
             pilot,
             "Survived      stale  2:14",
@@ -117,7 +111,7 @@ async def test_a_result_whose_lines_have_changed_is_marked_stale(project: KeptPr
 
 
 async def test_files_are_closed_and_opened(project: KeptProject) -> None:
-    async with browser(project, Filter(None)).run_test(size=SIZE) as pilot:
+    async with browsing(project.root, Filter(None)) as pilot:
         await pressed(pilot, "left")
         await shown(pilot, "b.py\n  3 mutants: 2 Survived, 1 NoCoverage\n", gone="2:14")
         await pressed(pilot, "right")
@@ -129,7 +123,7 @@ async def test_files_are_closed_and_opened(project: KeptProject) -> None:
 
 
 async def test_the_id_is_copied_and_the_keys_are_explained(project: KeptProject) -> None:
-    async with browser(project).run_test(size=SIZE) as pilot:
+    async with browsing(project.root) as pilot:
         await pressed(pilot, "y")
         assert pilot.app.clipboard == project.mutant("b.py", "+", "-").id
         await pressed(pilot, "?")
@@ -139,7 +133,7 @@ async def test_the_id_is_copied_and_the_keys_are_explained(project: KeptProject)
 
 
 async def test_a_wide_terminal_has_the_mutant_beside_the_tree(project: KeptProject) -> None:
-    async with browser(project).run_test(size=(160, 30)) as pilot:
+    async with browsing(project.root, size=(160, 30)) as pilot:
         found = await shown(pilot, f"Survived  b.py:2:14  plus  {project.mutant('b.py', '+', '-').id}")
         assert "3 of 3 missed       b.py" in found.splitlines()[1]
 

@@ -61,6 +61,19 @@ def test_a_run_of_some_mutants_leaves_the_results_of_the_others(project: KeptPro
     assert limit.id in done.output
 
 
+def test_a_run_of_an_edited_file_leaves_the_results_of_lines_that_have_only_moved(project: KeptProject) -> None:
+    project.write("a.py", (project.root / "a.py").read_text() + "\n\ndef h(x):\n    return x % 2\n")
+    plus, times, rest = (project.mutant("a.py", sign, "-") for sign in "+*%")
+    project.keep({plus: SURVIVED, times: SURVIVED, rest: SURVIVED})
+    project.write("a.py", "# new\n" + (project.root / "a.py").read_text().replace("x % 2", "x % 3"))
+    plus, times, rest = (project.mutant("a.py", sign, "-") for sign in "+*%")
+    project.keep({plus: KILLED}, whole=False)
+    done = project.call("results")
+    assert f"Survived  a.py:7:14  plus  {times.id}\n" in done.output
+    assert plus.id not in done.output
+    assert rest.id not in done.output  # its line was another one
+
+
 def test_a_run_of_the_whole_project_is_the_last_word(project: KeptProject) -> None:
     plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
     project.keep({plus: SURVIVED, times: SURVIVED})

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from pathlib import Path
+
 from textual.app import App
 from textual.pilot import Pilot
+
+from msp_bridge.browse.app import Browser
+from msp_bridge.browse.listing import Filter
+from msp_bridge.browse.loading import ResultsOnDisk
+from msp_bridge.browse.retesting import Retesting
+from msp_bridge.workspace.workspace import Workspace
 
 SIZE = (80, 24)  # the smallest terminal that counts
 LOOKS = 2000  # 10 ms apart, until the screen has what is waited for
@@ -21,10 +32,33 @@ async def pressed(pilot: Pilot[None], *keys: str) -> None:
         await pilot.press(key)
 
 
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Let the program work until something is so."""
+    for _ in range(LOOKS):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"it never came to that\n{screen(pilot.app)}")
+
+
 async def shown(pilot: Pilot[None], *texts: str, gone: str | None = None) -> str:
     """The screen, as soon as it has all `texts`, and `gone` no more."""
-    for _ in range(LOOKS):
-        if all(text in (found := screen(pilot.app)) for text in texts) and (gone is None or gone not in found):
-            return found
-        await pilot.pause(0.01)
-    raise AssertionError(f"not on the screen: {texts}\n{found}")
+
+    def seen() -> bool:
+        found = screen(pilot.app)
+        return all(text in found for text in texts) and (gone is None or gone not in found)
+
+    await until(pilot, seen)
+    return screen(pilot.app)
+
+
+@contextlib.asynccontextmanager
+async def browsing(
+    root: Path, filter: Filter | None = None, size: tuple[int, int] = SIZE
+) -> AsyncIterator[Pilot[None]]:
+    """The program on the kept results of the project at `root`, with the tools that are found there."""
+    disk = ResultsOnDisk(root)
+    async with contextlib.aclosing(Retesting(root, partial(Workspace.open, root))) as retesting:
+        program = Browser(disk, disk.load(), retesting, filter or Filter())
+        async with program.run_test(size=size, notifications=True) as pilot:
+            yield pilot

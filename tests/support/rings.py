@@ -58,6 +58,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_stryker_net_preparing.py",
         "adapters/test_stryker_net_real.py",
         "adapters/test_stryker_net_results.py",
+        "browse/test_browse_mutmut.py",
         "cli/test_completion.py",
         "cli/test_real_editors.py",
         "cli/test_lsp_editors.py",
