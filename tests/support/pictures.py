@@ -1,15 +1,17 @@
-"""Takes the pictures of VS Code for docs/images, of what it shows today, and makes the extension's icon: `make pictures`."""
+"""Takes the pictures of VS Code and of `browse` for docs/images, and makes the extension's icon: `make pictures`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from support.browsing import browsing, shown
 from support.chromium import Tab, tab
 from support.stryker_js_trees import CORE9, TESTS
 from support.workbench import ROOT, Workbench, path_without_bridge, workbench
@@ -64,6 +66,21 @@ async def vscode_with_a_repository(directory: Path) -> None:
         await taken(window.page, IMAGES / "vscode-monorepo.png")
 
 
+async def browse(directory: Path) -> None:
+    """The results of the example, at a mutant that no test kills."""
+    root, variables = shop(directory), environment(directory)
+    os.environ.update(variables)  # the program runs in this process
+    run = [VENV / "bin/msp-bridge", "run", "--quiet"]
+    subprocess.run(run, cwd=root, env=os.environ, check=True, stdout=subprocess.DEVNULL)
+    os.chdir(root)  # paths are shown as they are from here
+    async with browsing(root, size=(100, 28)) as pilot:
+        await pilot.press("down", "down", "down")
+        await shown(pilot, "+ ")
+        picture = pilot.app.export_screenshot(title="msp-bridge browse")
+    fonts = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from the network: the reader's own do
+    (IMAGES / "browse.svg").write_text(fonts.sub("", picture))
+
+
 async def icon(directory: Path) -> None:
     """The icon as a PNG: a marketplace takes no SVG."""
     async with tab(directory) as page:
@@ -115,7 +132,7 @@ def environment(directory: Path) -> dict[str, str]:
 
 async def main() -> None:
     """Each in a directory of its own, one after another."""
-    for picture in (icon, vscode, vscode_with_a_repository):
+    for picture in (icon, browse, vscode, vscode_with_a_repository):
         with tempfile.TemporaryDirectory() as directory:
             await picture(Path(directory))
 
