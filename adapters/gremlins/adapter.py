@@ -84,7 +84,7 @@ class Gremlins:
 
     async def test_command(self) -> tuple[str, ...] | None:
         """Implement `HasTestCommand`."""
-        return ("go", "test", "-vet=off", f"-tags={self._module.tags}", "./...")
+        return ("go", "test", "-vet=off", *self._module.options.for_builds, "./...")
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
         """Yield the versions of go and gremlins, how many mutants there are, and what is isolated."""

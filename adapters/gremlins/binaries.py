@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -30,6 +30,7 @@ MAX_ADDED = 300_000  # bytes of copied functions in one binary
 LOOKS_AT_CALLERS = re.compile(rb"\b(runtime\.Caller|runtime\.Callers|runtime\.Stack|debug\.Stack|debug\.PrintStack)\(")
 OF_MUTANT = re.compile(r"gremlin_(\d+)\.go:\d+(?::\d+)?: (.*)")
 ERROR = re.compile(r"^\S+\.go:\d+:\d+: (.*)", re.MULTILINE)
+OVERLAY = "overlay.json"
 SWITCH_FILE = "msp_bridge_gremlin.go"
 SWITCH = """package {name}
 
@@ -82,16 +83,7 @@ class MutatedBinaries:
         together = [mutant for mutant in mutants if not mutant.handle.alone]
         if len(together) < MIN_TOGETHER or self._looks_at_callers(package):
             return [], list(mutants)
-        groups: list[list[Mutant]] = []
-        added = MAX_ADDED
-        for mutant in together:
-            start, end = mutant.handle.function
-            added += end - start
-            if added > MAX_ADDED:
-                groups.append([])
-                added = end - start
-            groups[-1].append(mutant)
-        return groups, [mutant for mutant in mutants if mutant.handle.alone]
+        return _limited(together), [mutant for mutant in mutants if mutant.handle.alone]
 
     def _looks_at_callers(self, package: Package) -> bool:
         files = (self.go.root / package.directory / name for name in package.files)
@@ -99,18 +91,11 @@ class MutatedBinaries:
 
     async def alone(self, package: Package, tested: Package, mutant: Mutant) -> Binary | Refused | None:
         """Build the tests of `tested` with `mutant`, of `package`; None if its file has changed."""
-        content = await in_thread(self._content, mutant)
-        if content is None:
+        texts = await in_thread(self._mutated, mutant)
+        if texts is None:
             return None
-        handle = mutant.handle
-        mutated = content[: handle.start] + handle.text.encode() + content[handle.end :]
-        file, printed = await self._build(tested, {mutant.path: mutated})
-        if printed is None:
-            return Binary(file, {0: mutant})
-        error = ERROR.search(printed)
-        if error is None:
-            raise ToolError(f"go can't build {tested.path} with a mutant: {' '.join(printed.split())[-600:]}")
-        return Refused(mutant, error[1])
+        file, printed = await self._build(tested, texts)
+        return Binary(file, {0: mutant}) if printed is None else _refused(mutant, printed)
 
     async def together(
         self, package: Package, tested: Package, mutants: Sequence[Mutant]
@@ -119,22 +104,62 @@ class MutatedBinaries:
 
         There is no binary if the compiler's message names none of them.
         """
+        file = Path()
+
+        async def build(texts: Mapping[str, bytes], option: str) -> str | None:
+            nonlocal file
+            file, printed = await self._build(tested, texts, option)
+            return printed
+
+        built, refused = await self._accepted(package, mutants, build)
+        return (Binary(file, built) if built else None), refused
+
+    async def refused(self, package: Package, mutants: Sequence[Mutant]) -> list[Refused]:
+        """Find those of `mutants` that don't compile, while the package does; nothing is linked."""
+        found: list[Refused] = []
+        alone = [mutant for mutant in mutants if mutant.handle.alone]
+
+        async def build(texts: Mapping[str, bytes], *options: str) -> str | None:
+            place = await in_thread(self._overlay, texts)
+            return await self.go.compile(package, *self._options(place), *options)
+
+        if not mutants or await build({}) is not None:
+            return []
+        for group in _limited(mutant for mutant in mutants if not mutant.handle.alone):
+            built, refused = await self._accepted(package, group, build)
+            found += refused
+            decided = {*built.values(), *(each.mutant for each in refused)}
+            alone += [mutant for mutant in group if mutant not in decided]
+        for mutant in alone:
+            texts = await in_thread(self._mutated, mutant)
+            if texts is not None and (printed := await build(texts)) is not None:
+                found.append(_refused(mutant, printed))
+        return found
+
+    async def _accepted(
+        self,
+        package: Package,
+        mutants: Sequence[Mutant],
+        build: Callable[[Mapping[str, bytes], str], Awaitable[str | None]],
+    ) -> tuple[dict[int, Mutant], list[Refused]]:
+        """Build `mutants` together until none of them is refused; none are built if the compiler's message names none.
+
+        `build` takes the texts of files and an option for go, and returns what the compiler prints if it fails.
+        """
         numbered = dict(enumerate(mutants, 1))
-        refused: dict[int, Refused] = {}
-        while len(refused) < len(numbered):
-            current = {number: mutant for number, mutant in numbered.items() if number not in refused}
-            texts = await self._combined(package, current)
+        refused: list[Refused] = []
+        while numbered:
+            texts = await self._combined(package, numbered)
             numbered = {number: mutant for number, mutant in numbered.items() if mutant.path in texts}
-            file, printed = await self._build(tested, texts, f"-gcflags={package.path}=-e")
+            printed = await build(texts, f"-gcflags={package.path}=-e")
             if printed is None:
-                built = {number: mutant for number, mutant in current.items() if mutant.path in texts}
-                return Binary(file, built), list(refused.values())
+                break
             errors = {int(number): reason for number, reason in reversed(OF_MUTANT.findall(printed))}
-            new = {number: reason for number, reason in errors.items() if number in current}
+            new = [Refused(numbered.pop(number), errors[number]) for number in errors if number in numbered]
             if not new:
-                return None, list(refused.values())
-            refused |= {number: Refused(current[number], reason) for number, reason in new.items()}
-        return None, list(refused.values())
+                return {}, refused
+            refused += new
+        return numbered, refused
 
     async def _combined(self, package: Package, numbered: Mapping[int, Mutant]) -> dict[str, bytes]:
         """Return the texts of files, by their paths."""
@@ -155,6 +180,13 @@ class MutatedBinaries:
         switch = f"{package.directory}/{SWITCH_FILE}"
         return {**texts, switch: SWITCH.format(name=package.name).encode()} if texts else {}
 
+    def _mutated(self, mutant: Mutant) -> dict[str, bytes] | None:
+        """Return the text of the file of `mutant`, by its path; None as for `_content`. Blocks."""
+        content, handle = self._content(mutant), mutant.handle
+        if content is None:
+            return None
+        return {mutant.path: content[: handle.start] + handle.text.encode() + content[handle.end :]}
+
     def _content(self, mutant: Mutant) -> bytes | None:
         """Read the file of `mutant`; None if it is not the one that the mutant was found in. Blocks."""
         try:
@@ -164,19 +196,44 @@ class MutatedBinaries:
         return content if reading.digest_of(content) == mutant.handle.digest else None
 
     async def _build(self, tested: Package, texts: Mapping[str, bytes], *options: str) -> tuple[Path, str | None]:
-        place = self.directory / str(next(self._numbers))
-        await in_thread(self._write, place, texts)
+        place = await in_thread(self._overlay, texts)
         binary = place / "mutated.test"
-        arguments = [f"-tags={self.options.tags}", f"-overlay={place / 'overlay.json'}", *options]
-        return binary, await self.go.build_tests(tested, binary, *arguments)
+        return binary, await self.go.build_tests(tested, binary, *self._options(place), *options)
 
-    def _write(self, place: Path, texts: Mapping[str, bytes]) -> None:
+    def _options(self, place: Path) -> list[str]:
+        return [*self.options.for_builds, f"-overlay={place / OVERLAY}"]
+
+    def _overlay(self, texts: Mapping[str, bytes]) -> Path:
+        """Write the texts, and the list of them, into a new directory. Blocks."""
+        place = self.directory / str(next(self._numbers))
         place.mkdir()
         replaced = {}
         for number, (path, text) in enumerate(texts.items()):
             (place / f"{number}.go").write_bytes(text)
             replaced[str(self.go.root / path)] = str(place / f"{number}.go")
-        (place / "overlay.json").write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+        (place / OVERLAY).write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+        return place
+
+
+def _refused(mutant: Mutant, printed: str) -> Refused:
+    error = ERROR.search(printed)
+    if error is None:
+        raise ToolError(f"go can't build {mutant.path} with a mutant: {' '.join(printed.split())[-600:]}")
+    return Refused(mutant, error[1])
+
+
+def _limited(mutants: Iterable[Mutant]) -> list[list[Mutant]]:
+    """Group mutants of functions, so that the copies of one group add MAX_ADDED bytes at most."""
+    groups: list[list[Mutant]] = []
+    added = MAX_ADDED
+    for mutant in mutants:
+        start, end = mutant.handle.function
+        added += end - start
+        if added > MAX_ADDED:
+            groups.append([])
+            added = end - start
+        groups[-1].append(mutant)
+    return groups
 
 
 def by_package(packages: Iterable[Package], mutants: Iterable[Mutant]) -> dict[Package | None, list[Mutant]]:

@@ -45,10 +45,10 @@ class Go:
         """Return what `go ARGUMENTS` prints; raises `ToolError` when it fails."""
         return await output([go(), *arguments], self.root)
 
-    async def packages(self, tags: str) -> tuple[Package, ...]:
-        """Return the packages of the module. Those without a file for this machine are left out."""
+    async def packages(self, *options: str) -> tuple[Package, ...]:
+        """Return the packages that `options` build. Those without a file for this machine are left out."""
         fields = "Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
-        printed = await self.output("list", "-e", f"-json={fields}", f"-tags={tags}", "./...")
+        printed = await self.output("list", "-e", f"-json={fields}", *options, "./...")
         return tuple(self._package(fields) for fields in _json_values(printed.decode()))
 
     def _package(self, fields: Mapping[str, Any]) -> Package:
@@ -68,8 +68,14 @@ class Go:
 
     async def build_tests(self, package: Package, binary: Path, *options: str) -> str | None:
         """Write the test binary of `package`; return what the compiler prints if it can't be built."""
-        argv = [go(), "test", "-c", "-vet=off", "-o", str(binary), *options, f"./{package.directory}"]
-        async with running(argv, self.root) as tree:
+        return await self._built("test", "-c", "-vet=off", "-o", str(binary), *options, f"./{package.directory}")
+
+    async def compile(self, package: Package, *options: str) -> str | None:
+        """Compile `package` without its tests, and link nothing; return what the compiler prints if it fails."""
+        return await self._built("list", "-export", *options, f"./{package.directory}")
+
+    async def _built(self, *arguments: str) -> str | None:
+        async with running([go(), *arguments], self.root) as tree:
             printed = await _printed(tree)
             if await tree.exited() == 0:
                 return None

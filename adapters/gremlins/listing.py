@@ -61,6 +61,11 @@ class TestOptions:
     coverpkg: str = ""
     everything: bool = False  # the tests of all packages, for each mutant (`integration`)
 
+    @property
+    def for_builds(self) -> tuple[str, ...]:
+        """Options of all builds. Without tags there are none: they would replace those of GOFLAGS."""
+        return (f"-tags={self.tags}",) if self.tags else ()
+
     @classmethod
     def of_arguments(cls, arguments: Sequence[str]) -> TestOptions:
         """From the arguments of the `go test` that measures coverage: of SOURCES, or of all in integration mode."""

@@ -18,7 +18,7 @@ from .binaries import MutatedBinaries
 from .execution import TestRunner
 from .go import Go, SourceProgram
 from .installation import gremlins
-from .listing import GoListing
+from .listing import GoListing, TestOptions
 from .run import GremlinsRun
 from .suite import MeasuredSuites, SuiteMeasurement
 
@@ -42,9 +42,9 @@ class GoModule:
         self._outdated: list[MeasuredSuites] = []  # that a request may still use
 
     @property
-    def tags(self) -> str:
-        """The build tags of the tool's configuration, as the last listing has found them."""
-        return self._listing.options.tags
+    def options(self) -> TestOptions:
+        """The tool's configuration of builds and tests, as the last listing has found it."""
+        return self._listing.options
 
     async def items(self, scope: Scope) -> list[Mutant | UnusableFile]:
         """Return the mutants of the files in scope, and the files that can't be parsed; raises `ToolError`."""
@@ -52,8 +52,8 @@ class GoModule:
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
-        options = self._listing.options
-        packages = await self.go.packages(options.tags)
+        options = self.options
+        packages = await self.go.packages(*options.for_builds)
         measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
         request = Path(tempfile.mkdtemp(dir=self._runner.directory))
         binaries = MutatedBinaries(self.go, self._program, options, request)

@@ -7,7 +7,8 @@ may have answered: on a library of 209 mutants it reports 177 as timed out that 
 mutants, and tests them itself.
 
 1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
-2. A mutant that no test runs has no coverage. Code outside of functions runs at each start: all tests run it.
+2. A mutant that no test runs has no coverage, if it compiles. Code outside of functions runs at each start: all tests
+   run it.
 3. The tests that run it are run in one process, in the order of the package. If one fails, they are run without the
    mutant, once for each set of tests: if they pass, the mutant is killed.
 4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts.
@@ -76,12 +77,11 @@ class GremlinsRun:
         for suite in suites:
             for failing in suite.failing:
                 yield failing
-        undecided = []
+        undecided: list[Mutant] = []
+        uncovered: list[Mutant] = []
         for mutant in mutants:
-            if not any(self._is_covered(package, suite, mutant) for suite in suites):
-                yield Result(mutant, Status.NO_COVERAGE, covered_by=(), static=False)
-            else:
-                undecided.append(mutant)
+            covered = any(self._is_covered(package, suite, mutant) for suite in suites)
+            (undecided if covered else uncovered).append(mutant)
         for position, suite in enumerate(suites):
             last = position == len(suites) - 1
             survived: list[Mutant] = []
@@ -92,6 +92,10 @@ class GremlinsRun:
                     else:
                         survived.append(result.mutant)
             undecided = survived
+        refused = {each.mutant: each.reason for each in await self.binaries.refused(package, uncovered)}
+        for mutant in uncovered:
+            status = Status.COMPILE_ERROR if mutant in refused else Status.NO_COVERAGE
+            yield Result(mutant, status, status_reason=refused.get(mutant), covered_by=(), static=False)
 
     def _tested(self, package: Package) -> list[Package]:
         """The packages whose tests decide: its own, or with `integration` all that need it."""

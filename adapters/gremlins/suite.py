@@ -112,8 +112,8 @@ class SuiteMeasurement:
         place = Path(tempfile.mkdtemp(dir=directory))  # an earlier measurement may have been cancelled
         binary = place / "measured.test"
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")
-        cover = ["-cover", "-covermode=set", *([f"-coverpkg={covered}"] if covered else [])]
-        printed = await self.go.build_tests(package, binary, f"-tags={self.options.tags}", *cover)
+        cover = ["-cover", *([f"-coverpkg={covered}"] if covered else [])]
+        printed = await self.go.build_tests(package, binary, *self.options.for_builds, *cover)
         if printed is not None:
             raise self._error(package, "can't be built", " ".join(printed.split())[:SHOWN_CHARS], [])
         listed = await self.runner.run(package, [str(binary), "-test.list=."])

@@ -39,6 +39,7 @@ PRICE = {
     "52 CONDITIONALS_NEGATION ==": Status.SURVIVED,
     "57 ARITHMETIC_BASE +": Status.NO_COVERAGE,
     "57 INVERT_NEGATIVES +": Status.NO_COVERAGE,
+    "59 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
 }
 STOCK = {
     "10 INVERT_ASSIGNMENTS -=": Status.KILLED,
@@ -92,6 +93,20 @@ async def test_a_mutant_that_is_built_alone_gets_the_same_verdict(tmp_path: Path
             assert results[wanted].status is PRICE[wanted]
 
 
+async def test_without_tags_in_the_configuration_those_of_the_environment_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = copied(tmp_path)
+    for name in ("stock.go", "stock_test.go"):
+        file = root / "stock" / name
+        file.write_text("//go:build wanted\n\n" + file.read_text("utf-8"), "utf-8")
+    monkeypatch.setenv("GOFLAGS", "-tags=wanted -buildvcs=false")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "stock/stock.go")
+        results, _ = await results_of(adapter, [each for each in mutants if each.location.start.line == 22])
+    assert {key: result.status for key, result in results.items()} == {"22 CONDITIONALS_NEGATION !=": Status.KILLED}
+
+
 async def test_the_replacement_keeps_the_operands_of_the_tree(tmp_path: Path) -> None:
     root = copied(tmp_path)
     source = root / "price" / "price.go"
@@ -130,6 +145,16 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_left_out(tmp_path
     assert isinstance(notice, FailingTest)
     assert notice.test == "TestRed"
     assert "red" in notice.output
+
+
+async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    source = root / "internal" / "text" / "text.go"
+    source.write_text(source.read_text("utf-8") + '\nvar wrong int = "wrong"\n', "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "internal/text/text.go")
+        results, _ = await results_of(adapter, mutants)
+    assert {result.status for result in results.values()} == {Status.NO_COVERAGE}
 
 
 @pytest.mark.parametrize(

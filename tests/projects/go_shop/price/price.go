@@ -55,3 +55,5 @@ func Guarded() { //nolint
 }
 
 func unused(a, b int) int { return a - b }
+
+func unnamed(name string) string { return prefix + name }
