@@ -108,18 +108,13 @@ class GremlinsRun:
         return [needed[path] for path in found if needed[path].has_tests] or [package]
 
     def _is_covered(self, package: Package, suite: Suite, mutant: Mutant) -> bool:
-        handle = mutant.handle
-        if handle.function is None:
-            return bool(suite.tests)
-        together = suite.together.covers(_profile_name(package, mutant), handle.line, handle.column)
-        return together or bool(self._covering(package, suite, mutant))
+        return suite.together.covers(*_place(package, mutant)) or bool(self._covering(package, suite, mutant))
 
     def _covering(self, package: Package, suite: Suite, mutant: Mutant) -> tuple[str, ...]:
-        handle = mutant.handle
-        if handle.function is None:
+        place = _place(package, mutant)
+        if mutant.handle.function is None or suite.together.leaves_out(*place):
             return suite.tests
-        name = _profile_name(package, mutant)
-        return tuple(test for test, ran in suite.alone.items() if ran.covers(name, handle.line, handle.column))
+        return tuple(test for test, ran in suite.alone.items() if ran.covers(*place))
 
     async def _of_suite(self, package: Package, suite: Suite, mutants: list[Mutant]) -> AsyncGenerator[Result, None]:
         """Results of the tests of one suite; SURVIVED also for mutants that none of them runs."""
@@ -208,5 +203,7 @@ class GremlinsRun:
         )
 
 
-def _profile_name(package: Package, mutant: Mutant) -> str:
-    return f"{package.path}/{mutant.path.rpartition('/')[2]}"
+def _place(package: Package, mutant: Mutant) -> tuple[str, int, int]:
+    """The mutant's file as profiles name it, its line and its column."""
+    name = mutant.path.rpartition("/")[2]
+    return f"{package.path}/{name}", mutant.handle.line, mutant.handle.column

@@ -26,7 +26,7 @@ from .go import Go, Package
 from .listing import TestOptions
 
 NAMES = re.compile(r"^(?:Test|Example|Fuzz)\S*$", re.MULTILINE)
-BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ [1-9]\d*$", re.MULTILINE)
+BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$", re.MULTILINE)
 PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
 TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
 TIMED = '"$@"; code=$?; times; exit $code'
@@ -49,27 +49,42 @@ Blocks = list[tuple[tuple[int, int], tuple[int, int]]]  # start and end, line an
 
 @frozen
 class Profile:
-    """The code that a run has covered: blocks by file, which go names by import path and name."""
+    """The code that a run has covered: blocks by file, which go names by import path and name.
 
-    blocks: dict[str, Blocks] = field(factory=dict)
+    Some code is in no block, and so in no profile: the expressions of a `case`.
+    """
+
+    covered: dict[str, Blocks] = field(factory=dict)
+    uncovered: dict[str, Blocks] = field(factory=dict)
 
     @classmethod
-    def read(cls, file: Path) -> Profile:
+    def read(cls, file: Path, *, covered_only: bool = False) -> Profile:
         """Read the profile that a run has written; empty if it wrote none. Blocks."""
         profile = cls()
         text = file.read_text("utf-8") if file.exists() else ""
         for name, *numbers in BLOCK.findall(text):
-            line, column, last_line, last_column = map(int, numbers)
-            profile.blocks.setdefault(name, []).append(((line, column), (last_line, last_column)))
-        for blocks in profile.blocks.values():
+            line, column, last_line, last_column, count = map(int, numbers)
+            if covered_only and not count:
+                continue
+            found = profile.covered if count else profile.uncovered
+            found.setdefault(name, []).append(((line, column), (last_line, last_column)))
+        for blocks in (*profile.covered.values(), *profile.uncovered.values()):
             blocks.sort()
         return profile
 
     def covers(self, file: str, line: int, column: int) -> bool:
-        """Whether the place lies in a block."""
-        blocks, place = self.blocks.get(file, []), (line, column)
-        last = bisect.bisect_right(blocks, (place, (1 << 62, 0)))
-        return any(place < end for _, end in blocks[:last])
+        """Whether the place lies in a covered block."""
+        return _is_in(self.covered.get(file, []), (line, column))
+
+    def leaves_out(self, file: str, line: int, column: int) -> bool:
+        """Whether the place lies in no block of a file that has some: nothing says which tests run it."""
+        covered, uncovered = self.covered.get(file, []), self.uncovered.get(file, [])
+        return bool(covered or uncovered) and not any(_is_in(blocks, (line, column)) for blocks in (covered, uncovered))
+
+
+def _is_in(blocks: Blocks, place: tuple[int, int]) -> bool:
+    last = bisect.bisect_right(blocks, (place, (1 << 62, 0)))
+    return any(place < end for _, end in blocks[:last])
 
 
 @frozen
@@ -156,7 +171,9 @@ class SuiteMeasurement:
         outcome = await self.runner.run(suite.package, argv, seconds=limit)
         passed = set(PASSED.findall(outcome.printed))
         chosen = [(test, place / str(number)) for number, test in enumerate(suite.tests, 1) if test in passed]
-        return evolve(suite, alone=await in_thread(lambda: {test: Profile.read(file) for test, file in chosen}))
+        return evolve(
+            suite, alone=await in_thread(lambda: {test: Profile.read(file, covered_only=True) for test, file in chosen})
+        )
 
     def _error(self, package: Package, what: str, printed: str, failed: Sequence[str]) -> BaselineError:
         remedy = f"make `go test ./{package.directory}` pass first"

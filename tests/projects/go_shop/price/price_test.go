@@ -45,3 +45,9 @@ func TestGuarded(t *testing.T) {
 	defer Guarded()
 	panic("expected")
 }
+
+func TestIsBulk(t *testing.T) {
+	if !IsBulk(45) {
+		t.Fatal("bulk")
+	}
+}
