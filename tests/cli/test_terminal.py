@@ -146,7 +146,7 @@ def test_with_a_root_paths_are_relative_to_here_or_to_the_root(project: Path, pa
         (["editors", "neovm"], "there is no 'neovm'; did you mean 'neovim'?"),
         (["run", "--log-level", "eror"], "there is no 'eror'; did you mean 'error'?"),
         (["cache", "purge"], "there is no 'purge'; choose from show, clear"),
-        (["frobnicate"], "choose from serve, run"),
+        (["frobnicate"], "choose from serve, init, run"),
     ],
 )
 def test_a_typing_error_gets_a_suggestion(project: Path, arguments: list[str], text: str) -> None:
