@@ -172,6 +172,16 @@ class Preparation:
     async def _run(
         self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base, patterns: Sequence[str], *, page: bool = False
     ) -> Mapping[str, Any]:
+        """Run the tool; a second time if it crashes by chance."""
+        try:
+            return await self._run_once(plan, bed, base, patterns, page=page)
+        except tool.LoggingCrash as crash:
+            log.warning("%s: it is run again", crash.problem)
+            return await self._run_once(plan, bed, base, patterns, page=page)
+
+    async def _run_once(
+        self, plan: StrykerNetPlan, bed: StrykerNetTestBed, base: Base, patterns: Sequence[str], *, page: bool
+    ) -> Mapping[str, Any]:
         output = await in_thread(bed.clear)
         configuration = plan.configuration(base)
         excluded = configuration.excluded if configuration and patterns else ()

@@ -53,6 +53,7 @@ LOGGED = r"^\[\d\d:\d\d:\d\d (\w{3})\] "
 SAYS_WHY_BELOW = r"see the logs\s+below:"
 SAYS_RED = "Initial testrun has"  # failing tests, more than half or, with a setting, any; it prints what each one says
 SAYS_CRASHED = r"^Unhandled exception\. ([^\n]+)"  # .NET itself, before SIGABRT
+SAYS_LOGGING = "An error occurred while writing to logger(s)"  # seen once in some hundred runs, while it was busy
 SAYS_UNSTABLE = "unexpected test case"  # a test that the discovery of tests had not found
 # What `dotnet` says when a local tool isn't there [dotnet/sdk].
 SAYS_ABSENT = ("Could not execute because the specified command or file was not found", "No executable found matching")
@@ -66,6 +67,10 @@ SHOWN_CHARS = 600  # characters of them in an error
 ERRORS = 3  # of the compiler that are shown
 BY_HAND = "run `dotnet stryker` by hand to see all that it prints"
 CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f]")
+
+
+class LoggingCrash(ToolError):
+    """The tool has crashed because it could not write to its own log, which happens by chance."""
 
 
 def arguments(output: Path, patterns: Sequence[str], jobs: int, config: Path | None, *, page: bool) -> list[str]:
@@ -161,7 +166,8 @@ def failure(printed: str, code: int, root: Path) -> ToolError:
         return BaselineError("the tests fail without any mutant", "make `dotnet test` pass")
     reason = excerpt(printed)
     if crash := re.search(SAYS_CRASHED, printed, re.MULTILINE):
-        return ToolError(f"Stryker.NET has crashed: {crash[1][:SHOWN_CHARS]} | {reason}", BY_HAND)
+        kind = LoggingCrash if SAYS_LOGGING in crash[1] else ToolError
+        return kind(f"Stryker.NET has crashed: {crash[1][:SHOWN_CHARS]} | {reason}", BY_HAND)
     if code < 0:
         name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
         return ToolError(

@@ -200,6 +200,13 @@ async def test_a_failing_preparation_is_one_clear_sentence(
         assert await discovered(adapter)
 
 
+async def test_a_crash_in_the_logger_of_the_tool_is_by_chance_so_it_is_run_again(dotnet: Scripted, root: Path) -> None:
+    dotnet.say(fault="logger")
+    async with adapter_on(root) as adapter:
+        assert await discovered(adapter)
+    assert len(dotnet.runs) == 2
+
+
 @pytest.mark.parametrize(
     ("fault", "remedy"),
     {"silent": 'add `"test-runner": "mtp"` to', "not-restored": "run `dotnet tool restore`"}.items(),
