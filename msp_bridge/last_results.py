@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 
 from msp_bridge.environment.cache import cache_of, make_private
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.model import Mutant, Status
 from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.content import MutantContent
@@ -18,6 +18,7 @@ from msp_bridge.reports.standard import Report
 from msp_bridge.reports.terminal import Sources
 from msp_bridge.workspace.targets import select
 
+MAX_NAME = 100  # characters of a wrong name that an error shows
 NO_RUN = "no run of this project is kept"
 
 
@@ -29,6 +30,16 @@ def kept_reports(root: Path) -> KeptReports:
 def of_mutator(mutant: Mutant, name: str | None) -> bool:
     """Whether `mutant` is of a mutator with `name` in its name; case doesn't count."""
     return name is None or name.casefold() in mutant.mutator.casefold()
+
+
+def statuses_named(names: Collection[str]) -> frozenset[Status]:
+    """The statuses with these names; case doesn't count. Raises ConfigurationError."""
+    known = {status.value.casefold(): status for status in Status}
+    for name in names:
+        if name.casefold() not in known:
+            remedy = suggestion(name[:MAX_NAME].title(), [status.value for status in Status])
+            raise ConfigurationError(f"there is no status {name[:MAX_NAME]!r}", remedy)
+    return frozenset(known[name.casefold()] for name in names)
 
 
 @frozen(slots=False)

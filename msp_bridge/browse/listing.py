@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -57,11 +56,6 @@ class Listing:
 
     results: Sequence[LastResult]
     seen: Mapping[str, Status] = field(factory=dict)
-
-    @cached_property
-    def counts(self) -> Counter[Status]:
-        """How many mutants have each status."""
-        return self.score.counts
 
     @cached_property
     def score(self) -> Score:

@@ -185,7 +185,7 @@ class ResultsScreen(Screen[None]):
 
     def action_status(self) -> None:
         """Let the user choose which statuses are shown."""
-        counts = self._listing.counts
+        counts = self._listing.score.counts
         choices = [MISSED, None, *(frozenset([status]) for status in Status if counts[status])]
         lines = [
             f"{Filter(each).name:<14} {sum(counts[status] for status in (Status if each is None else each))}"

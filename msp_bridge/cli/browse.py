@@ -15,9 +15,9 @@ import click
 from msp_bridge.cli import Exit
 from msp_bridge.cli.known import MUTATOR, NAMES, STATUS
 from msp_bridge.cli.options import OPTIONS, Options, with_options
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Status
-from msp_bridge.toolkit.install import own_install
+from msp_bridge.toolkit.install import of_extra
 
 if TYPE_CHECKING:
     from msp_bridge.browse.app import Browser
@@ -96,10 +96,6 @@ async def _browse(
 
 
 def _browser_class() -> type[Browser]:
-    try:
+    with of_extra("browse", "`browse` needs textual"):
         from msp_bridge.browse.app import Browser
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"`browse` needs a package that is not installed: {error.name}", own_install("msp-bridge[browse]")
-        ) from None
     return Browser

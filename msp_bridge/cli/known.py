@@ -8,25 +8,22 @@ from typing import Any
 import click
 
 from msp_bridge.cli.options import OPTIONS, Options
-from msp_bridge.errors import suggestion
-from msp_bridge.last_results import KnownResults
+from msp_bridge.errors import ConfigurationError
+from msp_bridge.last_results import KnownResults, statuses_named
 from msp_bridge.model import Status
 
 PROJECT_OPTIONS = [option for option in OPTIONS if option.name in ("root", "adapter", "config")]
 NAMES = [str(option.name) for option in OPTIONS]
-STATUSES = {status.value.casefold(): status for status in Status}
 
 
 def statuses(_: click.Context, __: click.Parameter, value: str | None) -> frozenset[Status] | None:
     """The value of `--status`: names with commas between them."""
     if value is None:
         return None
-    names = [name.strip() for name in value.split(",")]
-    for name in names:
-        if name.casefold() not in STATUSES:
-            known = [status.value for status in Status]
-            raise click.BadParameter(f"there is no status {name!r}; {suggestion(name.title(), known)}")
-    return frozenset(STATUSES[name.casefold()] for name in names)
+    try:
+        return statuses_named([name.strip() for name in value.split(",")])
+    except ConfigurationError as error:
+        raise click.BadParameter(f"{error.problem}; {error.remedy}") from None
 
 
 STATUS = click.Option(

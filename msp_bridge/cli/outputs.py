@@ -28,7 +28,7 @@ from msp_bridge.reports import ci, html
 from msp_bridge.reports.dashboard import Dashboard, UploadFailed
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report
-from msp_bridge.toolkit.install import own_install
+from msp_bridge.toolkit.install import of_extra
 from msp_bridge.workspace.configuration import load_configuration
 
 if TYPE_CHECKING:
@@ -188,12 +188,8 @@ def check_live() -> None:
 
 
 def _live_class() -> type[LivePage]:
-    try:
+    with of_extra("live", "--live needs the web server aiohttp"):
         from msp_bridge.reports.live import LivePage
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            f"--live needs a web server, and {error.name} is not installed", own_install("msp-bridge[live]")
-        ) from None
     return LivePage
 
 

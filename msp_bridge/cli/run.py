@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -118,8 +119,7 @@ def run(
     outputs = Outputs.of(values, options.root)
     if shard is not None and outputs.dashboard is not None:
         raise click.UsageError("--dashboard is for the whole, not for a shard: `merge --dashboard` uploads that")
-    if (applied := AppliedMutant.of(options.root)) is not None:
-        click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
+    _warn_of_an_applied_mutant(options.root)
     if live:
         check_live()
     if shard is None:  # the threshold is that of the whole
@@ -127,6 +127,11 @@ def run(
     short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
     selection = RunSelection(select(options.root, paths), since, shard, _names(paths), short)
     context.exit(_tested(TerminalRun(options, selection, live, every, force, verify, verify_command), outputs))
+
+
+def _warn_of_an_applied_mutant(root: Path) -> None:
+    if (applied := AppliedMutant.of(root)) is not None:
+        click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
 
 
 def _names(paths: Sequence[str]) -> str:

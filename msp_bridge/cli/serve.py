@@ -17,7 +17,7 @@ from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Choice, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
@@ -148,15 +148,10 @@ def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:
 
 
 def _agent_server_class() -> type[AgentServer]:
-    try:
-        from msp_bridge.mcp.server import AgentServer
-    except ImportError as error:  # also when an older SDK is there
-        from msp_bridge.toolkit.install import own_install
+    from msp_bridge.toolkit.install import of_extra
 
-        raise ConfigurationError(
-            f"`serve mcp` needs the SDK of the Model Context Protocol, version 2.3 or newer ({error})",
-            own_install("msp-bridge[mcp]"),
-        ) from None
+    with of_extra("mcp", "`serve mcp` needs the SDK of the Model Context Protocol, version 2.3 or newer"):
+        from msp_bridge.mcp.server import AgentServer
     return AgentServer
 
 

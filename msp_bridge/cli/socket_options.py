@@ -17,11 +17,10 @@ from msp_bridge.access.addresses import Addresses
 from msp_bridge.access.credentials import Token, server_tls
 from msp_bridge.access.gate import ConnectionGate
 from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.errors import ConfigurationError
 from msp_bridge.jsonrpc.framing import FrameDecoder, Framing
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.socket_server import serve_socket
-from msp_bridge.toolkit.install import own_install
+from msp_bridge.toolkit.install import of_extra
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 if TYPE_CHECKING:
@@ -83,13 +82,8 @@ def _framing_of(channel: str) -> type[Framing]:
     """The framing of `serve socket` or `serve websocket`. Raises ConfigurationError when its package is missing."""
     if channel == "socket":
         return FrameDecoder
-    try:
+    with of_extra("websocket", "`serve websocket` needs the package websockets, version 16 or newer"):
         from msp_bridge.jsonrpc.websocket import WebSocketFraming
-    except ImportError as error:  # also when an older version is there
-        raise ConfigurationError(
-            f"`serve websocket` needs the package websockets, version 16 or newer ({error})",
-            own_install("msp-bridge[websocket]"),
-        ) from None
     return WebSocketFraming
 
 

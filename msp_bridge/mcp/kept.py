@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.isolation.left_out import ACCEPTED
-from msp_bridge.last_results import KnownResults
+from msp_bridge.last_results import KnownResults, statuses_named
 from msp_bridge.mcp.answers import MAX_NAME, MutantAnswer, ShownMutant, fitting
 from msp_bridge.mcp.kept_answers import AcceptedMutant, LastResults, NextSurvivor
 from msp_bridge.mcp.known_mutants import Found
@@ -19,18 +19,12 @@ from msp_bridge.reports.results import Score, most_telling
 from msp_bridge.text import shortened
 
 Candidates = Mapping[str, tuple[Found, Result]]  # by id
-STATUSES = {status.value.casefold(): status for status in Status}
 
 
 def last_results(root: Path, arguments: ResultsArguments) -> LastResults:
     """The kept results that are selected. Raises ConfigurationError."""
-    only = None
-    if (names := arguments.named("status")) is not None:
-        unknown = [name for name in names if name.casefold() not in STATUSES]
-        if unknown:
-            statuses = ", ".join(status.value for status in Status)
-            raise ConfigurationError(f"there is no status {unknown[0][:100]!r}", f"choose from {statuses}")
-        only = frozenset(STATUSES[name.casefold()] for name in names)
+    names = arguments.named("status")
+    only = None if names is None else statuses_named(names)
     wanted = KnownResults(root).wanted(arguments.named("paths") or (), only, arguments.mutator)
     score = Score.of(last.result for last in wanted)
     answers = (

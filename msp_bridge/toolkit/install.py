@@ -7,13 +7,14 @@ repository; without one, the environment decides.
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from msp_bridge import reading
-from msp_bridge.errors import ShellCommand
+from msp_bridge.errors import ConfigurationError, ShellCommand
 
 LOCKS = {
     "uv.lock": "uv add --dev",
@@ -89,6 +90,15 @@ def own_install(*requirements: str) -> str:
     if prefix.parent.parts[-2:] == ("uv", "tools"):
         return f"uv tool install {prefix.name} {' '.join(f'--with {shlex.quote(each)}' for each in requirements)}"
     return python_install(Path(sys.executable), *requirements)
+
+
+@contextlib.contextmanager
+def of_extra(name: str, what: str) -> Iterator[None]:
+    """Within it, import what the extra `name` installs; `what` says what needs it. Raises ConfigurationError."""
+    try:
+        yield
+    except ImportError as error:  # also when an older version is there
+        raise ConfigurationError(f"{what} ({error})", own_install(f"msp-bridge[{name}]")) from None
 
 
 def _upwards(root: Path) -> Iterator[Path]:

@@ -151,5 +151,5 @@ def test_without_textual_the_error_has_the_command_that_installs_it() -> None:
     code = "import sys; sys.modules['textual'] = None; from msp_bridge.cli import run_command; sys.exit(run_command())"
     done = subprocess.run([sys.executable, "-c", code, "browse"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "not installed: textual" in done.stderr
+    assert "`browse` needs textual (" in done.stderr
     assert "install 'msp-bridge[browse]'" in done.stderr
