@@ -19,7 +19,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge.adapter import Project
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.toolkit import Isolation, JsonLinesProcess, Sandbox, SandboxPool, own_tmpdir
 
 from .go import Package, running
@@ -145,6 +145,7 @@ class TestRunner:
         await in_thread(shutil.rmtree, host.home, True)
         self._started.discard(host)
 
+    @shields
     async def aclose(self) -> None:
         """End the hosts, delete the directory, and let other bridges have the copies."""
         for host in list(self._started):

@@ -11,10 +11,11 @@ import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.generic import Generic
+from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.mutmut import Mutmut
 from msp_bridge.adapters.stryker_js import StrykerJs
 from msp_bridge.adapters.stryker_net import StrykerNet
-from support import generic_trees, net_trees, rust_trees, stryker_js_trees
+from support import generic_trees, go_trees, net_trees, rust_trees, stryker_js_trees
 from support.cancelling import cancelled_everywhere
 
 from msp_bridge.adapter import Adapter, Mutant, Project, Result, Scope
@@ -52,6 +53,19 @@ def stryker_net(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     return lambda: StrykerNet(project)
 
 
+def gremlins(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """The real one, on the smallest module that has a test."""
+    monkeypatch.setenv("PATH", go_trees.PROGRAMS)
+    root = directory / "project"
+    root.mkdir()
+    (root / "go.mod").write_text("module example.com/f\n\ngo 1.20\n")
+    (root / "f.go").write_text("package f\n\nfunc F(a int) int { return a + 1 }\n")
+    test = 'import "testing"\n\nfunc TestF(t *testing.T) {\n\tif F(1) != 2 {\n\t\tt.Fatal()\n\t}\n}\n'
+    (root / "f_test.go").write_text(f"package f\n\n{test}")
+    project = Project(root=root, cache=directory / "cache")
+    return lambda: Gremlins(project)
+
+
 def python(adapter: type[Adapter], configuration: str) -> Callable[[Path, pytest.MonkeyPatch], Make]:
     """Of a Python tool, on the smallest project that has a test."""
 
@@ -74,6 +88,7 @@ COSMIC_RAY = '[cosmic-ray]\nmodule-path = "pkg"\ntimeout = 60\ntest-command = "p
 CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
     "cargo-mutants": cargo_mutants,
     "generic": generic,
+    "gremlins": gremlins,
     "stryker-js": stryker_js,
     "stryker-net": stryker_net,
     "mutmut": python(Mutmut, MUTMUT),
@@ -82,7 +97,10 @@ CASES: dict[str, Callable[[Path, pytest.MonkeyPatch], Make]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+MARKS = {"gremlins": go_trees.needs_gremlins}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in CASES])
 async def test_a_cancel_at_any_await_leaves_nothing(
     name: str, every_case: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
