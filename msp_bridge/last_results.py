@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from attrs import frozen
+from attrs import define, field, frozen
 
 from msp_bridge.environment.cache import cache_of, make_private
 from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
-from msp_bridge.model import Mutant, Status
+from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.accepted import AcceptedSurvivors
 from msp_bridge.reports.content import MutantContent
-from msp_bridge.reports.kept import FOLDER, KeptReports, LastResult, last_results
-from msp_bridge.reports.standard import Report
+from msp_bridge.reports.kept import FOLDER, STARTED, WHOLE, KeptReports, LastResult, joined, last_results, started
+from msp_bridge.reports.standard import Report, report
 from msp_bridge.reports.terminal import Sources
 from msp_bridge.workspace.targets import select
 
@@ -125,3 +126,20 @@ class KnownResults:
         if content is None:
             raise CommandLineError(f"{last.mutant.path} has changed since", "`msp-bridge run` tests its mutants again")
         return content, last.mutant.mutator
+
+
+@define(eq=False)
+class KeptRun:
+    """The kept run of a program that tests again and again: it grows."""
+
+    root: Path
+    _report: Report | None = field(default=None, repr=False)
+    _file: Path | None = None
+
+    def add(self, results: Sequence[Result]) -> None:
+        """Add `results`, which take the place of earlier ones. Raises ConfigurationError."""
+        if results:
+            new = report(self.root, results, {STARTED: started(time.time()), WHOLE: False})
+            self._report = new if self._report is None else joined([new, self._report])
+            assert self._report is not None
+            self._file = KnownResults(self.root).keep(self._report, self._file)

@@ -1,7 +1,6 @@
 """Retesting: tests mutants again beside the program on the screen, with tools that stay warm, and keeps the results.
 
-One test runs at a time. What one program tests is one kept run, which grows: each test would else push an older run
-out of the ones that are kept.
+One test runs at a time. What one program tests is one kept run, which grows.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -18,12 +16,10 @@ from attrs import define, field
 
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
-from msp_bridge.last_results import KnownResults
+from msp_bridge.last_results import KeptRun
 from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import PhaseReport, Told, UnusableFile
 from msp_bridge.phases import batches
-from msp_bridge.reports.kept import STARTED, WHOLE, joined
-from msp_bridge.reports.standard import Report, report
 from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
 
@@ -53,8 +49,11 @@ class Retesting:
     _open: Callable[[], Workspace]
     _workspace: Workspace | None = None
     _task: asyncio.Task[None] | None = None
-    _kept: Path | None = None
-    _report: Report | None = field(default=None, repr=False)
+    _kept: KeptRun = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin a run."""
+        self._kept = KeptRun(self.root)
 
     @property
     def running(self) -> bool:
@@ -90,7 +89,7 @@ class Retesting:
             errors.append(BridgeError(f"{type(error).__name__}: {error}", remedy))
         finally:
             try:
-                self._keep(found)
+                self._kept.add(tuple(found.values()))
             except BridgeError as error:
                 errors.append(error)
             self._task = None
@@ -108,14 +107,6 @@ class Retesting:
                 watcher.show_results(batch)
         errors += told.failures
         errors += (file.error for file in told.of(UnusableFile))
-
-    def _keep(self, found: dict[Mutant, Result]) -> None:
-        if found:
-            facts = {STARTED: time.strftime("%Y-%m-%d %H:%M"), WHOLE: False}
-            new = report(self.root, tuple(found.values()), facts)
-            self._report = joined([new, *([self._report] if self._report is not None else ())])
-            assert self._report is not None
-            self._kept = KnownResults(self.root).keep(self._report, self._kept)
 
 
 def _phase(phase: PhaseReport) -> str:

@@ -42,7 +42,7 @@ def command(
 
     Files are listed with their scores, the worst first; below each are its mutants, the survivors first. The mutant
     under the cursor is shown in its source, with its tests and its reason. One whose lines have changed since is marked
-    stale. What is tested again is shown as it comes; so is a run that ends in another terminal, and an edit. PATHS are
+    stale. What is tested again is shown as it comes; so is a run in another terminal, and an edit. PATHS are
     those of `run`; --status says what is shown first.
 
     \b

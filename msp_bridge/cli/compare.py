@@ -15,7 +15,7 @@ from msp_bridge.cli.options import with_options
 from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.last_results import KnownResults
 from msp_bridge.reports.comparison import Comparison
-from msp_bridge.reports.kept import WHOLE
+from msp_bridge.reports.kept import is_complete
 from msp_bridge.reports.standard import Report, ReportedMutant
 from msp_bridge.reports.terminal import missed
 from msp_bridge.reports.trend import TrendPoint, badge_json, badge_svg, diagram
@@ -35,7 +35,8 @@ def command(old: str, new: str, markdown: bool, as_json: bool, **values: Any) ->
     """Show what has changed between two runs: mutants that newly survive, that are newly killed, and the score.
 
     OLD and NEW are kept runs (1 is the last one, 2 the one before) or JSON reports, as of `run --json`. Without them,
-    the last run is compared with the one before. A mutant is found again by its code, also in another line.
+    the last run is compared with the one before. A run of some mutants stands for all results as they were when it
+    ended. A mutant is found again by its code, also in another line.
 
     \b
     Exit codes; stderr has the reason:
@@ -61,7 +62,7 @@ def command(old: str, new: str, markdown: bool, as_json: bool, **values: Any) ->
 def trend(as_json: bool, svg: Path | None, badge: Path | None, **values: Any) -> None:
     """Show the mutation score of each kept run of the whole project, the oldest first, with its date and commit.
 
-    A `+` after a commit says that files differed from it.
+    A run that has ended before its last mutant is left out. A `+` after a commit says that files differed from it.
 
     \b
     Exit codes; stderr has the reason:
@@ -69,7 +70,7 @@ def trend(as_json: bool, svg: Path | None, badge: Path | None, **values: Any) ->
       2    no run of the whole project is kept, or a file can't be written
     """
     known = known_results(values)
-    reports = (report for report in known.kept.each() if report.get("config", {}).get(WHOLE) is True)
+    reports = filter(is_complete, known.kept.each())
     points = [TrendPoint.of(known.accepted.judged_report(report)) for report in reports]
     points.reverse()
     if not points:
@@ -92,7 +93,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _report(known: KnownResults, name: str) -> Report:
-    report = known.kept.number(int(name)) if name.isdecimal() else read_reports([Path(name)])[0].report
+    report = known.kept.as_of(int(name)) if name.isdecimal() else read_reports([Path(name)])[0].report
     return known.accepted.judged_report(report)
 
 

@@ -17,14 +17,14 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import ProjectFailure, Told, UnusableFile
 from msp_bridge.phases import batches
 from msp_bridge.reports.accepted import AcceptedSurvivors
-from msp_bridge.reports.kept import CHANGED, COMMIT, SECONDS, STARTED, TESTED, WHOLE
+from msp_bridge.reports.kept import CHANGED, COMMIT, SECONDS, STARTED, TESTED, WHOLE, started
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.standard import Report, outcome, report
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from msp_bridge.reports.live import LivePage
 
 ESTIMATED_FROM = 3  # kept runs
+KEEP_S = 3.0  # between two times that the results so far are kept
+KEEP_PART = 30  # … and at least as many times of what it takes
 PENDING = "not tested: the run ended before"
 
 
@@ -97,6 +99,7 @@ class TerminalRun:
     stopped: str = ""  # why the run has ended before the last mutant
     accepted: AcceptedSurvivors = field(init=False)
     _known: KnownResults = field(init=False)
+    _kept: Path | None = None  # the results so far, for other terminals
     _changes: Changes | None = None
     _started: float = field(factory=time.time)
     _all: int = 0  # mutants that a sample is of
@@ -121,7 +124,7 @@ class TerminalRun:
         pending = [result for result in self.results.values() if result.status is Status.PENDING]
         tested = len(self.results) - len(pending) - Score.of(self.results.values()).reused
         facts = {
-            STARTED: time.strftime("%Y-%m-%d %H:%M", time.localtime(self._started)),
+            STARTED: started(self._started),
             SECONDS: round(time.time() - self._started, 1),
             TESTED: tested,
             WHOLE: self.config.whole,
@@ -131,7 +134,8 @@ class TerminalRun:
         if len(pending) == len(self.results):
             return []
         try:
-            self._known.keep(report(self.options.root, tuple(self.results.values()), {**self._fields, **facts}))
+            kept = report(self.options.root, tuple(self.results.values()), {**self._fields, **facts})
+            self._known.keep(kept, self._kept)
         except ConfigurationError as error:
             return [error]
         return []
@@ -198,6 +202,7 @@ class TerminalRun:
             terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
             self.told.show_phase = terminal.show_phase if lines is None else lines.show
             stack.callback(self._summarize, terminal, console)
+            await stack.enter_async_context(self._kept_meanwhile())
             stack.enter_context(self._collected())
             groups = [list(self.results)]
             if short.budget is not None:
@@ -222,6 +227,30 @@ class TerminalRun:
                     if self.config.short.fail_fast and judged.status.undetected:
                         self._stop("a mutant has survived (--fail-fast)")
                         return
+
+    @contextlib.asynccontextmanager
+    async def _kept_meanwhile(self) -> AsyncIterator[None]:
+        """While the block runs, keep the results so far, as a run of some mutants: another terminal shows them."""
+        keeping = asyncio.create_task(self._keep_meanwhile(), name="keep the results so far")
+        try:
+            yield
+        finally:
+            await cancel_all([keeping])
+
+    async def _keep_meanwhile(self) -> None:
+        took = 0.0
+        while True:
+            await asyncio.sleep(max(KEEP_S, took * KEEP_PART))
+            begun = time.monotonic()
+            tested = tuple(result for result in self.results.values() if result.status is not Status.PENDING)
+            with contextlib.suppress(ConfigurationError):  # at the end it is tried again, and said
+                await in_thread(self._keep_some, tested)
+            took = time.monotonic() - begun
+
+    def _keep_some(self, results: Sequence[Result]) -> None:
+        if results:
+            facts = {STARTED: started(self._started), WHOLE: False}
+            self._kept = self._known.keep(report(self.options.root, results, facts), self._kept)
 
     @contextlib.asynccontextmanager
     async def _budget(self, seconds: float) -> AsyncIterator[None]:

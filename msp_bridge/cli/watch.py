@@ -20,8 +20,8 @@ from rich.console import Console
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError
-from msp_bridge.last_results import KnownResults
-from msp_bridge.model import Location, Mutant, Position, Status
+from msp_bridge.last_results import KeptRun, KnownResults
+from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.notices import Told
 from msp_bridge.phases import batches
 from msp_bridge.reports.accepted import AcceptedSurvivors
@@ -42,7 +42,8 @@ def command(paths: tuple[str, ...], **values: Any) -> None:
     """Test the mutants of what you save, until Ctrl-C.
 
     Lines that you have changed are tested when you save them; only survivors are shown. When you save a test, the
-    mutants that have survived are tested again. PATHS are those of `run`.
+    mutants that have survived are tested again. What is tested is kept for `show`, `accept` and others. PATHS are those
+    of `run`.
 
     \b
     Exit codes; stderr has the reason:
@@ -72,6 +73,11 @@ class Watch:
     _lines: dict[str, set[int]] = field(factory=dict)  # saved and not tested
     _survivors: set[Mutant] = field(factory=set)
     _again: set[Mutant] = field(factory=set)  # survivors to test again
+    _kept: KeptRun = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin a run, for `msp-bridge show`, `accept` and others."""
+        self._kept = KeptRun(self.workspace.root)
 
     async def run(self) -> None:
         """Until it is cancelled. Raises nothing that a user can fix: that is said, and the watch goes on."""
@@ -145,18 +151,22 @@ class Watch:
             self.console.print(text, style="dim")
 
     async def _test_selection(self, selection: Selection) -> int:
+        """Test, show the survivors, and keep the results; not of a test that a save ends: they are of another text."""
+        tested: list[Result] = []
+        testing, told = self.workspace.test(selection, anew=selection.mutants is not None), Told()
         accepted, sources = AcceptedSurvivors.of(self.workspace.root), Sources(self.workspace.root)
-        count, told = 0, Told()
-        testing = self.workspace.test(selection, anew=selection.mutants is not None)
         async with contextlib.aclosing(batches(testing, told.tell)) as found:
             async for batch in found:
-                for result in map(accepted.judged, batch):
-                    if not self.takes(result.mutant) or result.status is Status.IGNORED:
-                        continue
-                    count += 1
-                    self._survivors.discard(result.mutant)
-                    if result.status.undetected:
-                        self._survivors.add(result.mutant)
-                        text = missed(self.workspace.root, result, sources.of(result.mutant.path))
-                        self.console.print(text, soft_wrap=True)
-        return count
+                for result in batch:
+                    if self.takes(result.mutant) and accepted.judged(result).status is not Status.IGNORED:
+                        tested.append(result)
+                        self._show(result, sources)
+        self._kept.add(tested)
+        return len(tested)
+
+    def _show(self, result: Result, sources: Sources) -> None:
+        self._survivors.discard(result.mutant)
+        if result.status.undetected:
+            self._survivors.add(result.mutant)
+            text = missed(self.workspace.root, result, sources.of(result.mutant.path))
+            self.console.print(text, soft_wrap=True)

@@ -3,6 +3,10 @@
 A run is of all mutants or of some. The last result of a mutant is that of the newest run which tested it, unless a
 newer run was of the whole project (`WHOLE`), or found other lines where the mutant was. A result is stale when a line
 that its mutant changes is another one by now; where lines have only moved, so does the mutant.
+
+Runs of single mutants are many, and must push out neither the run of the whole project that they are compared with nor
+each other's results. So runs of the whole are counted apart, and the oldest two of the others become one when there
+are too many. The name of a file says of which kind its run is: the time in nanoseconds, and `ALL` for the whole.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,8 @@ from msp_bridge.writing import replace_content
 
 log = logging.getLogger(__name__)
 
-KEPT = 20  # runs
+KEPT = 20  # runs of the whole project, and as many others
+ALL = "-all"  # at the end of a file's name: of every mutant
 FOLDER = "runs"  # in the cache of the project
 WHOLE, STARTED, SECONDS, TESTED = "whole project", "started", "seconds", "tested"  # in its `config`
 COMMIT, CHANGED = "commit", "uncommitted changes"  # there, too, where the project is in a git repository
@@ -42,11 +47,32 @@ class KeptReports:
 
     def keep(self, report: Report, instead: Path | None = None) -> Path:
         """Keep `report`, in place of the file `instead`; forget the oldest beyond `KEPT`. Raises OSError."""
-        file = self.directory / f"{time.time_ns():020}.json"
+        file = self.directory / f"{time.time_ns():020}{ALL if is_complete(report) else ''}.json"
         replace_content(file, json.dumps(report))
-        for old in (*([instead] if instead else ()), *self._files()[KEPT:]):
-            old.unlink(missing_ok=True)
+        if instead is not None:
+            instead.unlink(missing_ok=True)
+        self._forget()
         return file
+
+    def _forget(self) -> None:
+        files = self._files()
+        whole = [file for file in files if file.stem.endswith(ALL)]
+        others = [file for file in files if not file.stem.endswith(ALL)]
+        since = sum(not whole or file > whole[0] for file in others)
+        if since > KEPT:
+            self._join(others[KEPT - 1 : since])
+        for old in (*whole[KEPT:], *others[max(KEPT, since) :]):
+            old.unlink(missing_ok=True)
+
+    def _join(self, files: Sequence[Path]) -> None:
+        """Make one run of several, newest first, under a name of its own: `files[0]` may be about to be replaced."""
+        report = joined(filter(None, map(_read, files)))
+        if all(file.exists() for file in files):  # else another run has just done it
+            if report is not None:
+                part = {**report, "config": {**report.get("config", {}), WHOLE: False}}
+                replace_content(self.directory / f"{int(files[0].stem) + 1:020}.json", json.dumps(part))
+            for file in files:
+                file.unlink(missing_ok=True)
 
     def each(self) -> Iterator[Report]:
         """Every report that can be read; each is read when it is asked for."""
@@ -56,13 +82,15 @@ class KeptReports:
         """Every report that can be read."""
         return list(self.each())
 
-    def number(self, number: int) -> Report:
-        """The report of the last run (1), the one before (2), and so on. Raises CommandLineError."""
+    def as_of(self, number: int) -> Report:
+        """The last result of each mutant when the last run (1) ended, the one before (2) … Raises CommandLineError."""
         kept = self.all()
         if not 1 <= number <= len(kept):
             runs = f"{len(kept)} are" if len(kept) != 1 else "1 is"
             raise CommandLineError(f"there is no run {number}: {runs} kept", "1 is the last one, 2 the one before")
-        return kept[number - 1]
+        report = joined(kept[number - 1 :])
+        assert report is not None
+        return report
 
     def last(self) -> Report | None:
         """The last result of each mutant, as one report; None when no run is kept."""
@@ -90,13 +118,25 @@ def joined(reports: Iterable[Report]) -> Report | None:
                 ):
                     ours["mutants"][fields["id"]] = fields
         tests = {**report.get("testFiles", {}), **tests}
-        if report.get("config", {}).get(WHOLE) is True and not _has_pending(report):
+        if is_complete(report):
             break
     if newest is None:
         return None
     for file in files.values():
         file["mutants"] = sorted(file["mutants"].values(), key=lambda fields: _start(fields))
     return {**newest, "files": dict(sorted(files.items())), "testFiles": tests}
+
+
+def started(seconds: float) -> str:
+    """The value of `STARTED` for a time of `time.time`."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def is_complete(report: Report) -> bool:
+    """Whether it is of a run that has tested every mutant of the project."""
+    return report.get("config", {}).get(WHOLE) is True and not any(
+        fields["status"] == PENDING for file in report["files"].values() for fields in file["mutants"]
+    )
 
 
 @frozen
@@ -166,10 +206,6 @@ def _moved(path: str, file: Mapping[str, Any], source: str) -> Iterator[Mapping[
         if place is not None:
             mutant = Mutant(path, fields["mutatorName"], place, fields.get("replacement", ""))
             yield {**fields, "id": mutant.id, "location": location_fields(place)}
-
-
-def _has_pending(report: Report) -> bool:
-    return any(fields["status"] == PENDING for file in report["files"].values() for fields in file["mutants"])
 
 
 def _start(fields: Mapping[str, Any]) -> tuple[int, int]:

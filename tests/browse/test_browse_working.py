@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import tomllib
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from support.browsing import browsing, pressed, shown
 from support.command_line import GATED, SCRIPT, bridge, make_project, script
 from support.kept import KeptProject
 
 from msp_bridge.browse.editor import editor_command
 from msp_bridge.browse.listing import Filter
+from msp_bridge.cli import terminal_run
+from msp_bridge.cli.known import NAMES
+from msp_bridge.cli.options import Options
+from msp_bridge.cli.short_runs import ShortRun
+from msp_bridge.cli.terminal_run import RunSelection, TerminalRun
+from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.last_results import kept_reports
 from msp_bridge.model import Status
+from msp_bridge.workspace.targets import select
 
 KILLED = [mutation | {"status": "Killed"} for mutation in SCRIPT["mutations"]]
 PLUS, FIRST, SECOND = "1:7      plus  -", "1:9      digit  2", "2:5      digit  2"
@@ -74,6 +84,26 @@ async def test_a_run_in_another_terminal_is_shown_when_it_ends(project: Path) ->
         other = KeptProject(project)
         other.keep({other.mutant("a.py", "1", "2", "digit"): Status.KILLED}, whole=False)
         await shown(pilot, "75.0 %", f"Killed        {FIRST}")
+
+
+async def run(project: Path) -> None:
+    options = Options.of({**dict.fromkeys(NAMES), "root": str(project), "adapter": "scripted"})
+    chosen = RunSelection(select(project, ()), None, None, "", ShortRun())
+    await TerminalRun(options, chosen, live=False).run(Console(file=io.StringIO()))
+
+
+async def test_a_run_in_another_terminal_is_shown_while_it_goes_on(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(project, mutations=[GATED[0] | {"status": "Survived"}, GATED[1]], events=str(tmp_path))
+    monkeypatch.setattr(terminal_run, "KEEP_S", 0.01)
+    async with browsing(project) as pilot:
+        await shown(pilot, "50.0 %")
+        running = asyncio.create_task(run(project))
+        await shown(pilot, "25.0 %", f"Survived      {PLUS}")
+        await cancel_all([running])
+        await shown(pilot, "25.0 %", f"Survived      {PLUS}")
+    assert len(kept_reports(project).all()) == 2
 
 
 async def test_why_nothing_could_be_tested_is_shown(project: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command_line import WAIT_S, command, environment, make_project, script
+from support.command_line import WAIT_S, bridge, command, environment, make_project, script
 
 
 class Watching:
@@ -66,6 +66,8 @@ def test_saved_lines_are_tested_and_survivors_alone_are_shown(project: Path, wat
     lines = watching.until("tested")
     assert lines[:3] == ["Survived  a.py:3:5  digit\n", "    - z = 11\n", "    + z = 21\n"]
     assert "2 mutants tested, 2 survive" in lines[-1]
+    assert "plus" in bridge(project, "show", "b.py:2").stdout  # what was tested is kept
+    assert "Survived  a.py:3:5" in bridge(project, "results").stdout
 
 
 def test_a_saved_test_tests_the_survivors_again(project: Path, watching: Watching) -> None:
