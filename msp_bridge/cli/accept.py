@@ -10,7 +10,8 @@ from msp_bridge.cli.known import PROJECT_OPTIONS, known_results
 from msp_bridge.cli.options import with_options
 from msp_bridge.errors import CommandLineError
 from msp_bridge.isolation.left_out import ACCEPTED
-from msp_bridge.text import counted, one_line
+from msp_bridge.reports.terminal import shown_path
+from msp_bridge.text import one_line
 
 
 @click.command("accept")
@@ -35,6 +36,7 @@ def command(mutants: tuple[str, ...], reason: str, every: bool, **values: Any) -
     if bool(mutants) == every:
         raise CommandLineError("name survivors, or take --all of them", "`msp-bridge results` lists them")
     added = known.accept(known.results if every else known.named(mutants), reason)
-    click.echo(f"{counted(len(added), 'entry').replace('entrys', 'entries')} written to {known.root / ACCEPTED}")
+    entries = "1 entry" if len(added) == 1 else f"{len(added)} entries"
+    click.echo(f"{entries} written to {shown_path(known.root, ACCEPTED)}")
     for content in added:
         click.echo(f"  {one_line(content.path)}: {one_line(content.before)} => {one_line(content.after)}")

@@ -46,8 +46,8 @@ jobs:
       - run: pip install msp-bridge
       - run: >
           msp-bridge run --since origin/${{{{ github.base_ref }}}}
-          --incremental --store ~/mutants.sqlite --github
-"""  # no threshold: nobody knows the score yet
+          --incremental --store ~/mutants.sqlite --threshold 80 --github
+"""
 ACTION = """\
       - uses: {action}
         with:
@@ -63,7 +63,8 @@ mutants of {name}:
   script:
 {commands}\
     - >
-      msp-bridge run --adapter {name} --since $CI_MERGE_REQUEST_DIFF_BASE_SHA --gitlab quality.json
+      msp-bridge run --adapter {name} --since $CI_MERGE_REQUEST_DIFF_BASE_SHA
+      --threshold 80 --gitlab quality.json
   artifacts:
     when: always
     reports:

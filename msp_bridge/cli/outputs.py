@@ -22,7 +22,7 @@ from msp_bridge.cli.dashboard import OPTIONS as DASHBOARD_OPTIONS
 from msp_bridge.cli.dashboard import dashboard_of
 from msp_bridge.cli.options import with_options
 from msp_bridge.environment.plugins import installed
-from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.errors import BridgeError, CommandLineError, ConfigurationError
 from msp_bridge.jsonrpc.messages import dump
 from msp_bridge.reports import ci, html
 from msp_bridge.reports.dashboard import Dashboard, UploadFailed
@@ -113,6 +113,14 @@ class Outputs:
         if self.threshold is not None:
             return self
         return evolve(self, threshold=load_configuration(root, named, installed()).threshold)
+
+    def check_dashboard(self, *, whole: bool) -> None:
+        """Raises CommandLineError when what is to be uploaded is not of the `whole` project."""
+        if self.dashboard is not None and not whole:
+            raise CommandLineError(
+                "--dashboard is for the whole project: a part would take the place of its report there",
+                "leave out what selects a part; `run --incremental` is short, and `merge --dashboard` joins shards",
+            )
 
     @property
     def uses_stdout(self) -> bool:

@@ -58,6 +58,7 @@ def results(
     """
     known = known_results(values)
     outputs = Outputs.of(values, known.root)
+    outputs.check_dashboard(whole=not (paths or status or mutator))
     wanted = known.wanted(paths, status, mutator)
     console = Console(highlight=False, markup=False, stderr=outputs.uses_stdout)
     shown = [] if quiet else [each for each in wanted if every or status or each.result.status in UNDETECTED]
@@ -116,6 +117,8 @@ def _history(kept: Sequence[Report], last: LastResult) -> Iterator[str]:
             continue
         index = ContentIndex(SourceText(file["source"]))
         for entry in entries({"files": {path: file}}):
+            if entry.result.status is Status.PENDING:
+                continue
             if entry.result.mutant.mutator == last.mutant.mutator and index.of(entry.result.mutant) == last.content:
                 started = report.get("config", {}).get(STARTED)
                 yield f"{entry.result.status.value} ({started})" if started else entry.result.status.value

@@ -117,15 +117,14 @@ def run(
     """
     options = _options(values, incremental, store)
     outputs = Outputs.of(values, options.root)
-    if shard is not None and outputs.dashboard is not None:
-        raise click.UsageError("--dashboard is for the whole, not for a shard: `merge --dashboard` uploads that")
+    short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
+    selection = RunSelection(select(options.root, paths), since, shard, _names(paths), short)
+    outputs.check_dashboard(whole=selection.whole)
     _warn_of_an_applied_mutant(options.root)
     if live:
         check_live()
     if shard is None:  # the threshold is that of the whole
         outputs = outputs.with_defaults(options.root, options.named)
-    short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
-    selection = RunSelection(select(options.root, paths), since, shard, _names(paths), short)
     context.exit(_tested(TerminalRun(options, selection, live, every, force, verify, verify_command), outputs))
 
 

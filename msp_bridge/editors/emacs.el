@@ -36,7 +36,7 @@
 (defun msp-bridge--has-project (directory)
   "Whether the files of DIRECTORY say that it is the root of a project."
   (seq-some (lambda (name) (file-exists-p (expand-file-name name directory)))
-            '("pyproject.toml" "package.json" "Cargo.toml" "go.mod")))
+            '("pyproject.toml" "package.json" "Cargo.toml" "go.mod" "pom.xml")))
 
 (defun msp-bridge--server (root)
   "The connection to the server of the project at ROOT, started if need be."

@@ -3,5 +3,6 @@
 ;; want beside it needs a multiplexer, or use `msp-bridge editors emacs`.
 (with-eval-after-load 'eglot
   (add-to-list 'eglot-server-programs
-               '((python-mode python-ts-mode js-mode js-ts-mode typescript-ts-mode csharp-mode rust-mode rust-ts-mode)
+               '((python-mode python-ts-mode js-mode js-ts-mode typescript-ts-mode csharp-mode rust-mode rust-ts-mode
+                 go-mode go-ts-mode java-mode java-ts-mode)
                  . ("msp-bridge" "serve" "stdio" "--dialect" "lsp"))))

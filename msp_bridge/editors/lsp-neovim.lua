@@ -5,8 +5,9 @@
 local command = { "msp-bridge", "serve", "stdio", "--dialect", "lsp" }
 local filetypes = {
   "python", "javascript", "javascriptreact", "typescript", "typescriptreact", "vue", "svelte", "cs", "rust",
+  "go", "java",
 }
-local markers = { "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }
+local markers = { "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod", "pom.xml" }
 local settings = { testOnSave = "changed" } -- or "file", "off"
 
 if vim.lsp.config then -- 0.11

@@ -16,7 +16,7 @@ end
 
 local function root_of(file)
   local from = vim.fn.fnamemodify(file, ":p:h")
-  for _, name in ipairs({ "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" }) do
+  for _, name in ipairs({ "msp-bridge.toml", ".git", "pyproject.toml", "package.json", "Cargo.toml", "go.mod", "pom.xml" }) do
     local mark = vim.fn.findfile(name, from .. ";")
     mark = mark ~= "" and mark or vim.fn.finddir(name, from .. ";")
     if mark ~= "" then

@@ -212,7 +212,7 @@ def show_summary(console: Console, root: Path, results: Sequence[Result], *, eve
             column.justify = "right"
         for path, score in shown:
             counts = (score.detected, *(score.counts[status] for status in UNDETECTED))
-            table.add_row(_relative(root, path), str(score.counts.total()), *map(str, counts), score.text)
+            table.add_row(shown_path(root, path), str(score.counts.total()), *map(str, counts), score.text)
         if shown:
             console.print(table)
             if more := len(files) - len(shown):
@@ -248,10 +248,11 @@ class Sources:
 
 def _place(root: Path, mutant: Mutant) -> str:
     start = mutant.location.start
-    return f"{_relative(root, mutant.path)}:{start.line}:{start.column}"
+    return f"{shown_path(root, mutant.path)}:{start.line}:{start.column}"
 
 
-def _relative(root: Path, path: str) -> str:
+def shown_path(root: Path, path: str) -> str:
+    """A file of the project at `root`, relative to the current directory."""
     return one_line(os.path.relpath(root / path))
 
 

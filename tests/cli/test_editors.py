@@ -18,6 +18,8 @@ from msp_bridge.cli.editors import EDITORS, TEXTS
 
 TESTS = Path(__file__).parents[1]
 EXTENSION = TESTS.parent / "editors" / "vscode"
+MANIFEST = EXTENSION / "package.json"
+EDITOR_FILES = TESTS.parent / "msp_bridge" / "editors"
 SCRIPT = {
     "files": "*.py",
     "mutations": [
@@ -116,7 +118,7 @@ def test_settings_of_our_extension_name_the_bridge_and_hand_on_the_options(proje
         "msp-bridge.args": ["--adapter", "scripted", "--jobs", "2"],
     }
     assert "code --install-extension msp-bridge.vsix" in done.stderr
-    declared = json.loads((EXTENSION / "package.json").read_text())["contributes"]["configuration"]["properties"]
+    declared = json.loads(MANIFEST.read_text())["contributes"]["configuration"]["properties"]
     assert json.loads(done.stdout).keys() <= declared.keys()
     written = editors(project, elsewhere, "vscode-lsp", "--jobs", "2", "--write")
     assert f"written: {project / '.vscode/settings.json'}" in written.stdout
@@ -384,3 +386,12 @@ def test_what_is_printed_is_installed_with_the_package() -> None:
     package = TESTS.parent / "msp_bridge"
     installed = {path for pattern in tables["package-data"]["msp_bridge"] for path in package.glob(pattern)}
     assert {path for path in (package / "editors").iterdir() if path.is_file()} <= installed
+
+
+@pytest.mark.parametrize(
+    "file", [*(EDITOR_FILES / f"lsp-{name}" for name in ("neovim.lua", "emacs.el", "sublime.json", "jetbrains.json")), MANIFEST],
+    ids=lambda file: file.name,
+)  # fmt: skip
+@pytest.mark.parametrize("language", ["python", "javascript|js", "typescript|ts", "csharp|cs", "rust", "go", "java"])
+def test_the_settings_for_several_languages_have_that_of_each_tool(file: Path, language: str) -> None:
+    assert re.search(rf"\b({language})\b", file.read_text())

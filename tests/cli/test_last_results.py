@@ -112,6 +112,28 @@ def test_only_the_last_runs_are_kept(project: KeptProject) -> None:
     assert len(kept_reports(project.root).all()) == KEPT
 
 
+def test_single_mutants_push_out_neither_the_last_whole_run_nor_each_other(project: KeptProject) -> None:
+    project.write("c.py", "\n".join(f"x = {n} + y" for n in range(KEPT + 5)))
+    at = [project.mutant("c.py", f"{n} + y", "-") for n in range(KEPT + 5)]
+    for _ in range(2):
+        project.keep(dict.fromkeys(at, SURVIVED))
+    for mutant in at[1:]:
+        project.keep({mutant: KILLED}, whole=False)
+    assert len(kept_reports(project.root).all()) == 2 + KEPT
+    assert f"{KEPT + 4} " in project.call("results").output.split("Killed")[-1]
+    assert len(json.loads(project.call("trend", "--json").output)) == 2
+    project.keep(dict.fromkeys(at, SURVIVED))
+    assert "0.0 %" in project.call("results").output
+
+
+def test_a_run_that_ended_before_its_last_mutant_is_no_point_of_the_trend(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: KILLED})
+    project.keep({plus: KILLED, times: Status.PENDING})
+    assert [point["score"] for point in json.loads(project.call("trend", "--json").output)] == [50.0]
+    assert project.call("show", times.id).output.endswith("history  Killed\n\n")
+
+
 def test_a_damaged_report_is_left_out(project: KeptProject) -> None:
     plus = project.mutant("a.py", "+", "-")
     project.keep({plus: SURVIVED})
@@ -149,6 +171,15 @@ def test_diff_names_what_newly_survives_and_what_is_newly_killed(project: KeptPr
     assert [each["path"] for each in found["newlySurvived"]] == ["a.py", "b.py"]
     assert "50.0 % -> 33.3 %: 2 newly survived, 1 newly killed" in project.call("diff").output
     assert "| Newly survived | mutator | change |" in project.call("diff", "--markdown").output
+
+
+def test_diff_of_runs_of_some_mutants_compares_all_results_as_they_were_then(project: KeptProject) -> None:
+    plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
+    project.keep({plus: SURVIVED, times: SURVIVED})
+    project.keep({plus: KILLED}, whole=False)
+    project.keep({times: SURVIVED}, whole=False)
+    assert "50.0 % -> 50.0 %: 0 newly survived, 0 newly killed" in project.call("diff").output
+    assert "0.0 % -> 50.0 %: 0 newly survived, 1 newly killed" in project.call("diff", "3").output
 
 
 def test_diff_takes_report_files(project: KeptProject) -> None:

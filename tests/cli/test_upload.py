@@ -47,10 +47,21 @@ def test_an_upload_that_fails_loses_nothing_and_results_sends_it_again(server: F
     assert first == second
 
 
-def test_merged_shards_are_uploaded_and_a_shard_is_not(server: FakeDashboard, project: Path) -> None:
-    done = call(server, project, "run", "--shard", "1/1", *TO)
+@pytest.mark.parametrize(
+    "part",
+    ["run --shard 1/1", "run a.py", "run --since HEAD", "run --sample 1", "results a.py", "results --mutator plus"],
+)
+def test_a_part_is_refused_for_it_would_take_the_place_of_the_whole(
+    part: str, server: FakeDashboard, project: Path
+) -> None:
+    bridge(project, "run")
+    done = call(server, project, *part.split(), *TO)
     assert done.returncode == Exit.USAGE
-    assert "`merge --dashboard` uploads that" in done.stderr
+    assert "--dashboard is for the whole project: a part would take the place" in done.stderr
+    assert server.requests == []
+
+
+def test_merged_shards_are_uploaded(server: FakeDashboard, project: Path) -> None:
     bridge(project, "run", "--json", "report.json")
     assert call(server, project, "merge", "report.json", *TO).returncode == Exit.FINE
     assert len(server.requests) == 1

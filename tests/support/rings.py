@@ -62,6 +62,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "cli/test_completion.py",
         "cli/test_real_editors.py",
         "cli/test_lsp_editors.py",
+        "cli/test_page_examples.py",
         "cli/test_run_docs.py",
         "cli/test_run_since.py",
         "cli/test_run_verify.py",
