@@ -79,7 +79,7 @@ class Gremlins:
                     yield result
 
     async def surroundings(self) -> Surroundings | None:
-        """Implement `ReportsSurroundings`. None where go can't name the modules, as with a directory `vendor`."""
+        """Implement `ReportsSurroundings`. None where go can't name the modules."""
         return await self._module.surroundings()
 
     async def test_command(self) -> tuple[str, ...] | None:
@@ -94,7 +94,8 @@ class Gremlins:
             yield Finding(True, self.name, gremlins())
             items = await self._module.items(Scope())
             mutants = [item for item in items if isinstance(item, Mutant)]
-            yield Finding(True, "mutants", f"{len(mutants)} in {self._project.root}")
+            packages = await self._module.go.packages(*self._module.options.for_builds)
+            yield Finding(True, "mutants", f"{len(mutants)} in {len(packages)} packages of {self._project.root}")
             yield Finding(True, "isolation", await self._module.isolation())
         except BridgeError as error:
             yield Finding.of_error(self.name, error)

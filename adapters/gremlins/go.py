@@ -21,6 +21,9 @@ from .installation import go, search_path
 
 SHOWN_CHARS = 600  # of output in an error message
 SOURCE = Path(__file__).parent / "programs" / "mutants.go"
+NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
+# Where each package comes from that a build or a test needs: its module, or its own directory if it is vendored.
+PLACES = "{{if not .Standard}}{{if .Module}}{{or .Module.Dir .Dir}}{{else}}{{.Dir}}{{end}}{{end}}"
 
 
 @frozen
@@ -46,10 +49,28 @@ class Go:
         return await output([go(), *arguments], self.root)
 
     async def packages(self, *options: str) -> tuple[Package, ...]:
-        """Return the packages that `options` build. Those without a file for this machine are left out."""
-        fields = "Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports"
+        """Return the packages that `options` build. Those without a file for this machine are left out.
+
+        Raises `ToolError`, also for a module that the `go.work` above it does not name.
+        """
+        fields = "Dir,ImportPath,Name,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports,Error"
         printed = await self.output("list", "-e", f"-json={fields}", *options, "./...")
-        return tuple(self._package(fields) for fields in _json_values(printed.decode()))
+        found = _json_values(printed.decode())
+        for reason in (each["Error"]["Err"] for each in found if "Dir" not in each):
+            remedy = NOT_IN_WORKSPACE if "go.work" in reason else "make `go list ./...` work there"
+            raise ToolError(f"go finds no packages in {self.root}: {reason}", remedy)
+        return tuple(self._package(each) for each in found)
+
+    async def outside(self, *options: str) -> tuple[tuple[Path, ...], Path | None]:
+        """Return the directories outside of the module that no version pins, and the `go.work` in use.
+
+        They are modules of a workspace, replacements of others, and what a workspace has vendored.
+        """
+        workspace, cache = (await self.output("env", "GOWORK", "GOMODCACHE")).decode().splitlines()
+        printed = await self.output("list", "-e", "-deps", "-test", "-f", PLACES, *options, "./...")
+        places = {Path(line) for line in printed.decode().splitlines() if line}
+        found = (each for each in places if not each.is_relative_to(self.root) and not each.is_relative_to(cache))
+        return tuple(sorted(found)), Path(workspace) if workspace not in ("", "off") else None
 
     def _package(self, fields: Mapping[str, Any]) -> Package:
         def each(*names: str) -> Iterable[str]:

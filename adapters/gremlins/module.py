@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
+from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Surroundings, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import JobScheduler, walk
@@ -25,8 +26,6 @@ from .suite import MeasuredSuites, SuiteMeasurement
 log = logging.getLogger(__name__)
 
 SETTINGS = ("GOFLAGS", "GOOS", "GOARCH", "CGO_ENABLED", "CC", "CGO_CFLAGS", "GOEXPERIMENT", "GODEBUG")
-# Directories of modules that no version pins: of a workspace (go.work), or put in place of others (replace).
-OUTSIDE = "{{if .Main}}{{.Dir}}{{else if .Replace}}{{if not .Replace.Version}}{{.Dir}}{{end}}{{end}}"
 
 
 class GoModule:
@@ -72,7 +71,8 @@ class GoModule:
 
     async def _measured_now(self, measurement: SuiteMeasurement) -> MeasuredSuites:
         """Return the suites of the files as they are."""
-        state = (measurement.options, await in_thread(_state, self.go.root))
+        places, workspace = await self.go.outside(*measurement.options.for_builds)
+        state = (measurement.options, workspace, await in_thread(_state, (self.go.root, *places), workspace))
         if self._measured is None or self._measured.state != state:
             directory = Path(tempfile.mkdtemp(dir=self._runner.directory))
             self._outdated += [] if self._measured is None else [self._measured]
@@ -80,19 +80,22 @@ class GoModule:
         return self._measured
 
     async def surroundings(self) -> Surroundings | None:
-        """Return the versions, the settings of go, and the modules outside of this one; None if go can't name them."""
+        """Return the versions, the settings of go and of its workspace, and the directories outside of the module.
+
+        None if go can't name them.
+        """
         try:
-            outside = await self.go.output("list", "-m", "-f", OUTSIDE, "all")
+            places, workspace = await self.go.outside(*self.options.for_builds)
         except ToolError as error:
             log.info("%s", error)
             return None
         tool = await self.go.output("version", "-m", gremlins())
         values = {
             "go": (await self.go.output("env", "GOVERSION", *SETTINGS)).decode().split("\n"),
+            "go.work": await in_thread(reading.digest, workspace) if workspace else None,
             "gremlins": re.findall(r"^\t(?:mod|dep)\t.*", tool.decode(), re.MULTILINE),
         }
-        places = sorted({Path(line) for line in outside.decode().splitlines() if line} - {self.go.root})
-        return Surroundings(values, tuple(places))
+        return Surroundings(values, places)
 
     async def isolation(self) -> str:
         """Describe what is isolated for each run of a test binary."""
@@ -104,12 +107,12 @@ class GoModule:
         await self._runner.aclose()
 
 
-def _state(root: Path) -> object:
-    """Identify the files of the module, as they are. Blocks."""
+def _state(roots: Sequence[Path], workspace: Path | None) -> object:
+    """Identify the files of the directories, and the one of the workspace, as they are. Blocks."""
     found = []
-    for directory, _, files in walk(root):
-        for name in files:
-            with contextlib.suppress(OSError):
-                status = Path(directory, name).lstat()
-                found.append((directory, name, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
+    paths = [Path(directory, name) for root in roots for directory, _, files in walk(root) for name in files]
+    for path in [*paths, workspace] if workspace else paths:
+        with contextlib.suppress(OSError):
+            status = path.lstat()
+            found.append((path, status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino))
     return found

@@ -248,6 +248,7 @@ async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
     beside = tmp_path / "beside"
     beside.mkdir()
     (beside / "go.mod").write_text("module example.test/beside\n\ngo 1.21\n", "utf-8")
+    (beside / "beside.go").write_text("package beside\n", "utf-8")
     async with adapter_on(root) as adapter:
         first = await adapter.surroundings()
         assert first is not None
@@ -257,6 +258,7 @@ async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(
         assert await adapter.surroundings() != first
     with (root / "go.mod").open("a", encoding="utf-8") as file:
         file.write("\nrequire example.test/beside v0.0.0\n\nreplace example.test/beside => ../beside\n")
+    (root / "stock" / "needs_beside.go").write_text('package stock\n\nimport _ "example.test/beside"\n', "utf-8")
     async with adapter_on(root) as adapter:
         now = await adapter.surroundings()
         assert now is not None

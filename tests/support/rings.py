@@ -40,6 +40,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_generic_isolation.py",
         "adapters/test_generic_running.py",
         "adapters/test_gremlins.py",
+        "adapters/test_gremlins_modules.py",
         "adapters/test_ignoring.py",
         "adapters/test_mutmut_discovery.py",
         "adapters/test_mutmut_verdicts.py",

@@ -1,0 +1,89 @@
+"""gremlins on modules as real projects have them: in a workspace, with C, TestMain, build tags, and vendored ones."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.gremlins import Gremlins
+from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
+
+from msp_bridge.adapter import FailingTest, Project, Status, ToolError
+
+pytestmark = needs_gremlins
+APP = {
+    "14 ARITHMETIC_BASE +": Status.KILLED,
+    "17 ARITHMETIC_BASE -": Status.KILLED,
+    "21 CONDITIONALS_BOUNDARY >=": Status.SURVIVED,
+    "21 CONDITIONALS_NEGATION <=": Status.KILLED,
+    "6 ARITHMETIC_BASE -": Status.KILLED,  # with a tag
+    "7 ARITHMETIC_BASE -": Status.SURVIVED,  # in a file with C
+}
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", PROGRAMS)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(PROJECTS / "go_workspace", tmp_path / "workspace"))
+
+
+async def test_each_mutant_of_a_module_in_a_workspace_gets_its_verdict(workspace: Path) -> None:
+    async with adapter_on(workspace / "app") as adapter:
+        mutants, notices = await discovered(adapter)
+        results, failing = await results_of(adapter, mutants)
+    assert notices == failing == []
+    assert {key: result.status for key, result in results.items()} == APP
+
+
+async def test_an_edit_of_another_module_of_the_workspace_counts(workspace: Path) -> None:
+    async with contextlib.aclosing(Gremlins(Project(workspace / "app", cache=workspace / "cache", jobs=2))) as adapter:
+        mutants = [each for each in (await discovered(adapter))[0] if key(each) == "21 CONDITIONALS_NEGATION <="]
+        assert (await results_of(adapter, mutants))[1] == []
+        before = await adapter.surroundings()
+        assert before is not None
+        assert before.trees == (workspace / "lib",)
+        library = workspace / "lib" / "lib.go"
+        library.write_text(library.read_text("utf-8").replace("* 2", "* 3"), "utf-8")
+        [notice] = (await results_of(adapter, mutants))[1]
+        assert isinstance(notice, FailingTest)
+        assert notice.test == "TestQuadruple"
+        with (workspace / "go.work").open("a", encoding="utf-8") as file:
+            file.write("\n// edited\n")
+        assert await adapter.surroundings() != before
+
+
+async def test_a_module_that_its_workspace_does_not_name_is_an_error_that_says_so(workspace: Path) -> None:
+    async with adapter_on(workspace / "app" / "nested") as adapter:
+        mutants, _ = await discovered(adapter)
+        with pytest.raises(ToolError, match=r"does not contain modules listed in go\.work"):
+            await results_of(adapter, mutants)
+        [*_, finding] = [finding async for finding in adapter.diagnose()]
+        assert not finding.good
+        assert finding.remedy == "run `go work use .` there, or set GOWORK=off"
+
+
+async def test_a_module_with_vendored_ones_has_verdicts_which_depend_on_nothing_outside(workspace: Path) -> None:
+    root = workspace / "app"
+    shutil.copytree(workspace / "lib", root / "vendor" / "example.test" / "lib")
+    (workspace / "go.work").unlink()
+    for directory in (workspace / "lib", root / "nested"):
+        shutil.rmtree(directory)
+    (root / "twice.go").unlink()
+    test = root / "app_test.go"
+    test.write_text(test.read_text("utf-8").partition("func TestTwice")[0], "utf-8")
+    (root / "vendor" / "modules.txt").write_text(
+        "# example.test/lib v0.0.0\n## explicit; go 1.21\nexample.test/lib\n", "utf-8"
+    )
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, _ = await results_of(adapter, [each for each in mutants if each.path == "app.go"])
+        surroundings = await adapter.surroundings()
+    assert {key: result.status for key, result in results.items()} == {key: APP[key] for key in list(APP)[:4]}
+    assert surroundings is not None
+    assert surroundings.trees == ()

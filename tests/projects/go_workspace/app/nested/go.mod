@@ -1,0 +1,3 @@
+module example.test/nested
+
+go 1.21
