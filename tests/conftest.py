@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from support.servers import ScriptedProject, scripted_project
 
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")  # a loaded machine is slow: that is no fault of what is tested
@@ -50,3 +51,11 @@ def logging_as_it_was() -> Iterator[None]:
 def every_case(request: pytest.FixtureRequest) -> bool:
     """Whether a test that has many similar cases tries them all; in the main ring, it tries some."""
     return not request.config.option.main
+
+
+@pytest.fixture
+async def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedProject]:
+    """A project with a script and no file yet, of the scripted adapter."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    async with scripted_project(tmp_path) as project:
+        yield project

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.net_trees import Scripted, scripted_dotnet
 
 
 @pytest.fixture
@@ -39,6 +40,12 @@ def isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 def portable(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without isolation: what fails isolated is tried once more without it, which costs another start of the tool."""
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+
+
+@pytest.fixture
+def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+    """The scripted dotnet, on PATH."""
+    return scripted_dotnet(tmp_path, monkeypatch)
 
 
 @pytest.fixture

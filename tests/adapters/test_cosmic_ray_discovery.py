@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.util import read_python_source
 from support.cosmic_ray_trees import adapter_on, copied, cosmic_ray, discovered, results_of, rows
 from support.notices import remarks, unusable
+from support.strays import busy
 
 from msp_bridge.adapter import ConfigurationError, Status, ToolError
 from msp_bridge.python_engine import PythonSource
@@ -291,32 +290,20 @@ async def test_a_cancelled_discovery_ends_what_cosmic_ray_is_busy_with(tmp_path:
     async with adapter_on(root) as adapter:
         before = RunningProcesses()
         discovering = asyncio.create_task(discovered(adapter))
-        await asyncio.sleep(1)
+        await busy("discovery")
         discovering.cancel()
         await asyncio.wait([discovering])
         assert discovering.cancelled()
         assert await before.settled(0) == []
 
 
-async def kill_discovery(spared: set[int]) -> int:
-    """Kill the program that is busy with a module, unless it is one of `spared`; returns its process id."""
-    async with asyncio.timeout(60):
-        while True:
-            for process in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    busy = process.cpu_times().user > 1 and "discovery" in " ".join(process.cmdline())
-                    if busy and process.pid not in spared:
-                        process.kill()
-                        return process.pid
-            await asyncio.sleep(0.05)
-
-
 async def test_a_killed_discovery_is_begun_again_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     root = project(tmp_path, {"bad.py": LONG_SUM})
     async with adapter_on(root) as adapter:
         discovering = asyncio.create_task(discovered(adapter))
-        first = await kill_discovery(set())
-        await kill_discovery({first})
+        first = await busy("discovery")
+        first.kill()
+        (await busy("discovery", {first.pid})).kill()
         with pytest.raises(ToolError) as caught:
             await discovering
     died = "cosmic-ray's discovery ended (killed by SIGKILL)"

@@ -91,13 +91,9 @@ async def test_no_mutant_starts_while_nobody_asks(lasting: Path) -> None:
         mutants = await discovered(adapter)
         async with contextlib.aclosing(adapter.test(mutants)) as older:
             await anext(older)
-            ran = log.read_text()
-            newer = await results_of(adapter, mutants[:2])
-            assert len(newer) == 2
-            assert log.read_text() == ran + "ran\n" * log.read_text()[len(ran) :].count("ran\n")
-            after = log.read_text()
-            await asyncio.sleep(0.5)
-            assert log.read_text() == after
+            ran = log.read_text().count("ran")
+            assert len(await results_of(adapter, mutants[:2])) == 2
+            assert log.read_text().count("ran") == ran + 2  # one process tests all: it would have come first
             rest = [result async for result in older]
     assert len(rest) == len(mutants) - 1
 

@@ -17,6 +17,7 @@ from mutmut.configuration import reset_config
 from mutmut.mutation.file_mutation import mutate_file_contents
 from support.mutmut_trial import Trial
 from support.notices import remarks, unusable
+from support.strays import busy
 
 from msp_bridge.adapter import Mutant, Position, ToolError
 from msp_bridge.python_engine import programs
@@ -304,7 +305,7 @@ async def test_a_cancelled_discovery_ends_what_mutmut_is_busy_with(tmp_path):
     async with Trial.of(files, tmp_path) as trial:
         before = RunningProcesses()
         discovering = asyncio.create_task(trial.discover())
-        await asyncio.sleep(1)
+        await busy("discovery")
         discovering.cancel()
         await asyncio.wait([discovering])
         assert discovering.cancelled()

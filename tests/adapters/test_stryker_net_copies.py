@@ -12,18 +12,13 @@ from pathlib import Path
 
 import pytest
 from support.killed_bridges import killed_bridge
-from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import BRIDGE, Scripted, adapter_on, copied, discovered, results_of, statuses
 
 from msp_bridge.adapter import Mutant
 from msp_bridge.testing import RunningProcesses
 
 SUMS = "src/Calc/Calc.cs"
 VERDICTS = {"a - b": "Killed", "g - h": "Survived", "i - j": "Timeout"}
-
-
-@pytest.fixture
-def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    return scripted_dotnet(tmp_path, monkeypatch)
 
 
 @pytest.fixture

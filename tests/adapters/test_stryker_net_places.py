@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msp_bridge.adapters.stryker_net.report import ToolText
-from support.net_trees import Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet
+from support.net_trees import Scripted, adapter_on, copied, discovered, results_of
 
 from msp_bridge.adapter import Position, Status
 from msp_bridge.source import SourceText
@@ -27,11 +27,6 @@ SOURCES = {
     "int g(int p, int q) => p + q; }".encode(),
 }
 TESTS = "[Fact] public void F() { } // kills: a + b\n[Fact] public void G() { } // covers: p + q\n"
-
-
-@pytest.fixture
-def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    return scripted_dotnet(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("name", SOURCES)

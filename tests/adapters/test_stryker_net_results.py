@@ -35,11 +35,6 @@ TOOL = {"engine": "tool"}
 
 
 @pytest.fixture
-def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    return scripted_dotnet(tmp_path, monkeypatch)
-
-
-@pytest.fixture
 def root(tmp_path: Path) -> Path:
     return copied("net_calc", tmp_path)
 

@@ -10,17 +10,12 @@ from typing import Any
 import pytest
 from msp_bridge.adapters.stryker_net import StrykerNet
 from msp_bridge.adapters.stryker_net.plan import StrykerNetPlan
-from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, scripted_dotnet, statuses
+from support.net_trees import SDK, Scripted, adapter_on, copied, discovered, results_of, statuses
 
 from msp_bridge.adapter import ConfigurationError, Finding, Project, ToolError
 
 CONFIG = '{"stryker-config": {}}'
 TEST_PROJECT = '<Project><PackageReference Include="Microsoft.NET.Test.Sdk" /></Project>'
-
-
-@pytest.fixture
-def dotnet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scripted:
-    return scripted_dotnet(tmp_path, monkeypatch)
 
 
 def tree(root: Path, **files: str) -> Path:

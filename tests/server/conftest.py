@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from support.msp_client import Client
-from support.servers import ScriptedProject, Serve, over_memory, scripted_project
-
-
-@pytest.fixture
-async def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptedProject]:
-    """A project with a script and no file yet."""
-    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
-    async with scripted_project(tmp_path) as project:
-        yield project
+from support.servers import ScriptedProject, Serve, over_memory
 
 
 @pytest.fixture

@@ -83,10 +83,7 @@ async def test_discovering_a_hundred_thousand_mutants_delays_no_other_client(pro
         other = await server.connect()
         answer = asyncio.create_task(client.request("discover"))
         cancelled = await other.ask("discover")
-        await other.cancel(cancelled)
-        with pytest.raises(Refused) as refused:
-            await other.result(cancelled)
-        assert refused.value.code == -32800, "the cancel was read only after all of the discovery was done"
+        await other.cancelled(cancelled)
         assert await other.request("mutationTest", {"files": []}) == DONE
         assert not answer.done(), "the small request was answered only after the big one"
         assert len({mutant["id"] for _, mutant in mutants_of(await answer)}) == 100_000

@@ -17,11 +17,12 @@ from attrs import evolve, field, frozen
 from msp_bridge.isolation import namespaces
 
 MARK = f"msp-bridge-fault-{os.getpid()}"  # an argument of whatever the harms leave running
+NICE = 19  # the lowest of all: the priority of what hangs, which is seen from outside of any namespace
 
 PYTHON_HARMS = {
     "steady": "pass",
     "slow": "pass",
-    "hang": "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n        while True: time.sleep(0.01)",
+    "hang": f"os.nice({NICE})\n        signal.signal(signal.SIGTERM, signal.SIG_IGN)\n        while True: time.sleep(0.01)",
     "stop": "os.kill(os.getpid(), signal.SIGSTOP)",
     "leave": "os._exit(3)",
     "kill_self": "os.kill(os.getpid(), signal.SIGKILL)",
@@ -161,7 +162,7 @@ COSMIC_RAY = Kit(
 JAVASCRIPT_HARMS = {
     "steady": "",
     "slow": "",
-    "hang": "for (;;);",
+    "hang": f"os.setPriority({NICE}); for (;;);",
     "stop": "process.kill(process.pid, 'SIGSTOP');",
     "leave": "process.exit(3);",
     "kill_self": "process.kill(process.pid, 'SIGKILL'); for (;;);",
@@ -172,6 +173,7 @@ JAVASCRIPT_HARMS = {
 }
 JAVASCRIPT_IMPORTS = f"""import assert from 'node:assert';
 import fs from 'node:fs';
+import os from 'node:os';
 import {{ spawn }} from 'node:child_process';
 import * as ops from '../lib/ops.js';
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1000));

@@ -111,6 +111,11 @@ class Client:
     async def cancel(self, id: Any) -> None:
         await self.send({"method": "$/cancelRequest", "params": {"id": id}})
 
+    async def cancelled(self, id: Any) -> None:
+        """Cancel the request `id`: it is answered as cancelled."""
+        await self.cancel(id)
+        assert (await self.answer(id))["error"]["code"] == -32800
+
     async def request(self, method: str, params: Any = None) -> Any:
         """The result. Raises Refused."""
         return await self.result(await self.ask(method, params))

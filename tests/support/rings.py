@@ -149,7 +149,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
 }
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
-    # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; the conformance suite has both.
+    # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; a run's results are tested with both.
     "adapters/test_stryker_js_discovery.py": ("command line",),
     "adapters/test_stryker_js_faults.py": ("command line",),
     "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
@@ -164,11 +164,16 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "[Yarn, a workspace]",
         "[Yarn 1]",
     ),
-    "adapters/test_stryker_js_running.py": ("command line",),
+    "adapters/test_stryker_js_running.py": (
+        "no_time_runs_out[command line]",
+        "the_next_request_is_served[command line]",
+        "is_started_again_once[command line]",
+        "neither_cancel_nor_end[command line]",
+    ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
-    "adapters/test_stryker_js_conformance.py": ("portable",),
+    "adapters/test_stryker_js_conformance.py": ("portable", "command_line"),
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Container
 from pathlib import Path
 
 import psutil
@@ -68,6 +69,18 @@ def below(pid: int) -> dict[int, list[str]]:
             if command := process.cmdline():
                 found[process.pid] = command
     return found
+
+
+async def busy(word: str, spared: Container[int] = ()) -> psutil.Process:
+    """The process below ours with `word` in its command line, and none of `spared`, that has computed for a second."""
+    async with asyncio.timeout(60):
+        while True:
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    computes = process.pid not in spared and process.cpu_times().user > 1
+                    if computes and word in " ".join(process.cmdline()):
+                        return process
+            await asyncio.sleep(0.05)
 
 
 def may_make_pid_namespaces() -> bool:
