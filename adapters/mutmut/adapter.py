@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from msp_bridge.adapter import Edit, Finding, Mutant, Notice, Project, Result, Scope, Setup
 from msp_bridge.python_adapter import PythonAdapter, is_installed, python_setup
 
-from .configuration import NAMES, REQUIREMENTS, config_file_of, is_configured, place_of_options
+from .configuration import NAMES, REQUIREMENTS, config_file_of, first_configuration, is_configured, place_of_options
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import TestPlan
@@ -60,8 +60,8 @@ class Mutmut(PythonAdapter):
 
     @classmethod
     def setup(cls, project: Project) -> Setup | None:
-        """Implement `SetsUp.setup`: mutmut guesses what no configuration says."""
-        return python_setup(project, "mutmut", REQUIREMENTS)
+        """Implement `SetsUp.setup`."""
+        return python_setup(project, "mutmut", REQUIREMENTS, first_configuration(project.root))
 
     def claims(self, path: str) -> bool:
         """Python files; which of them mutmut mutates, its configuration says."""

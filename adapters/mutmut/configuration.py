@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from msp_bridge import reading
@@ -38,9 +39,40 @@ def _has_section(text: str) -> bool:
 
 def place_of_options(root: Path, config_file: str | None) -> str:
     """Where mutmut's options are written, or would be: "[tool.mutmut] of pyproject.toml"; `config_file` was named."""
+    name = Path(config_file).name if config_file is not None else _file_of_options(root)
+    return f"{_table(name)} of {name}"
+
+
+def _file_of_options(root: Path) -> str:
     found = (name for has in (holds_configuration, Path.is_file) for name in NAMES if has(root / name))
-    name = Path(config_file).name if config_file is not None else next(found, NAMES[0])
-    return f"{'[tool.mutmut]' if name == 'pyproject.toml' else '[mutmut]'} of {name}"
+    return next(found, NAMES[0])
+
+
+def _table(name: str) -> str:
+    return "[tool.mutmut]" if name == "pyproject.toml" else "[mutmut]"
+
+
+def setting_of_sources(root: Path, name: str) -> str | None:
+    """The line of the file `name` by which mutmut gets the sources that the project seems to have; None without any."""
+    from msp_bridge.python_engine import likely_sources  # here: a search for projects doesn't wait for it
+
+    found = likely_sources(root)
+    if name.endswith(".toml"):
+        return f"source_paths = {json.dumps(found)}" if found else None
+    return f"source_paths = {found[0]}" if len(found) == 1 else None
+
+
+def first_configuration(root: Path) -> dict[str, str]:
+    """Say where the sources are, as text for a file by its name; nothing where mutmut guesses it.
+
+    It guesses by names: `_guess_source_paths` of mutmut's module `configuration`.
+    """
+    own = root.name
+    folders = ("lib", "src", own, *(own.replace(old, new) for old in "- " for new in ("_", "")))
+    guessed = any((root / folder).is_dir() for folder in folders) or (root / f"{own}.py").is_file()
+    name = _file_of_options(root)
+    setting = None if guessed or is_configured(root) else setting_of_sources(root, name)
+    return {} if setting is None else {name: f"{_table(name)}\n{setting}\n"}
 
 
 def config_file_of(project: Project) -> str | None:

@@ -6,7 +6,6 @@ Those of a text that was read before, by an earlier bridge perhaps, are kept (`K
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -22,7 +21,6 @@ from msp_bridge.python_engine import (
     PythonSource,
     TestPlan,
     digest_of_programs,
-    likely_sources,
     mutants_in,
     python_environment,
     start_program,
@@ -32,7 +30,7 @@ from msp_bridge.toolkit import identity
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
 
-from .configuration import place_of_options
+from .configuration import place_of_options, setting_of_sources
 from .installation import PROGRAMS, MutmutInstallation
 from .left_out import why_no_mutants, why_not_listed
 
@@ -98,9 +96,8 @@ class MutmutDiscovery:
         answer = await self._program.ask({"do": "files"})
         self._configuration = answer.get("configuration", "")
         if UNKNOWN_SOURCES in answer.get("problem", ""):
-            place, found = place_of_options(self._root, self._config_file), likely_sources(self._root)
-            listed = json.dumps(found) if place.endswith(".toml") else found[0] if len(found) == 1 else None
-            setting = f"source_paths = {listed}" if found and listed else "source_paths"
+            place = place_of_options(self._root, self._config_file)
+            setting = setting_of_sources(self._root, place) or "source_paths"
             raise NoSources(f"mutmut finds no sources in {self._root}", f"set {setting} in {place}")
         if "problem" in answer:
             raise ToolError(

@@ -75,8 +75,11 @@ class Plan:
     @cached_property
     def texts(self) -> Mapping[str, str]:
         """The text of each file that is proposed, relative to the root; for one that exists, the entry to add."""
+        found: dict[str, str] = {}
         configurations = (pair for one in self.tools for pair in one.texts.items())
-        return dict([*configurations, *self._settings(), *proposals(self.root, self.tools)])
+        for path, text in (*configurations, *self._settings(), *proposals(self.root, self.tools)):
+            found[path] = f"{found[path]}\n{text}" if path in found else text
+        return found
 
     @cached_property
     def new(self) -> Mapping[str, str]:

@@ -67,7 +67,7 @@ OPTIONS: list[click.Parameter] = [
         ["--threshold"],
         type=click.FloatRange(0, 100),
         metavar="PERCENT",
-        help="Fail below this mutation score.  [default: the configuration's]",
+        help="Fail below this mutation score.  [default of run and merge: the configuration's]",
     ),
     click.Option(["--no-new-survivors"], is_flag=True, help="Fail if a mutant survives that is not accepted."),
     *(click.Option([f"--{name}"], type=FILE, metavar="FILE", help=form.help) for name, form in FORMS.items()),

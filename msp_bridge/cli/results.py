@@ -66,6 +66,8 @@ def results(
         note = f"  {last.result.mutant.id}{'  stale' if last.stale else ''}"
         console.print(missed(known.root, last.result, last.source, note, last.entry.result.mutant), soft_wrap=True)
     show_summary(console, known.root, [last.result for last in wanted], every=every)
+    if not wanted:
+        console.print("no mutant is selected: `msp-bridge results --all` lists them with their statuses and mutators")
     if stale := sum(last.stale for last in wanted):
         console.print(f"{counted(stale, 'result')} stale: the lines have changed since; `msp-bridge run` tests them")
     report = reported(known.report, wanted)

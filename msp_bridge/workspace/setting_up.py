@@ -83,9 +83,14 @@ def _best(rivals: Sequence[Candidate]) -> tuple[Candidate, Setup] | None:
     possible = [(one, setup) for one, setup in setups if setup is not None]
     return min(
         possible,
-        key=lambda each: (each[1].install is not None, len(each[1].files) + len(each[1].settings)),
+        key=lambda each: (each[1].install is not None, _lines(each[1])),
         default=None,
     )
+
+
+def _lines(setup: Setup) -> int:
+    """How much is to be configured."""
+    return sum(text.count("\n") for text in setup.files.values()) + len(setup.settings)
 
 
 def _setup_of(candidate: Candidate) -> Setup | None:

@@ -36,7 +36,7 @@ LANGUAGES = {  # a project of each: its files, and what is to be typed
     "cargo-mutants": (("Cargo.toml", "src/lib.rs"), "cargo install --locked cargo-mutants"),
     "gremlins": (("go.mod", "shop.go"), "go install github.com/go-gremlins/gremlins/cmd/gremlins@latest"),
 }
-WRITTEN = {"stryker-js": {"stryker.config.json"}, "pit": {"msp-bridge.toml"}}
+WRITTEN = {"mutmut": {"pyproject.toml"}, "stryker-js": {"stryker.config.json"}, "pit": {"msp-bridge.toml"}}
 TEXTS = {"package.json": PACKAGE, "Shop.Tests.csproj": "Microsoft.NET.Test.Sdk"}
 
 
@@ -184,6 +184,26 @@ def test_settings_that_pyproject_has_are_not_hidden_by_a_file_of_their_own(root:
         "python": "env/bin/python",
         "pit": {"version": "1.25.9"},
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "added"),
+    [
+        (("src/shop.py", "test_shop.py"), None),
+        (("project.py", "test_shop.py"), None),
+        (("shop/__init__.py", "more/__init__.py", "tests/test_shop.py", "pyproject.toml"),
+         ("pyproject.toml", '[tool.mutmut]\nsource_paths = ["more", "shop"]\n')),
+        (("shop/__init__.py", "tests/test_shop.py", "setup.cfg"), ("setup.cfg", "[mutmut]\nsource_paths = shop\n")),
+    ],
+)  # fmt: skip
+def test_mutmut_is_told_where_the_sources_are_if_it_can_not_guess(
+    names: tuple[str, ...], added: tuple[str, str] | None, root: Path
+) -> None:
+    write(root, *names)
+    done = init("--yes")
+    assert ("source_paths" in done.stdout) == (added is not None)
+    if added is not None:
+        assert added_to(added[0], done.stdout) == added[1]
 
 
 def test_a_folder_without_a_project_is_an_error(root: Path) -> None:

@@ -50,6 +50,11 @@ def test_a_status_that_does_not_exist_gets_a_suggestion(project: KeptProject) ->
     assert "did you mean 'Survived'?" in project.call("results", "--status", "survive").output
 
 
+def test_where_nothing_is_selected_that_is_said(project: KeptProject) -> None:
+    project.keep({project.mutant("a.py", "+", "-"): SURVIVED})
+    assert "no mutant is selected" in project.call("results", "--mutator", "digit").output
+
+
 def test_a_run_of_some_mutants_leaves_the_results_of_the_others(project: KeptProject) -> None:
     plus, times = project.mutant("a.py", "+", "-"), project.mutant("a.py", "*", "/")
     limit = project.mutant("b.py", "3", "4", "number")
