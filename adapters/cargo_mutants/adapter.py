@@ -25,16 +25,13 @@ from msp_bridge.adapter import (
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
-from .installation import INSTALL, cargo, is_installed
+from .installation import INSTALL, MANIFEST, cargo, is_installed
 
 if TYPE_CHECKING:
-    from msp_bridge.toolkit import Isolation
-
     from .cargo import CargoCommand
     from .listing import CargoListing
-    from .run import BuildDirectories
+    from .run import CargoRun
 
-MANIFEST = "Cargo.toml"
 CONFIGURATION = "mutants.toml"
 FUNCTION = re.compile(r'\s*(pub(\([^)]*\))?\s+)?((default|const|async|unsafe|extern(\s+"[^"]*")?)\s+)*fn\s')
 
@@ -42,8 +39,8 @@ FUNCTION = re.compile(r'\s*(pub(\([^)]*\))?\s+)?((default|const|async|unsafe|ext
 class CargoMutants:
     """cargo-mutants on one package or workspace.
 
-    Tests run as in `cargo mutants`: it copies the project, builds it and tests it without a mutant, and then with each;
-    what it has begun goes on until it is closed. Only what it builds may be kept for the next request.
+    Tests run as in `cargo mutants`: it builds a copy of the project and tests it without a mutant, and then with each;
+    what it has begun goes on until it is closed. For a request of few mutants the copy is kept (`kept_copies`).
     """
 
     name: ClassVar[str] = "cargo-mutants"
@@ -52,7 +49,7 @@ class CargoMutants:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._isolation: Isolation | None = None
+        self._made: CargoRun | None = None
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
@@ -92,12 +89,6 @@ class CargoMutants:
 
         return CargoListing(self._project.root, self._command)
 
-    @cached_property
-    def _builds(self) -> BuildDirectories:
-        from .run import BuildDirectories
-
-        return BuildDirectories(self._project)
-
     def claims(self, path: str) -> bool:
         """Any Rust file may belong to a package here."""
         return path.endswith(".rs")
@@ -112,13 +103,9 @@ class CargoMutants:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results in the order in which cargo-mutants gets them."""
-        from .run import CargoRun
-
         if not mutants:
             return
-        options = await self._listing.options()
-        isolation = await self._isolation_of_runs()
-        run = CargoRun(self._project.root, self._command, self._builds, self._project.jobs, options, isolation)
+        run = await self._run()
         async with contextlib.aclosing(run.results(list(dict.fromkeys(mutants)))) as results:
             async for result in results:
                 yield result
@@ -139,7 +126,7 @@ class CargoMutants:
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`. None when packages come from elsewhere that Cargo.lock does not pin."""
-        from .cargo import compiler
+        from .cargo import compiler, is_pinned
 
         workspace = await self._listing.workspace_root()
         if not await in_thread(is_pinned, workspace):
@@ -160,25 +147,30 @@ class CargoMutants:
                 versions = [line.decode() async for line in lines]
             yield Finding(True, "cargo-mutants", " ".join(versions))
             yield Finding(True, "mutants", f"{len(await self._listing.mutants())} in {self._project.root}")
-            isolation = await self._isolation_of_runs()
+            isolation = (await self._run()).isolation
             await isolation.probe()
             yield Finding(True, "isolation", isolation.description)
         except BridgeError as error:
             yield Finding.of_error("cargo-mutants", error)
 
-    async def _isolation_of_runs(self) -> Isolation:
-        """The isolation of the whole workspace: its copies have all of it."""
-        if self._isolation is None:
+    async def _run(self) -> CargoRun:
+        """Return what runs cargo-mutants, in copies of the whole workspace and isolated from it."""
+        if self._made is None:
             from msp_bridge.toolkit import Isolation
 
-            workspace = await self._listing.workspace_root()
-            self._isolation = Isolation.of(self.name, workspace, network=False)
-        return self._isolation
+            from .kept_copies import KeptCopies
+            from .run import CargoRun
+
+            project, options = self._project, await self._listing.options()
+            isolation = Isolation.of(self.name, await self._listing.workspace_root(), network=False)
+            copies = KeptCopies(project.cache, isolation.root, project.config_file)
+            self._made = CargoRun(project.root, self._command, copies, project.jobs, options, isolation)
+        return self._made
 
     async def aclose(self) -> None:
-        """Give back the directories for builds; no process outlives its request."""
-        if "_builds" in vars(self):  # else nobody has asked for them
-            await self._builds.aclose()
+        """Give back the copies; no process outlives its request."""
+        if self._made is not None:
+            await self._made.copies.aclose()
 
 
 def is_package(root: Path) -> bool:
@@ -195,18 +187,3 @@ def is_member(root: Path, opened: Path | None) -> bool:
         return False
     around = (above for above in root.parents if opened is None or above.is_relative_to(opened))
     return any("workspace" in reading.table(directory / MANIFEST) for directory in around)
-
-
-def is_pinned(workspace: Path) -> bool:
-    """Whether each package is of a registry or repository and pinned by Cargo.lock, or lies in `workspace`."""
-    from msp_bridge.toolkit import walk
-
-    try:
-        packages = reading.toml(workspace / "Cargo.lock").get("package", [])
-    except (OSError, ValueError):
-        return False
-    manifests = (
-        reading.table(Path(directory) / MANIFEST) for directory, _, files in walk(workspace) if MANIFEST in files
-    )
-    own = {manifest.get("package", {}).get("name") for manifest in manifests}
-    return all("source" in package or package["name"] in own for package in packages)

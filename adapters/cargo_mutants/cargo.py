@@ -10,13 +10,16 @@ from pathlib import Path
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ToolError
 from msp_bridge.processes import ProcessTree
+from msp_bridge.toolkit import walk
 
-from .installation import INSTALL, cargo, search_path
+from .installation import INSTALL, MANIFEST, cargo, search_path
 
 SUCCESS = frozenset({0, 2, 3})  # all caught; some missed; some timed out
 BASELINE_FAILED = 4
+LOCK = "Cargo.lock"
 MISSING = "no such command: `mutants`"
 SHOWN_CHARS = 500  # at the end of stderr, in an error message
 
@@ -40,14 +43,18 @@ class CargoCommand:
     def running(
         self,
         *arguments: str,
+        cwd: Path | None = None,
         env: Mapping[str, str | None] | None = None,
         within: Callable[[list[str]], list[str]] | None = None,
     ) -> AbstractAsyncContextManager[ProcessTree]:
-        """`cargo mutants`, to be ended with the block. `within` makes the command one that runs it isolated."""
+        """`cargo mutants`, to be ended with the block. `within` makes the command one that runs it isolated.
+
+        `cwd`: by default the project.
+        """
         config = () if self.config_file is None else ("--config", str(self.config_file))
         argv = [cargo(), "mutants", "--colors", "never", *config, *arguments]
         argv = argv if within is None else within(argv)
-        return ProcessTree.running(argv, cwd=self.root, env={"PATH": search_path(), **(env or {})})
+        return ProcessTree.running(argv, cwd=cwd or self.root, env={"PATH": search_path(), **(env or {})})
 
     async def workspace_root(self) -> Path:
         """The directory that cargo-mutants writes paths relative to."""
@@ -70,8 +77,21 @@ class CargoCommand:
 
 async def compiler(root: Path) -> list[str]:
     """Ask the compiler of the project at `root` for its version; raises `ToolError` when there is none."""
-    program = shutil.which("rustc", path=search_path())
+    program = shutil.which(os.environ.get("RUSTC") or "rustc", path=search_path())
     if program is None:
         raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
     async with ProcessTree.running([program, "-vV"], cwd=root) as tree, aclosing(tree.lines()) as lines:
         return [line.decode("utf-8", "replace") async for line in lines]
+
+
+def is_pinned(workspace: Path) -> bool:
+    """Whether each package is of a registry or repository and pinned by Cargo.lock, or lies in `workspace`."""
+    try:
+        packages = reading.toml(workspace / LOCK).get("package", [])
+    except (OSError, ValueError):
+        return False
+    manifests = (
+        reading.table(Path(directory) / MANIFEST) for directory, _, files in walk(workspace) if MANIFEST in files
+    )
+    own = {manifest.get("package", {}).get("name") for manifest in manifests}
+    return all("source" in package or package["name"] in own for package in packages)

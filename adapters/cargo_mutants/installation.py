@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 
 from msp_bridge.adapter import MachineCommand, ToolError
 
+MANIFEST = "Cargo.toml"
 INSTALL = MachineCommand("cargo install --locked cargo-mutants")
 
 
@@ -25,5 +27,9 @@ def is_installed() -> bool:
 
 def search_path() -> str:
     """PATH, and the directory where `cargo install` puts programs."""
-    home = os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
-    return os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.join(home, "bin")])
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), str(home() / "bin")])
+
+
+def home() -> Path:
+    """The directory where cargo keeps what it downloads and installs, and the user's configuration of it."""
+    return Path(os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo"))

@@ -33,6 +33,7 @@ class Listed:
     name: str  # which selects it
     key: Key
     digest: str  # of the file's content
+    package: str
 
 
 def key_of(fields: Mapping[str, Any]) -> Key:
@@ -131,7 +132,7 @@ class Sources:
         if location is None:
             return None
         description = name.partition(": ")[2] or None
-        handle = Listed(name, key_of(fields), lines.digest)
+        handle = Listed(name, key_of(fields), lines.digest, fields["package"])
         return Mutant(path, fields["genre"], location, fields["replacement"], description, handle)
 
     def _file(self, name: str) -> tuple[str, _Lines | None]:

@@ -1,7 +1,7 @@
-"""CargoRun: one run of cargo-mutants on chosen mutants, and what its growing report says of them.
+"""CargoRun: runs of cargo-mutants on chosen mutants, and what its growing report says of them.
 
-Copies and reports lie in a private temporary directory. What cargo has built of dependencies may be kept for the next
-run.
+Reports, and the copies that cargo-mutants makes, lie in a private temporary directory. Few mutants are tested in a copy
+of ours (`kept_copies`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import contextlib
 import json
 import logging
 import re
-import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,21 +18,20 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import BaselineError, Mutant, Project, Result, Status
+from msp_bridge.adapter import BaselineError, Mutant, Result, Status
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
-from msp_bridge.toolkit import Isolation, Sandbox, SandboxPool, own_tmpdir
-from msp_bridge.toolkit.slot import size_of
+from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
-from .cargo import BASELINE_FAILED, SUCCESS, CargoCommand
+from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
+from .kept_copies import TARGET, KeptCopies
 from .listing import Key, key_of
 
 log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
 MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
-MAX_MUTANTS_OF_KEPT_BUILD = 8  # for which a build from nothing takes longer than testing them one by one
-MAX_BUILD_BYTES = 4 << 30  # a directory that has grown beyond is deleted
+MAX_MUTANTS_OF_KEPT_COPY = 8  # for which a build from nothing takes longer than testing them one by one
 STATUSES = {
     "CaughtMutant": Status.KILLED,
     "MissedMutant": Status.SURVIVED,
@@ -45,36 +43,11 @@ FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTIL
 COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
 PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
 ERROR = re.compile(r"^error.*", re.MULTILINE)
+SKIP = "--baseline=skip"
+LIMIT = re.compile(rb"Auto-set test timeout to (\d+)s")
 ISOLATION = "isolation"  # in the private directory
 SHOWN_CHARS = 1000  # of a reason
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
-
-
-class BuildDirectories:
-    """The directories in which cargo keeps what it has built: each of one run at a time, whichever bridge runs it.
-
-    What cargo keeps of packages in cargo-mutants' copies is never taken for that of a later copy: the files there are
-    written anew for each run, and so newer than what was built before. Dependencies stay as they are.
-    """
-
-    def __init__(self, project: Project) -> None:
-        # Nothing is copied: cargo-mutants does that itself.
-        self._places: SandboxPool[Sandbox, Any] = SandboxPool(
-            partial(Sandbox.claim, project.cache, project.root, "build")
-        )
-        self.usable = True  # whether the project's tests pass with build results elsewhere than in `target`
-
-    @contextlib.asynccontextmanager
-    async def lease(self) -> AsyncIterator[Path]:
-        """A directory; raises `ToolError` when all are in use, or none can be made."""
-        async with self._places.lease() as place:
-            directory = place.sandbox.path.parent / "msp-bridge-target"
-            yield directory
-            await in_thread(_limit, directory)
-
-    async def aclose(self) -> None:
-        """Let other bridges have them."""
-        await self._places.aclose()
 
 
 @define
@@ -83,6 +56,7 @@ class Outcomes:
 
     directory: Path
     due: Mapping[Key, Mutant]
+    copied: Path | None = None  # the project, if the run makes copies of it
     _seen: int = field(default=0, init=False)
 
     def new(self) -> list[Result]:
@@ -91,6 +65,8 @@ class Outcomes:
             outcomes = json.loads((self.directory / "outcomes.json").read_bytes())["outcomes"]
         except (FileNotFoundError, ValueError):
             return []
+        if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
+            self.due = {mutant.handle.key: mutant for mutant in _current(self.copied, list(self.due.values()))}
         fresh, self._seen = outcomes[self._seen :], len(outcomes)
         return [result for outcome in fresh for result in self._results(outcome)]
 
@@ -128,24 +104,41 @@ class Outcomes:
             return ""
 
 
+@define
+class _Place:
+    """Where cargo-mutants runs once."""
+
+    workspace: Path  # the project's own, which cargo-mutants copies, or a kept copy, in which it works
+    root: Path  # of the project, or its counterpart in the copy
+    arguments: Sequence[str]
+    env: Mapping[str, str | None]
+    is_kept: bool
+    limit: str | None = None  # for tests, in seconds: what cargo-mutants has derived from its run without a mutant
+
+    def hear(self, line: bytes) -> None:
+        """Take the limit from what cargo-mutants prints."""
+        if found := LIMIT.search(line):
+            self.limit = found[1].decode()
+
+
 @frozen
 class CargoRun:
-    """A run of cargo-mutants for one request."""
+    """Runs of cargo-mutants, for the requests of one project."""
 
     root: Path  # of the project
     command: CargoCommand
-    builds: BuildDirectories
+    copies: KeptCopies
     jobs: int
     options: Sequence[str]
-    isolation: Isolation
+    isolation: Isolation  # of the workspace
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
         """Results of those of `mutants` whose files are as they were listed, each as soon as cargo-mutants reports it.
 
-        Closing it ends the tool and deletes all that it wrote, apart from builds. Raises `ToolError`.
+        Closing it ends the tool and deletes all that it wrote, apart from kept copies. Raises `ToolError`.
         """
         for start in range(0, len(mutants), MAX_MUTANTS_OF_RUN):
-            current = await in_thread(self._current, mutants[start : start + MAX_MUTANTS_OF_RUN])
+            current = await in_thread(_current, self.root, mutants[start : start + MAX_MUTANTS_OF_RUN])
             if current:
                 await self.isolation.probe()
                 run = self.isolation.run(partial(self._some, current))
@@ -153,52 +146,69 @@ class CargoRun:
                     async for result in results:
                         yield result
 
-    def _current(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        digests = {path: reading.digest(self.root / path) for path in {mutant.path for mutant in mutants}}
-        return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
-
     async def _some(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
-        """With kept builds where they pay. That takes one job, for jobs that share builds could run each other's.
+        """In a kept copy where that pays: there is one job in each, while cargo-mutants makes a copy for each job.
 
         The tool's own run without a mutant decides whether it can be isolated: see `Isolation.run`.
         """
         jobs = min(self.jobs, MAX_JOBS, len(mutants))
-        keep = self.builds.usable and (jobs == 1 or len(mutants) <= MAX_MUTANTS_OF_KEPT_BUILD)
+        few = jobs == 1 or len(mutants) <= MAX_MUTANTS_OF_KEPT_COPY
+        keep = few and await in_thread(self.copies.usable)
         if keep:
             try:
-                async with (
-                    self.builds.lease() as build,
-                    contextlib.aclosing(self._once(mutants, 1, build, isolated=isolated)) as results,
-                ):
+                async with contextlib.aclosing(self._in_kept_copy(mutants, isolated)) as results:
                     async for result in results:
                         yield result
                 return
             except BaselineError as error:
-                log.info("%s; trying again with a build from nothing", error)
-        async with contextlib.aclosing(self._once(mutants, jobs, None, isolated=isolated)) as results:
+                log.info("%s; trying again in a copy that cargo-mutants makes", error)
+        own = _Place(self.isolation.root, self.root, ["--jobs", str(jobs)], {"CARGO_TARGET_DIR": None}, is_kept=False)
+        async with contextlib.aclosing(self._once(mutants, own, isolated)) as results:
             async for result in results:
                 if keep:
-                    self.builds.usable = False
+                    self.copies.give_up()
                 yield result
 
-    async def _once(
-        self, mutants: Sequence[Mutant], jobs: int, build: Path | None, *, isolated: bool
-    ) -> AsyncGenerator[Result, None]:
+    async def _in_kept_copy(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
+        async with self.copies.lease() as copy:
+            root = copy.path / self.root.resolve().relative_to(self.isolation.root)
+            current = await in_thread(_current, root, mutants)
+            packages = frozenset(mutant.handle.package for mutant in current)
+            state = await self._state(copy, isolated)
+            limit = self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
+            skip = [] if limit is None else [SKIP, "--timeout", limit]
+            seen = self.isolation.root if isolated else copy.path
+            env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
+            place = _Place(copy.path, root, ["--in-place", *skip], env, is_kept=True)
+            if current:
+                async with contextlib.aclosing(self._once(current, place, isolated)) as results:
+                    async for result in results:
+                        yield result
+            if place.limit is not None and await in_thread(is_pinned, copy.path):
+                self.copies.passed.note((state, await in_thread(_lock, copy)), packages, place.limit)
+
+    async def _state(self, copy: Sandbox, isolated: bool) -> Hashable:
+        """Name all that a run without a mutant in `copy` depends on, apart from the lock file, which cargo may make."""
+        rustc, settings = await compiler(self.root), await in_thread(self.copies.settings)
+        return copy.digest, tuple(rustc), settings, self.isolation.wanted if isolated else None
+
+    async def _once(self, mutants: Sequence[Mutant], place: _Place, isolated: bool) -> AsyncGenerator[Result, None]:
         names = [word for mutant in mutants for word in ("--re", _exactly(mutant.handle.name))]
-        arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", "--jobs", str(jobs), *names]
+        arguments = [*self.options, "--no-shuffle", "--caught", "--unviable", *place.arguments, *names]
         async with own_tmpdir() as env:
             directory = Path(env["TMPDIR"] or "")
-            outcomes = Outcomes(directory / "mutants.out", {mutant.handle.key: mutant for mutant in mutants})
-            env["CARGO_TARGET_DIR"] = None if build is None else str(build)
-            within = partial(self._isolated, directory, build) if isolated else None
-            report_phase(BASELINE)  # cargo-mutants copies and builds the tree for it
-            async with self.command.running("--output", str(directory), *arguments, env=env, within=within) as tree:
-                began = False
+            due = {mutant.handle.key: mutant for mutant in mutants}
+            outcomes = Outcomes(directory / "mutants.out", due, None if place.is_kept else self.root)
+            within = partial(self._isolated, directory, place) if isolated else None
+            cwd = self.root if isolated else place.root
+            if SKIP not in arguments:
+                report_phase(BASELINE)  # cargo-mutants builds the tree for it, and may copy it
+            async with self.command.running(
+                "--output", str(directory), *arguments, cwd=cwd, env={**env, **place.env}, within=within
+            ) as tree:
                 async with contextlib.aclosing(tree.lines()) as lines:
-                    async for _ in lines:  # one for each outcome, after that is in outcomes.json
-                        if not began:  # the copies are made by now: what was edited until then is another mutant's
-                            current = await in_thread(self._current, mutants)
-                            outcomes.due, began = {mutant.handle.key: mutant for mutant in current}, True
+                    async for line in lines:  # one for each outcome, after that is in outcomes.json
+                        place.hear(line)
                         for result in await in_thread(outcomes.new):
                             yield result
                 code = await tree.exited()
@@ -210,23 +220,26 @@ class CargoRun:
                     yield result
             await in_thread(self.isolation.note, directory / ISOLATION)
 
-    def _isolated(self, directory: Path, build: Path | None, argv: list[str]) -> list[str]:
-        """Isolate the run: what it writes elsewhere than into these directories is dropped."""
+    def _isolated(self, directory: Path, place: _Place, argv: list[str]) -> list[str]:
+        """Isolate the run: what it writes elsewhere than into the copy and this directory is dropped."""
         home = directory / ISOLATION
         home.mkdir()
-        if build is not None:
-            build.mkdir(parents=True, exist_ok=True)
-        return self.isolation.command(self.isolation.root, argv, [directory, *([] if build is None else [build])], home)
+        return self.isolation.command(place.workspace, argv, [directory], home, Around([]))
+
+
+def _current(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Return the mutants whose files, below `root`, are as they were listed."""
+    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
+    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
+
+
+def _lock(copy: Sandbox) -> str | None:
+    return reading.digest(copy.path / LOCK)
 
 
 def _exactly(name: str) -> str:
     """A regular expression, as Rust's crate `regex` reads it, for this name and no other."""
     return "^" + SPECIAL.sub(r"\\\1", name) + "$"
-
-
-def _limit(directory: Path) -> None:
-    if size_of(directory) > MAX_BUILD_BYTES:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _reason(log: str) -> str | None:

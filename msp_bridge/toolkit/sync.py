@@ -146,6 +146,7 @@ class Refresh:
     included: Collection[str]
     warn: Callable[[str, str], None]  # called with a path that can't be copied, and the reason
     stop: Event
+    fresh_times: bool = False
     manifest: Manifest = field(init=False)  # what the copy is made of now
     changed: set[str] = field(factory=set, init=False)
     wrote: bool = field(default=False, init=False)  # whether the manifest differs from the old one
@@ -196,8 +197,8 @@ class Refresh:
             self._update_link(path, entry, there, old, seen)
         elif old and there and self._is_intact(path, there, old) and self._is_unchanged(path, entry, old, seen):
             record = self.manifest.records[path]  # the usual case
-            if record.copy != there.stamp:
-                self._keep(path, evolve(record, copy=there.stamp))
+            if record.copy != there.stamp or record.is_young:
+                self._keep(path, evolve(record, copy=there.stamp, seen=seen))
         else:
             self._to_copy.append((path, entry, old))
 
@@ -256,6 +257,8 @@ class Refresh:
             if not isinstance(error, FileNotFoundError):  # else it has vanished
                 self.warn(path, error.strerror or type(error).__name__)
             return
+        if self.fresh_times:
+            os.utime(target)
         if path.endswith(".py"):
             _delete_bytecode(target)
         self._note(path, Record(Kind.FILE, entry.stamp, digest, seen, Entry.of(os.lstat(target)).stamp), old)

@@ -68,42 +68,90 @@ async def test_more_mutants_than_one_run_takes_are_tested_in_several(
         assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
 
 
-def kept_builds(root: Path) -> dict[str, str]:
-    return {
-        file.parent.parent.name: file.read_text() for file in (root.parent / "cache").rglob("msp-bridge-target/runs")
-    }
+def runs_in_place(root: Path) -> dict[str, list[str]]:
+    """By the name of the kept copy, how each run there came by its limit of time."""
+    files = (root.parent / "cache").rglob("target/runs")
+    return {file.parents[2].name: file.read_text().splitlines() for file in files}
 
 
-async def test_builds_are_kept_for_requests_of_few_mutants_which_take_one_job(root: Path) -> None:
+MEASURED, KNOWN = "None None", "skip 20"
+
+
+async def test_few_mutants_are_tested_in_a_kept_copy_and_its_tests_pass_without_a_mutant_once(root: Path) -> None:
+    (root / "Cargo.lock").touch()
     async with adapter_on(root, jobs=4) as adapter:
         mutants = await discovered(adapter)
-        await results_of(adapter, mutants[:2])
-        await results_of(adapter, mutants[:1])
-        await results_of(adapter, mutants)
-        assert kept_builds(root) == {"build-0": "1\n1\n"}
+        for chosen in (mutants[:2], mutants[:1], mutants, mutants[-1:], mutants[-2:], mutants[:1]):
+            assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
+        in_place = [MEASURED, KNOWN, MEASURED, KNOWN, KNOWN]
+        assert runs_in_place(root) == {"build-0": in_place}, "the third is of another package"
         await asyncio.gather(results_of(adapter, mutants[:1]), results_of(adapter, mutants[:1]))
-        assert set(kept_builds(root)) == {"build-0", "build-1"}, "two runs at once have two directories"
+        assert set(runs_in_place(root)) == {"build-0", "build-1"}, "two runs at once have two copies"
 
 
-async def test_kept_builds_that_grow_too_large_are_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MAX_BUILD_BYTES", 1)
+@pytest.mark.parametrize(
+    ("changed", "run"),
+    [
+        ("project/README.md", MEASURED),
+        ("project/Cargo.lock", MEASURED),
+        ("programs/rustc", MEASURED),
+        ("cargo-home/config.toml", MEASURED),
+        ("elsewhere", KNOWN),
+    ],
+)
+async def test_a_run_without_a_mutant_is_made_again_when_what_it_depends_on_has_changed(
+    root: Path, changed: str, run: str
+) -> None:
+    (root / "Cargo.lock").touch()
+    async with contextlib.aclosing(CargoMutants(project(root))) as adapter:
+        mutants = (await discovered(adapter))[:1]
+        await results_of(adapter, mutants)
+        (root.parent / "cargo-home").mkdir()
+        with (root.parent / changed).open("a") as file:
+            file.write("# echo changed" if changed != "programs/rustc" else "echo changed\n")
+        await results_of(adapter, mutants)
+    assert runs_in_place(root) == {"build-0": [MEASURED, run]}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "configuration", "runs"),
+    [
+        ('[[package]]\nname = "elsewhere"', "", {"build-0": [MEASURED, MEASURED]}),  # of a path that nothing pins
+        ("", "copy_vcs = true", {}),
+    ],
+)
+async def test_what_no_kept_copy_can_know_is_done_as_cargo_mutants_does(
+    root: Path, manifest: str, configuration: str, runs: dict[str, list[str]]
+) -> None:
+    (root / "Cargo.lock").write_text(manifest)
+    (root / ".cargo").mkdir()
+    (root / ".cargo" / "mutants.toml").write_text(configuration)
+    async with adapter_on(root) as adapter:
+        mutants = (await discovered(adapter))[:1]
+        for _ in range(2):
+            assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+    assert runs_in_place(root) == runs
+
+
+async def test_builds_that_grow_too_large_are_deleted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.kept_copies.MAX_BUILD_BYTES", 1)
     async with adapter_on(root) as adapter:
         await results_of(adapter, (await discovered(adapter))[:1])
-    assert kept_builds(root) == {}
+    assert runs_in_place(root) == {}
 
 
-async def test_builds_are_kept_until_a_cancelled_run_has_deleted_them(
+async def test_a_copy_is_kept_until_a_cancelled_run_has_deleted_its_builds(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deleting, may_delete, deleted = asyncio.Event(), threading.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
-    def slowly(_: Path) -> None:
+    def slowly(_: object) -> None:
         loop.call_soon_threadsafe(deleting.set)
         may_delete.wait()
         deleted.set()
 
-    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run._limit", slowly)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.kept_copies._limit", slowly)
     async with adapter_on(root) as adapter:
         request = asyncio.create_task(results_of(adapter, (await discovered(adapter))[:1]))
         await deleting.wait()
@@ -113,13 +161,30 @@ async def test_builds_are_kept_until_a_cancelled_run_has_deleted_them(
         assert deleted.is_set()
 
 
-async def test_tests_that_fail_only_with_kept_builds_are_run_without(root: Path) -> None:
-    script(root, baseline="fails with kept builds")
+async def test_tests_that_fail_only_in_a_kept_copy_are_run_in_one_of_cargo_mutants(root: Path) -> None:
+    script(root, baseline="fails in place")
     async with adapter_on(root) as adapter:
         mutants = (await discovered(adapter))[:2]
         assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
         assert len(await results_of(adapter, mutants)) == 2
-    assert kept_builds(root) == {"build-0": "1\n"}, "which is remembered"
+    assert runs_in_place(root) == {"build-0": [MEASURED]}, "which is remembered"
+
+
+async def test_a_mutant_that_a_cancelled_run_left_in_the_copy_is_put_back_as_a_new_file(root: Path) -> None:
+    script(root, hangs=True)
+    file = root / "shop" / "src" / "lib.rs"
+    os.utime(file, (0, 0))
+    async with contextlib.aclosing(CargoMutants(project(root))) as adapter:
+        mutants = (await discovered(adapter))[:1]
+        async with contextlib.aclosing(adapter.test(mutants)) as results:
+            await anext(results)
+        [copy] = (root.parent / "cache").glob("build-0/*/shop/src/lib.rs")
+        left = copy.stat().st_mtime_ns
+        assert copy.read_text() == file.read_text() + "// a mutant"
+        (root / "stand-in.json").unlink()
+        assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+        assert copy.read_text() == file.read_text()
+        assert copy.stat().st_mtime_ns > left, "for cargo it is newer than what was built of the mutant"
 
 
 async def test_a_result_comes_before_the_run_ends_and_closing_ends_it(root: Path) -> None:
@@ -286,7 +351,7 @@ async def permitted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("permitted")
-@pytest.mark.parametrize("count", [1, 12], ids=["with kept builds", "with jobs"])
+@pytest.mark.parametrize("count", [1, 12], ids=["in a kept copy", "with jobs"])
 async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(root: Path, count: int) -> None:
     script(root, spoils="spoilt")
     async with adapter_on(root) as adapter:  # which compares the tree

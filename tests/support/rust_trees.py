@@ -32,6 +32,8 @@ def stand_in(directory: Path, monkeypatch: pytest.MonkeyPatch, *, installed: boo
             f'#!/bin/sh\necho "$@" >> {directory}/calls\nexec {sys.executable} -S {STAND_IN} "$@"\n'
         )
         (programs / name).chmod(0o755)
+    (programs / "rustc").write_text("#!/bin/sh\necho rustc 1.95.0\n")
+    (programs / "rustc").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
     monkeypatch.setenv("CARGO_HOME", str(directory / "cargo-home"))
 

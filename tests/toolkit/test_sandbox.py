@@ -133,6 +133,21 @@ def test_a_write_to_the_copy_is_undone_though_the_source_is_as_young(source: Pat
         assert copy.read_bytes() == edited.read_bytes()
 
 
+def test_what_is_copied_or_put_back_has_a_new_time_where_that_is_said(source: Path, tmp_path: Path) -> None:
+    for path in ("run.sh", "src/pkg/a.py"):
+        os.utime(source / path, (1, 1))
+    copy = Sandbox(source, tmp_path / "cache" / "project", fresh_times=True)
+    copy.refresh()
+    first = {path: (copy.path / path).stat().st_mtime_ns for path in ("run.sh", "src/pkg/a.py")}
+    assert min(first.values()) > 1_000_000_000
+    (copy.path / "run.sh").write_text("a mutant")
+    written = (copy.path / "run.sh").stat().st_mtime_ns
+    assert copy.refresh() == frozenset()
+    assert (copy.path / "run.sh").read_text() == "#!/bin/sh\n"
+    assert (copy.path / "run.sh").stat().st_mtime_ns >= written
+    assert (copy.path / "src/pkg/a.py").stat().st_mtime_ns == first["src/pkg/a.py"]
+
+
 def test_a_link_put_into_the_copy_never_leads_a_refresh_into_the_source(source: Path, sandbox: Sandbox) -> None:
     sandbox.refresh()
     before = contents(source)

@@ -5,9 +5,10 @@ as the real ones do: see tests/projects/rust_recorded. Mutants are `+` and `<` w
 comment at the end of a mutant's line says what becomes of it, `// caught`, `// unviable` or `// timeout`; else it is missed.
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
-(or "fails with kept builds"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
+(or "fails in place"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
 {"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"spoils": TEXT} writes
-that beside each file whose mutants it tests, by an absolute path. Where CARGO_TARGET_DIR is set, each run adds the number of its jobs to the file `runs` there.
+that beside each file whose mutants it tests, by an absolute path. Each run in place notes in CARGO_TARGET_DIR/runs how it
+came by its limit of time. Each mutant changes its file, and what was changed is changed back.
 """
 
 from __future__ import annotations
@@ -88,14 +89,16 @@ class Output:
 
 def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, script: dict[str, Any]) -> int:
     output = Output(options.output)
-    copy = tempfile.mkdtemp(prefix="cargo-mutants-", suffix=".tmp")
-    shutil.copytree(root, copy, dirs_exist_ok=True)
-    target = os.environ.get("CARGO_TARGET_DIR")
-    if target is not None:
-        Path(target).mkdir(parents=True, exist_ok=True)
-        with (Path(target) / "runs").open("a") as runs:
-            runs.write(f"{options.jobs}\n")
-    fails = script.get("baseline") == "fails" or (script.get("baseline") is not None and target is not None)
+    if options.in_place:
+        copy, target = str(root), Path(os.environ["CARGO_TARGET_DIR"])
+        target.mkdir(exist_ok=True)
+        with (target / "runs").open("a") as runs:
+            runs.write(f"{options.baseline} {options.timeout}\n")
+    else:
+        copy = tempfile.mkdtemp(prefix="cargo-mutants-", suffix=".tmp")
+        shutil.copytree(root, copy, dirs_exist_ok=True)
+    print(f"Found {len(chosen)} mutants to test", flush=True)
+    fails = script.get("baseline") == "fails" or (script.get("baseline") is not None and options.in_place)
     fails = fails or os.stat("/tmp").st_dev != script.get("device", os.stat("/tmp").st_dev)
     log = "test tests::add ... FAILED\n\nthread 'tests::add' (1) panicked at src/lib.rs:1:1:\nleft is not right\n\n"
     (output.directory / "log" / "baseline.log").write_text(log if fails else "")
@@ -103,18 +106,25 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         output.add(outcome("Baseline", "Failure", "log/baseline.log"), "FAILED   Unmutated baseline")
         print("ERROR cargo test failed in an unmutated tree, so no mutants were tested", file=sys.stderr)
         return 4
-    output.add(outcome("Baseline", "Success", "log/baseline.log"), "ok       Unmutated baseline")
+    if options.baseline != "skip":
+        output.add(outcome("Baseline", "Success", "log/baseline.log"), "ok       Unmutated baseline")
+        print(" INFO Auto-set test timeout to 20s", flush=True)
     for number, fields in enumerate(chosen):
         time.sleep(0.02)
         log_path = f"log/mutant-{number}.log"
         summary = summary_of(root, fields)
+        file = Path(copy) / fields["file"]
+        original = file.read_bytes()
+        file.write_bytes(original + b"// a mutant")
         if "spoils" in script:
             (root.resolve() / fields["file"]).with_suffix(".spoilt").write_text(script["spoils"])
         (output.directory / log_path).write_text(log if summary == "CaughtMutant" else "")
         output.add(outcome({"Mutant": fields}, summary, log_path), f"tested {fields['name']}")
         if "hangs" in script:
             time.sleep(3600)
-    shutil.rmtree(copy)
+        file.write_bytes(original)
+    if not options.in_place:
+        shutil.rmtree(copy)
     return 2
 
 
@@ -131,9 +141,9 @@ def main() -> int:
         print("thread 'main' panicked\n\nStack backtrace:\n   0: <unknown>", file=sys.stderr)
         return int(script["exit"])
     parser = argparse.ArgumentParser()
-    for flag in ("version", "list", "json", "workspace", "no-shuffle", "caught", "unviable"):
+    for flag in ("version", "list", "json", "workspace", "no-shuffle", "caught", "unviable", "in-place"):
         parser.add_argument(f"--{flag}", action="store_true")
-    for option in ("colors", "config", "output", "jobs"):
+    for option in ("colors", "config", "output", "jobs", "baseline", "timeout"):
         parser.add_argument(f"--{option}")
     parser.add_argument("--re", action="append", default=[])
     options = parser.parse_args(sys.argv[2:])

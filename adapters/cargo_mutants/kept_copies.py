@@ -1,0 +1,121 @@
+"""KeptCopies: private copies of the workspace in which cargo finds what it has built before.
+
+Theory of operation
+-------------------
+The problem. For each run cargo-mutants copies the tree, builds all of it and tests it without a mutant. For one mutant
+that takes many times as long as the mutant.
+
+The way out. cargo-mutants works in place (`--in-place`) in a copy that stays, and `target` with it. cargo builds what
+is older than its source. So whatever a refresh writes has the time of that refresh: an older version of a file, and a
+file that a run has left with a mutant in it because it was cancelled. What tests have left in `target/tmp` is deleted
+before each run.
+
+The run without a mutant is skipped (`--baseline=skip`) where it has passed before, as far as it can be known: with the
+same files, compiler, configuration of cargo and isolation, for the same packages or more. It also gives the limit of
+time for tests, which cargo-mutants derives from it and prints. It is never skipped if a package comes from elsewhere
+that Cargo.lock does not pin.
+
+A copy is like one that cargo-mutants makes, without version control. Where its configuration asks for another kind of
+copy, or for a limit of time that depends on a build from nothing, it makes its own, as it does for many mutants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import AsyncIterator, Hashable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from msp_bridge import reading
+from msp_bridge.concurrency import in_thread
+from msp_bridge.toolkit import Sandbox, SandboxPool, WarmSandbox
+from msp_bridge.toolkit.slot import size_of
+
+from .cargo import LOCK
+from .installation import home
+
+TARGET = "target"
+MAX_BUILD_BYTES = 4 << 30  # of a `target`, which is deleted when it has grown beyond
+OWN_COPIES = frozenset({"build_timeout_multiplier", "copy_target", "copy_vcs", "gitignore"})  # keys of mutants.toml
+
+
+class KeptCopies:
+    """The copies of the workspace at `workspace`: each of one run at a time, whichever bridge runs it."""
+
+    def __init__(self, cache: Path, workspace: Path, config_file: Path | None) -> None:
+        self._workspace = workspace
+        self._configuration = config_file or workspace / ".cargo" / "mutants.toml"
+        claim = partial(Sandbox.claim, cache, workspace, "build", left_out=frozenset({TARGET}), fresh_times=True)
+        self._places: SandboxPool[Sandbox, Any] = SandboxPool(claim)
+        self._failed = False
+        self.passed = Passed()
+
+    def usable(self) -> bool:
+        """Whether a copy would be like one that cargo-mutants makes, and the tests pass there. Blocks."""
+        return not self._failed and OWN_COPIES.isdisjoint(reading.table(self._configuration))
+
+    def give_up(self) -> None:
+        """The tests fail in a kept copy, and pass in one that cargo-mutants makes."""
+        self._failed = True
+
+    @contextlib.asynccontextmanager
+    async def lease(self) -> AsyncIterator[Sandbox]:
+        """A copy of the workspace as it is now; raises `ToolError` when all are in use, or none can be made."""
+        async with self._places.lease() as place:
+            await self._refresh(place)
+            yield place.sandbox
+            await in_thread(_limit, place.sandbox)
+
+    async def _refresh(self, place: WarmSandbox[Sandbox, Any]) -> None:
+        pinned = await in_thread((self._workspace / LOCK).exists)
+        place.sandbox.overlaid = set() if pinned else {LOCK}  # else cargo would choose versions anew for each run
+        await place.refresh()
+        await in_thread(_make_empty, place.sandbox.path / TARGET / "tmp")
+
+    def settings(self) -> Hashable:
+        """Equal as long as the configuration of cargo and of cargo-mutants outside of the workspace is. Blocks."""
+        directories = [home(), *(above / ".cargo" for above in self._workspace.parents)]
+        files = [directory / name for directory in directories for name in ("config.toml", "config")]
+        return tuple(reading.digest(file) for file in [*files, self._configuration])
+
+    async def aclose(self) -> None:
+        """Let other bridges have them."""
+        await self._places.aclose()
+
+
+@define
+class Passed:
+    """The runs without a mutant that have passed in one state of everything that they depend on."""
+
+    _state: Hashable = None
+    _limits: dict[frozenset[str], str] = field(factory=dict)
+
+    def limit(self, state: Hashable, packages: frozenset[str]) -> str | None:
+        """The seconds that tests may take, from a run of these packages or more; None: there was none in `state`."""
+        if state != self._state:
+            return None
+        return next((limit for tested, limit in self._limits.items() if packages <= tested), None)
+
+    def note(self, state: Hashable, packages: frozenset[str], limit: str) -> None:
+        """A run of `packages` has passed in `state`; what is known of another state is forgotten."""
+        if state != self._state:
+            self._state, self._limits = state, {}
+        self._limits[packages] = limit
+
+
+def _limit(sandbox: Sandbox) -> None:
+    size = size_of(sandbox.path)
+    if size > MAX_BUILD_BYTES:
+        shutil.rmtree(sandbox.path / TARGET, ignore_errors=True)
+        size = sandbox.size
+    sandbox.note_size(size)
+
+
+def _make_empty(directory: Path) -> None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        shutil.rmtree(directory)
+        directory.mkdir()
