@@ -27,6 +27,11 @@ def command(action: str) -> None:
     These are private copies, what was measured, generated mutants, and the results of the last runs. The cache is in
     your user cache directory, or in $MSP_BRIDGE_CACHE. Clearing it loses those results, and time; don't clear it while
     the bridge runs.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    the command line is wrong, or the cache can't be read or cleared
     """
     home = cache_home()
     entries = [(entry, size_of(entry)) for entry in sorted(_entries(home))]

@@ -89,6 +89,11 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
 
     With --write it goes to the editor's own place: VS Code's settings of this project, the plugins or the configuration
     of others in your home directory. What is there already stays as it is, comments and layout too.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    the command line is wrong, or a file can't be read or written
     """
     if write and editor is None:
         raise click.UsageError(f"--write needs an editor: {', '.join(EDITORS)}")
@@ -130,6 +135,11 @@ def completion(context: click.Context, shell: str) -> None:
       msp-bridge completion fish > msp-bridge.fish
 
     bash must be 4.4 or newer.
+
+    \b
+    Exit codes; stderr has the reason:
+      0    done
+      2    there is no such shell
     """
     found = get_completion_class(shell)
     if found is None:

@@ -95,7 +95,7 @@ def run(
     With --sample 50, fifty mutants are tested, spread over files and mutators: the score is an estimate, and the
     summary has its confidence interval. With --budget 5m, the run stops after five minutes, and says what was not
     tested; what was is kept, so the next such run goes on. With --status Survived, those are tested again that survived
-    last time.
+    last time. `msp-bridge docs survivors` says how to go on with them.
 
     With --cluster, the workers of a Dask cluster test, where there are more than eight mutants for each job of this
     machine.

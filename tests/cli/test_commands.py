@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import click
 import jsonschema
 import pytest
 from support.command_line import (
@@ -309,3 +310,13 @@ def test_every_command_explains_itself_within_80_columns(project: Path, name: st
 def test_the_version_is_the_packages(project: Path) -> None:
     done = in_process(project, project, "--version")
     assert done.stdout == f"msp-bridge, version {msp_bridge.__version__}\n"
+
+
+@pytest.mark.parametrize("name", [*COMMANDS])
+def test_the_help_of_a_command_has_its_exit_codes_and_where_there_is_more(name: str, tmp_path: Path) -> None:
+    text = in_process(tmp_path, tmp_path, name, "--help").stdout
+    assert re.search(r"^  Exit codes.*:\n    \d", text, re.MULTILINE)
+    assert f"More: msp-bridge docs {COMMANDS[name][2]}\n" in text
+    found = msp_bridge.cli.msp_bridge.get_command(click.Context(msp_bridge.cli.msp_bridge), name)
+    assert found is not None
+    assert [option.name for option in found.params if isinstance(option, click.Option) and not option.help] == []

@@ -77,4 +77,3 @@ def test_texts_name_topics_that_there_are() -> None:
 
 def test_help_names_the_topic_that_says_more(tmp_path: Path) -> None:
     assert "msp-bridge docs" in in_process(tmp_path, tmp_path, "--help").stdout
-    assert "More: msp-bridge docs ci\n" in in_process(tmp_path, tmp_path, "run", "--help").stdout

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.command_line import in_process, script
+from support.dashboards import dashboard
 from support.repositories import commit, git, isolate
 from support.tutorials import prints
 from test_documents import arguments
+
+from msp_bridge.reports.dashboard import KEY_VARIABLE, URL_VARIABLE
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/how-to/survivors.md", "docs/how-to/slow-suites.md", "docs/how-to/ci.md")
@@ -26,8 +30,8 @@ MUTATIONS = [
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The example on a branch that has changed something, tested before and after, with reports of all shards."""
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The example on a branch that has changed something, with reports of all shards, and a dashboard."""
     isolate(monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     root = tmp_path / "shop"
@@ -36,6 +40,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "msp-bridge.toml").write_text('adapter = "scripted"\n')
     git(root, "init", "--quiet", "--initial-branch=main")
     commit(root)
+    git(root, "remote", "add", "origin", "https://github.com/shop/cart.git")
     git(root, "update-ref", "refs/remotes/origin/main", "main")
     git(root, "checkout", "--quiet", "-b", "branch")
     source = root / "src/shop/cart.py"
@@ -45,7 +50,10 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for number in range(1, 5):
         typed(root, f"msp-bridge run --shard {number}/4 --json {number}.json")
         shutil.copy(root / f"{number}.json", root / f"mutants-{number}.json")
-    return root
+    with dashboard() as server:
+        monkeypatch.setenv(URL_VARIABLE, server.url)
+        monkeypatch.setenv(KEY_VARIABLE, "key")
+        yield root
 
 
 def typed(root: Path, line: str) -> str:
@@ -62,7 +70,7 @@ def test_each_command_of_the_page_works(page: str, shop: Path) -> None:
     for block in CONSOLE.findall((ROOT / page).read_text("utf-8")):
         for command, shown in re.findall(r"^\$ (msp-bridge .*)\n((?:(?!\$ ).+\n)*)", block, re.MULTILINE):
             words = arguments(command)
-            if words[0] in ELSEWHERE or {"--cluster", "--dashboard"} & {*words}:
+            if words[0] in ELSEWHERE or "--cluster" in words:
                 continue
             output = typed(shop, command.replace(" ID ", " src/shop/cart.py:30:15 "))
             if shown and words[0] in PRINTED:
