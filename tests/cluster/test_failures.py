@@ -27,6 +27,7 @@ from msp_bridge.cli.run import run
 from msp_bridge.cluster import behind_cluster
 from msp_bridge.cluster.chunks import LOSSES
 from msp_bridge.cluster.dispatch import GIVEN_UP
+from msp_bridge.testing import check_adapter
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -70,6 +71,16 @@ async def test_workers_with_trees_of_their_own_give_each_result_once(tree: Scrip
         results = await results_of(adapter, now := await discovered(adapter))
         assert once_each(results, now)
         assert {sent.files for sent in adapter.traffic.values()} == {1}
+
+
+async def test_an_adapter_keeps_its_promises_when_workers_test_its_mutants(
+    tree: ScriptedTree, cluster: Cluster
+) -> None:
+    tree.script(PLUS, DIGIT)
+    tree.files(3, "x = y + 1\n")
+    project = Project(root=tree.root, cache=tree.root.parent / "cache")
+    adapter = behind_cluster(Scripted, cluster.address, local=0, bounds=BOUNDS)
+    await check_adapter(adapter, project, sample=4, workers=len(cluster.workers))
 
 
 async def test_a_worker_that_is_killed_in_a_chunk_loses_nothing_and_invents_nothing(

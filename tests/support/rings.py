@@ -172,6 +172,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
+    "adapters/test_gremlins.py": ("test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     "adapters/test_stryker_js_conformance.py": ("portable", "command_line"),
     "adapters/test_stryker_js_setup.py": (
@@ -189,16 +190,23 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "off",
         "overlays",
         "test_mutmut_says_what_a_fresh_process_says[flaky-on]",  # `test_steadiness.py` has tests that fail by chance
+        # The engine is the one that mutmut's mutants are tested by, in the same projects.
+        "test_cosmic_ray_says_what_a_fresh_process_says[class_cells-on]",
+        "test_cosmic_ray_says_what_a_fresh_process_says[closures-on]",
+        "test_cosmic_ray_says_what_a_fresh_process_says[late_imports-on]",
+        "test_cosmic_ray_says_what_a_fresh_process_says[left_behind-on]",
+        "test_cosmic_ray_says_what_a_fresh_process_says[stack_frames-on]",
         "test_cosmic_ray_says_what_a_fresh_process_says[xdist-on]",
     ),
     "test_oracle.py": ("beside-",),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
-    "faults/test_harmful_tests.py": ("at import-cosmic-ray]", "in a test-cosmic-ray]", "in a test-stryker-js]"),
+    "faults/test_harmful_tests.py": ("cosmic-ray]", "in a test-stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
-    "cluster/test_conformance_on_a_cluster.py": ("cosmic-ray", "stryker", "cargo-", "generic"),
+    # `test_failures.py` has the conformance suite on a cluster with a scripted adapter, `test_other_workers.py` mutmut.
+    "cluster/test_conformance_on_a_cluster.py": (),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
