@@ -4,6 +4,9 @@
 build is the linker's: mutants share a binary where `programs/mutants.go` can write them into one, with some hundred
 kilobytes of added code at most. The compiler says which of them are no Go; the others are built again without those.
 
+Which of its mutants is on says the name that the binary was started by: `7.test`. So the processes of the same binary
+that tests start have the mutant, too, whatever environment they get. Commands of go that tests run get it as an `Edit`.
+
 A binary with several mutants is used only if its tests pass while no mutant is on. Code that looks at its own callers
 would see one call more, so packages that do are built with one mutant at a time.
 """
@@ -11,7 +14,6 @@ would see one call more, so packages that do are built with one mutant at a time
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +24,8 @@ from msp_bridge import reading
 from msp_bridge.adapter import Mutant, ToolError
 from msp_bridge.concurrency import in_thread
 
-from .go import Go, Package, SourceProgram
+from .execution import Edit
+from .go import Go, Package, SourceProgram, overlay_option
 from .listing import TestOptions
 
 MIN_TOGETHER = 4  # for fewer, binaries of their own are built sooner
@@ -30,18 +33,22 @@ MAX_ADDED = 300_000  # bytes of copied functions in one binary
 LOOKS_AT_CALLERS = re.compile(rb"\b(runtime\.Caller|runtime\.Callers|runtime\.Stack|debug\.Stack|debug\.PrintStack)\(")
 OF_MUTANT = re.compile(r"gremlin_(\d+)\.go:\d+(?::\d+)?: (.*)")
 ERROR = re.compile(r"^\S+\.go:\d+:\d+: (.*)", re.MULTILINE)
-OVERLAY = "overlay.json"
-SWITCH_FILE = "msp_bridge_gremlin.go"
+ADDED_FILE = "msp_bridge_gremlin.go"
 SWITCH = """package {name}
 
 import (
 	gremlinOs "os"
+	gremlinFilepath "path/filepath"
 	gremlinStrconv "strconv"
+	gremlinStrings "strings"
 )
 
 var gremlin__ = func() int {{
-	number, _ := gremlinStrconv.Atoi(gremlinOs.Getenv("MSP_BRIDGE_GREMLIN"))
-	gremlinOs.Unsetenv("MSP_BRIDGE_GREMLIN")
+	file, err := gremlinOs.Executable()
+	if err != nil {{
+		file = gremlinOs.Args[0]
+	}}
+	number, _ := gremlinStrconv.Atoi(gremlinStrings.TrimSuffix(gremlinFilepath.Base(file), ".test"))
 	return number
 }}()
 """
@@ -53,6 +60,15 @@ class Binary:
 
     file: Path
     mutants: Mapping[int, Mutant]
+
+    def program(self, number: int) -> Path:
+        """The binary with this mutant on; 0: with none, or the only one. Blocks."""
+        if number == 0:
+            return self.file
+        program = self.file.with_name(f"{number}.test")
+        if not program.exists():
+            program.hardlink_to(self.file)
+        return program
 
 
 @frozen
@@ -71,6 +87,7 @@ class MutatedBinaries:
     program: SourceProgram
     options: TestOptions
     directory: Path
+    flags: str  # GOFLAGS
     _numbers: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
 
     def current(self, mutants: Sequence[Mutant]) -> list[Mutant]:
@@ -106,9 +123,9 @@ class MutatedBinaries:
         """
         file = Path()
 
-        async def build(texts: Mapping[str, bytes], option: str) -> str | None:
+        async def build(texts: Mapping[str, bytes], *options: str) -> str | None:
             nonlocal file
-            file, printed = await self._build(tested, texts, option)
+            file, printed = await self._build(tested, texts, *options)
             return printed
 
         built, refused = await self._accepted(package, mutants, build)
@@ -120,8 +137,12 @@ class MutatedBinaries:
         alone = [mutant for mutant in mutants if mutant.handle.alone]
 
         async def build(texts: Mapping[str, bytes], *options: str) -> str | None:
-            place = await in_thread(self._overlay, texts)
-            return await self.go.compile(package, *self._options(place), *options)
+            options = (
+                *self.options.for_builds,
+                await in_thread(overlay_option, self._place(), self.go.root, texts),
+                *options,
+            )
+            return await self.go.compile(package, *options)
 
         if not mutants or await build({}) is not None:
             return []
@@ -140,20 +161,21 @@ class MutatedBinaries:
         self,
         package: Package,
         mutants: Sequence[Mutant],
-        build: Callable[[Mapping[str, bytes], str], Awaitable[str | None]],
+        build: Callable[..., Awaitable[str | None]],
     ) -> tuple[dict[int, Mutant], list[Refused]]:
         """Build `mutants` together until none of them is refused; none are built if the compiler's message names none.
 
-        `build` takes the texts of files and an option for go, and returns what the compiler prints if it fails.
+        `build` takes the texts of files and options for go, and returns what the compiler prints if it fails.
         """
         numbered = dict(enumerate(mutants, 1))
         refused: list[Refused] = []
         while numbered:
             texts = await self._combined(package, numbered)
             numbered = {number: mutant for number, mutant in numbered.items() if mutant.path in texts}
-            printed = await build(texts, f"-gcflags={package.path}=-e")
-            if printed is None:
+            if await build(texts) is None:
                 break
+            texts = await self._combined(package, numbered, lines_name_mutants=True)
+            printed = await build(texts, f"-gcflags={package.path}=-e") or ""
             errors = {int(number): reason for number, reason in reversed(OF_MUTANT.findall(printed))}
             new = [Refused(numbered.pop(number), errors[number]) for number in errors if number in numbered]
             if not new:
@@ -161,7 +183,9 @@ class MutatedBinaries:
             refused += new
         return numbered, refused
 
-    async def _combined(self, package: Package, numbered: Mapping[int, Mutant]) -> dict[str, bytes]:
+    async def _combined(
+        self, package: Package, numbered: Mapping[int, Mutant], *, lines_name_mutants: bool = False
+    ) -> dict[str, bytes]:
         """Return the texts of files, by their paths."""
         request, paths = [], []
         for path in dict.fromkeys(mutant.path for mutant in numbered.values()):
@@ -174,10 +198,13 @@ class MutatedBinaries:
                 for number, m in of_file.items()
             ]
             paths.append(path)
-            request.append({"path": path, "text": content.decode(), "mutants": places})
+            file = str(self.go.root / path)
+            request.append(
+                {"path": file, "text": content.decode(), "mutants": places, "linesNameMutants": lines_name_mutants}
+            )
         answer = await self.program.ask({"combine": request})
         texts = {path: text.encode() for path, text in zip(paths, answer["combine"] or (), strict=True)}
-        switch = f"{package.directory}/{SWITCH_FILE}"
+        switch = f"{package.directory}/{ADDED_FILE}"
         return {**texts, switch: SWITCH.format(name=package.name).encode()} if texts else {}
 
     def _mutated(self, mutant: Mutant) -> dict[str, bytes] | None:
@@ -195,24 +222,19 @@ class MutatedBinaries:
             return None
         return content if reading.digest_of(content) == mutant.handle.digest else None
 
+    def edit(self, mutant: Mutant, place: Path) -> Edit | None:
+        """The mutant for commands of go that tests run, to be written into `place`; None as for `_content`. Blocks."""
+        texts = self._mutated(mutant)
+        return None if texts is None else Edit(texts, self.flags, place)
+
     async def _build(self, tested: Package, texts: Mapping[str, bytes], *options: str) -> tuple[Path, str | None]:
-        place = await in_thread(self._overlay, texts)
+        place = self._place()
         binary = place / "mutated.test"
-        return binary, await self.go.build_tests(tested, binary, *self._options(place), *options)
+        overlay = await in_thread(overlay_option, place, self.go.root, texts)
+        return binary, await self.go.build_tests(tested, binary, *self.options.for_builds, overlay, *options)
 
-    def _options(self, place: Path) -> list[str]:
-        return [*self.options.for_builds, f"-overlay={place / OVERLAY}"]
-
-    def _overlay(self, texts: Mapping[str, bytes]) -> Path:
-        """Write the texts, and the list of them, into a new directory. Blocks."""
-        place = self.directory / str(next(self._numbers))
-        place.mkdir()
-        replaced = {}
-        for number, (path, text) in enumerate(texts.items()):
-            (place / f"{number}.go").write_bytes(text)
-            replaced[str(self.go.root / path)] = str(place / f"{number}.go")
-        (place / OVERLAY).write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
-        return place
+    def _place(self) -> Path:
+        return self.directory / str(next(self._numbers))
 
 
 def _refused(mutant: Mutant, printed: str) -> Refused:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import shutil
 import tempfile
 import time
@@ -22,10 +23,9 @@ from msp_bridge.adapter import Project
 from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.toolkit import Isolation, JsonLinesProcess, Sandbox, SandboxPool, own_tmpdir
 
-from .go import Package, running
+from .go import Package, overlay_option, running
 
 ALWAYS = ("-test.paniconexit0", "-test.v", "-test.failfast", "-test.timeout=0")
-SWITCH = "MSP_BRIDGE_GREMLIN"  # the number of the mutant in a binary that has several
 LIMITED = 'ulimit -t "$1"; shift; exec "$@"'
 KILLED = (-9, 137)  # by SIGKILL, as the kernel does at the limit of CPU time
 FAILED = re.compile(r"^--- FAIL: (\S+)", re.MULTILINE)
@@ -71,6 +71,21 @@ class Outcome:
         return len(ENDED.findall(self.printed))
 
 
+@frozen
+class Edit:
+    """The mutated file, for commands of go that tests run themselves."""
+
+    texts: Mapping[str, bytes]  # by paths relative to the module
+    flags: str  # GOFLAGS without it
+    place: Path  # a directory to be made
+
+    def environment(self, root: Path) -> dict[str, str]:
+        """The variables that make go read the texts for the files of `root`. Blocks."""
+        shutil.rmtree(self.place, ignore_errors=True)  # of an earlier run with the same mutant
+        option = shlex.quote(overlay_option(self.place, root, self.texts))
+        return {"GOFLAGS": f"{self.flags} {option}".strip()}
+
+
 @define
 class TestRunner:
     """Runs test binaries of one module, those of `directory`, which they may write."""
@@ -91,11 +106,11 @@ class TestRunner:
         package: Package,
         argv: Sequence[str],
         *,
-        number: int = 0,
+        edit: Edit | None = None,
         seconds: float | None = None,
         cpu_seconds: int | None = None,
     ) -> Outcome:
-        """Run `argv` in the directory of `package`; mutant `number` is on.
+        """Run `argv` in the directory of `package`; commands of go that it runs see the `edit`.
 
         The limits are of the clock, and of the CPU time of each process. Raises `ToolError`.
         """
@@ -103,14 +118,16 @@ class TestRunner:
             argv = ["sh", "-c", LIMITED, "sh", str(cpu_seconds), *argv]
         await self.isolation.probe()
         if self.isolation.is_on:
-            return await self._isolated(self.isolation.root / package.directory, argv, number, seconds)
-        async with self._copies.lease() as warm, own_tmpdir() as env:
+            env = {} if edit is None else await in_thread(edit.environment, self.isolation.root)
+            return await self._isolated(self.isolation.root / package.directory, argv, env, seconds)
+        async with self._copies.lease() as warm, own_tmpdir() as temporary:
             await warm.refresh()
-            return await _in_copy(warm.sandbox.path / package.directory, argv, {**env, SWITCH: str(number)}, seconds)
+            env = {} if edit is None else await in_thread(edit.environment, warm.sandbox.path)
+            return await _in_copy(warm.sandbox.path / package.directory, argv, {**temporary, **env}, seconds)
 
-    async def _isolated(self, cwd: Path, argv: Sequence[str], number: int, seconds: float | None) -> Outcome:
+    async def _isolated(self, cwd: Path, argv: Sequence[str], env: Mapping[str, str], seconds: float | None) -> Outcome:
         host = await self._host()
-        question = {"command": list(argv), "cwd": str(cwd), "env": {SWITCH: str(number)}, "seconds": seconds}
+        question = {"command": list(argv), "cwd": str(cwd), "env": dict(env), "seconds": seconds}
         try:
             await in_thread(self.isolation.note, host.home)
             answer = await host.process.ask(question)

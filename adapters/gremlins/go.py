@@ -20,6 +20,7 @@ from msp_bridge.processes import ProcessTree
 from .installation import go, search_path
 
 SHOWN_CHARS = 600  # of output in an error message
+OVERLAY = "overlay.json"
 SOURCE = Path(__file__).parent / "programs" / "mutants.go"
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
 # Where each package comes from that a build or a test needs: its module, or its own directory if it is vendored.
@@ -95,6 +96,10 @@ class Go:
         """Compile `package` without its tests, and link nothing; return what the compiler prints if it fails."""
         return await self._built("list", "-export", *options, f"./{package.directory}")
 
+    async def write_profile(self, directory: Path, profile: Path) -> None:
+        """Write the coverage of processes, as they have left it in `directory`, as a profile; raises `ToolError`."""
+        await self.output("tool", "covdata", "textfmt", f"-i={directory}", f"-o={profile}")
+
     async def _built(self, *arguments: str) -> str | None:
         async with running([go(), *arguments], self.root) as tree:
             printed = await _printed(tree)
@@ -130,6 +135,20 @@ class SourceProgram:
             await output([go(), "build", "-o", str(fresh), str(SOURCE)], self.directory, env={"GOWORK": "off"})
             fresh.replace(program)
         return program
+
+
+def overlay_option(place: Path, root: Path, texts: Mapping[str, bytes]) -> str:
+    """Write `texts` into `place`, and return the option by which go reads them for the files of `root`. Blocks.
+
+    They are named by paths relative to `root`; there need not be such files. `place` must not exist.
+    """
+    place.mkdir()
+    replaced = {}
+    for number, (path, text) in enumerate(texts.items()):
+        (place / f"{number}.go").write_bytes(text)
+        replaced[str(root / path)] = str(place / f"{number}.go")
+    (place / OVERLAY).write_text(json.dumps({"Replace": replaced}), encoding="utf-8")
+    return f"-overlay={place / OVERLAY}"
 
 
 @asynccontextmanager

@@ -55,7 +55,8 @@ class GoModule:
         packages = await self.go.packages(*options.for_builds)
         measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
         request = Path(tempfile.mkdtemp(dir=self._runner.directory))
-        binaries = MutatedBinaries(self.go, self._program, options, request)
+        flags = (await self.go.output("env", "GOFLAGS")).decode().strip()
+        binaries = MutatedBinaries(self.go, self._program, options, request, flags)
         run = GremlinsRun(packages, measured, binaries, self._runner, self._scheduler)
         measured.requests += 1
         try:

@@ -31,7 +31,7 @@ from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit import JobScheduler
 
 from .binaries import Binary, MutatedBinaries, Refused, by_package
-from .execution import Outcome, TestRunner
+from .execution import Edit, Outcome, TestRunner
 from .go import Package
 from .suite import MeasuredSuites, Suite
 
@@ -168,11 +168,13 @@ class GremlinsRun:
         """Rules 3 and 4 of the theory."""
         assert job.binary is not None
         suite, tests = job.suite, job.tests
+        program = await in_thread(job.binary.program, job.number)
+        edit = await in_thread(self.binaries.edit, job.mutant, program.with_name(f"edit-{job.number}"))
         if tests and len(tests) < len(suite.tests):
-            outcome = await self._run(suite, job.binary.file, tests, job.number)
+            outcome = await self._run(suite, program, tests, edit)
             if outcome.code != 0 and await self._passes(suite, tests):
                 return self._result(job, outcome)
-        return self._result(job, await self._run(suite, job.binary.file, (), job.number))
+        return self._result(job, await self._run(suite, program, (), edit))
 
     async def _passes(self, suite: Suite, tests: tuple[str, ...]) -> bool:
         """Whether `tests` pass without a mutant when no others run before them."""
@@ -181,10 +183,10 @@ class GremlinsRun:
             self._controls[key] = (await self._run(suite, suite.binary, tests)).code == 0
         return self._controls[key]
 
-    async def _run(self, suite: Suite, binary: Path, tests: tuple[str, ...], number: int = 0) -> Outcome:
+    async def _run(self, suite: Suite, binary: Path, tests: tuple[str, ...], edit: Edit | None = None) -> Outcome:
         seconds, cpu_seconds = suite.limits
         argv = [str(binary), *suite.arguments(tests)]
-        return await self.runner.run(suite.package, argv, number=number, seconds=seconds, cpu_seconds=cpu_seconds)
+        return await self.runner.run(suite.package, argv, edit=edit, seconds=seconds, cpu_seconds=cpu_seconds)
 
     def _result(self, job: _Job, outcome: Outcome) -> Result:
         status = Status.SURVIVED if outcome.code == 0 else Status.TIMEOUT if outcome.timed_out else Status.KILLED

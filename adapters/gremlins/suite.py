@@ -2,40 +2,62 @@
 
 Each test is run alone in an instrumented binary, so that a mutant meets only the tests that run its code. A test that
 does not pass alone covers nothing here; the run of all tests that confirms a survivor includes it.
+
+Code counts, too, that tests cover in processes of the same binary: go writes it into the directory that GOCOVERDIR
+names. A file that is added to the package sets that, because such a process may have an environment of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import bisect
+import logging
 import math
 import re
 import tempfile
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from pathlib import Path
 
 from attrs import define, evolve, field, frozen
 
-from msp_bridge.adapter import BaselineError, FailingTest
+from msp_bridge.adapter import BaselineError, FailingTest, ToolError
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import BASELINE, report_phase
 
 from .execution import ALWAYS, Outcome, TestRunner, only
-from .go import Go, Package
+from .go import Go, Package, overlay_option
 from .listing import TestOptions
+
+log = logging.getLogger(__name__)
 
 NAMES = re.compile(r"^(?:Test|Example|Fuzz)\S*$", re.MULTILINE)
 BLOCK = re.compile(r"^(.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$", re.MULTILINE)
 PASSED = re.compile(r"^passed (\S+)$", re.MULTILINE)
 TIMES = re.compile(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", re.MULTILINE)  # user and system
 TIMED = '"$@"; code=$?; times; exit $code'
+TOGETHER = "measured"  # the binary NAME.test writes NAME.profile, and its child processes into NAME.children
+ADDED_FILE = "msp_bridge_gremlin_test.go"  # no coverage of tests is measured: go's tool for it knows no overlay
+MEASURED = """package {name}
+
+import (
+	gremlinOs "os"
+	gremlinStrings "strings"
+)
+
+func init() {{
+	file, _ := gremlinOs.Executable()
+	directory := gremlinStrings.TrimSuffix(file, ".test") + ".children"
+	gremlinOs.MkdirAll(directory, 0o700)
+	gremlinOs.Setenv("GOCOVERDIR", directory)
+}}
+"""
 ALONE = """
-binary=$1 profiles=$2 number=0; shift 2
+profiles=$1 number=0; shift
 for name; do
     number=$((number + 1))
-    "$binary" -test.paniconexit0 -test.timeout=10m "-test.run=^$name\\$" "-test.coverprofile=$profiles/$number" \\
-        > /dev/null 2>&1 && echo "passed $name"
+    "$profiles/$number.test" -test.paniconexit0 -test.timeout=10m "-test.run=^$name\\$" \\
+        "-test.coverprofile=$profiles/$number.profile" > /dev/null 2>&1 && echo "passed $name"
 done
 exit 0
 """
@@ -58,10 +80,10 @@ class Profile:
     uncovered: dict[str, Blocks] = field(factory=dict)
 
     @classmethod
-    def read(cls, file: Path, *, covered_only: bool = False) -> Profile:
-        """Read the profile that a run has written; empty if it wrote none. Blocks."""
+    def read(cls, files: Iterable[Path], *, covered_only: bool = False) -> Profile:
+        """Read the profiles that a run has written, as far as they are there. Blocks."""
         profile = cls()
-        text = file.read_text("utf-8") if file.exists() else ""
+        text = "".join(file.read_text("utf-8") for file in files if file.exists())
         for name, *numbers in BLOCK.findall(text):
             line, column, last_line, last_column, count = map(int, numbers)
             if covered_only and not count:
@@ -125,10 +147,13 @@ class SuiteMeasurement:
             return Suite(package, directory, (), ())
         report_phase(f"{BASELINE}: {package.path}")
         place = Path(tempfile.mkdtemp(dir=directory))  # an earlier measurement may have been cancelled
-        binary = place / "measured.test"
+        binary = place / f"{TOGETHER}.test"
+        text = MEASURED.format(name=package.name).encode()
+        added = {f"{package.directory}/{ADDED_FILE}": text} if package.files else {}
+        overlay = await in_thread(overlay_option, place / "overlay", self.go.root, added)
         covered = self.options.coverpkg or ("./..." if self.options.everything else "")
         cover = ["-cover", *([f"-coverpkg={covered}"] if covered else [])]
-        printed = await self.go.build_tests(package, binary, *self.options.for_builds, *cover)
+        printed = await self.go.build_tests(package, binary, *self.options.for_builds, overlay, *cover)
         if printed is not None:
             raise self._error(package, "can't be built", " ".join(printed.split())[:SHOWN_CHARS], [])
         listed = await self.runner.run(package, [str(binary), "-test.list=."])
@@ -150,7 +175,7 @@ class SuiteMeasurement:
             if await self.runner.isolation.decide(passes):
                 spent = [float(part) for part in TIMES.findall(outcomes[-1].printed)[-1]]
                 cpu = 60 * (spent[0] + spent[2]) + spent[1] + spent[3]
-                profile = await in_thread(Profile.read, place / "together")
+                profile = await self._profile(place, TOGETHER)
                 return evolve(suite, seconds=outcomes[-1].seconds, cpu_seconds=cpu, together=profile)
             failed = [test for test in outcomes[0].failed if test in suite.tests]
             if not failed or len(failed) == len(suite.tests):
@@ -161,19 +186,32 @@ class SuiteMeasurement:
 
     async def _together(self, suite: Suite, place: Path) -> Outcome:
         arguments = [each for each in suite.arguments() if each != "-test.failfast"]
-        measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / 'together'}"]
+        measured = [str(suite.binary), *arguments, f"-test.coverprofile={place / TOGETHER}.profile"]
         argv = ["sh", "-c", TIMED, "sh", *measured]
         return await self.runner.run(suite.package, argv, seconds=SUITE_LIMIT_S)
 
     async def _alone(self, suite: Suite, place: Path) -> Suite:
-        argv = ["sh", "-c", ALONE, "sh", str(suite.binary), str(place), *suite.tests]
+        names = {test: str(number) for number, test in enumerate(suite.tests, 1)}
+        for name in names.values():
+            await in_thread((place / f"{name}.test").hardlink_to, suite.binary)
         limit = max(ALONE_LIMIT_S, 3 * suite.seconds)
-        outcome = await self.runner.run(suite.package, argv, seconds=limit)
-        passed = set(PASSED.findall(outcome.printed))
-        chosen = [(test, place / str(number)) for number, test in enumerate(suite.tests, 1) if test in passed]
-        return evolve(
-            suite, alone=await in_thread(lambda: {test: Profile.read(file, covered_only=True) for test, file in chosen})
+        outcome = await self.runner.run(
+            suite.package, ["sh", "-c", ALONE, "sh", str(place), *suite.tests], seconds=limit
         )
+        passed = PASSED.findall(outcome.printed)
+        profiles = {test: await self._profile(place, names[test], covered_only=True) for test in passed}
+        return evolve(suite, alone=profiles)
+
+    async def _profile(self, place: Path, name: str, *, covered_only: bool = False) -> Profile:
+        """The profile of a run of a binary and of the processes of it that its tests have started."""
+        profiles, children = [place / f"{name}.profile"], place / f"{name}.children"
+        if await in_thread(lambda: any(children.glob("covcounters.*"))):
+            profiles.append(place / f"{name}.children.profile")
+            try:
+                await self.go.write_profile(children, profiles[-1])
+            except ToolError as error:  # one was killed while it wrote
+                log.warning("what processes of tests cover is not known: %s", error)
+        return await in_thread(partial(Profile.read, profiles, covered_only=covered_only))
 
     def _error(self, package: Package, what: str, printed: str, failed: Sequence[str]) -> BaselineError:
         remedy = f"make `go test ./{package.directory}` pass first"

@@ -1,4 +1,4 @@
-"""gremlins on modules as real projects have them: in a workspace, with C, TestMain, build tags, and vendored ones."""
+"""gremlins on modules as real projects have them: in a workspace, with C, TestMain, tags, vendored, and with processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,14 @@ APP = {
     "21 CONDITIONALS_NEGATION <=": Status.KILLED,
     "6 ARITHMETIC_BASE -": Status.KILLED,  # with a tag
     "7 ARITHMETIC_BASE -": Status.SURVIVED,  # in a file with C
+}
+
+TILL = {
+    "13 CONDITIONALS_NEGATION ==": Status.KILLED,  # in a process of the test binary, with an environment of its own
+    "19 ARITHMETIC_BASE -": Status.KILLED,
+    "21 ARITHMETIC_BASE /": Status.KILLED,  # in a process of `go run`
+    "24 CONDITIONALS_BOUNDARY >=": Status.KILLED,  # where a line of the log names the file
+    "24 CONDITIONALS_NEGATION <=": Status.KILLED,
 }
 
 
@@ -87,3 +95,18 @@ async def test_a_module_with_vendored_ones_has_verdicts_which_depend_on_nothing_
     assert {key: result.status for key, result in results.items()} == {key: APP[key] for key in list(APP)[:4]}
     assert surroundings is not None
     assert surroundings.trees == ()
+
+
+@pytest.mark.parametrize("isolation", ["on", "off"])
+async def test_processes_that_tests_start_have_the_mutant(
+    tmp_path: Path, isolation: str, every_case: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = TILL
+    if isolation == "off":
+        monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
+        wanted = {key: status for key, status in TILL.items() if every_case or key.startswith("21")}
+    async with adapter_on(Path(shutil.copytree(PROJECTS / "go_till", tmp_path / "till"))) as adapter:
+        mutants, _ = await discovered(adapter)
+        results, failing = await results_of(adapter, [mutant for mutant in mutants if key(mutant) in wanted])
+    assert failing == []
+    assert {key: result.status for key, result in results.items()} == wanted

@@ -59,9 +59,10 @@ type edit struct {
 }
 
 type combinedFile struct {
-	Path    string           `json:"path"`
-	Text    string           `json:"text"`
-	Mutants []numberedMutant `json:"mutants"`
+	Path             string           `json:"path"` // absolute
+	Text             string           `json:"text"`
+	Mutants          []numberedMutant `json:"mutants"`
+	LinesNameMutants bool             `json:"linesNameMutants"` // for the compiler's messages
 }
 
 type numberedMutant struct {
@@ -315,8 +316,8 @@ func changed(text []byte, changes []change) string {
 	return made.String()
 }
 
-// combine writes each mutant as a copy of its function, and a switch into the function. The copy is a file of its own
-// for the compiler, whose messages so name the mutant: gremlin_N.go.
+// combine writes each mutant as a copy of its function, and a switch into the function. The copy has the lines of the
+// function, for what the program says of itself, or is a file of its own, gremlin_N.go.
 func combine(file combinedFile) (string, error) {
 	parsed, err := parse(file.Path, []byte(file.Text))
 	if err != nil {
@@ -332,13 +333,17 @@ func combine(file combinedFile) (string, error) {
 		var cases string
 		start, end := parsed.offset(function.Pos()), parsed.offset(function.End())
 		call, named := parsed.call(function)
+		line := parsed.set.Position(function.Pos())
 		for _, mutant := range file.Mutants {
 			if mutant.Start < start || mutant.End > end {
 				continue
 			}
 			name := fmt.Sprintf("gremlin%d_%s", mutant.Number, function.Name.Name)
 			cases += fmt.Sprintf("case %d: %s; ", mutant.Number, fmt.Sprintf(call, name))
-			copies += fmt.Sprintf("//line gremlin_%d.go:1\n", mutant.Number) + changed(parsed.text[start:end], []change{
+			if file.LinesNameMutants {
+				line = token.Position{Filename: fmt.Sprintf("gremlin_%d.go", mutant.Number), Line: 1}
+			}
+			copies += fmt.Sprintf("//line %s:%d\n", line.Filename, line.Line) + changed(parsed.text[start:end], []change{
 				{parsed.offset(function.Name.Pos()) - start, parsed.offset(function.Name.End()) - start, name},
 				{mutant.Start - start, mutant.End - start, mutant.Text},
 			}) + "\n"

@@ -1,0 +1,3 @@
+module example.test/till
+
+go 1.21
