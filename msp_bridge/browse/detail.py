@@ -39,25 +39,22 @@ class ChangedSource:
 
     _before: Sequence[str]
     _after: Sequence[str]
-    _shift: int  # by which the lines have moved since the mutant was found
     first: int
     _old_end: int  # of the removed lines, after which the added ones stand
     end: int
 
     @classmethod
     def of(cls, last: LastResult) -> ChangedSource:
-        """The text that the mutant was found in, with the numbers that its lines have now."""
-        found = last.entry.result.mutant
+        """The text as it is now, or that of before when the mutant is stale."""
         before = lines_of(last.source.text.removesuffix("\n"))
         try:
-            after = lines_of(last.source.apply(found).removesuffix("\n"))
+            after = lines_of(last.source.apply(last.mutant).removesuffix("\n"))
         except ValueError:  # it is not the text that the mutant was found in
             after = before
-        shift = last.mutant.location.start.line - found.location.start.line
         head = _same(before, after)
         tail = _same(before[head:][::-1], after[head:][::-1])
         old_end = len(before) - tail
-        return cls(before, after, shift, head, old_end, old_end + len(after) - tail - head)
+        return cls(before, after, head, old_end, old_end + len(after) - tail - head)
 
     def lines(self, context: int | None = None) -> list[SourceLine]:
         """The change with so many lines before and after it; None: with all."""
@@ -68,15 +65,15 @@ class ChangedSource:
     def _line(self, at: int) -> SourceLine:
         removed, added = self._old_end - self.first, self.end - self._old_end
         if at < self._old_end:
-            return SourceLine(at + 1 + self._shift, "-" if at >= self.first else " ", self._before[at])
+            return SourceLine(at + 1, "-" if at >= self.first else " ", self._before[at])
         if at < self.end:
-            return SourceLine(self.first + 1 + self._shift, "+", self._after[at - removed])
-        return SourceLine(at - added + 1 + self._shift, " ", self._before[at - added])
+            return SourceLine(self.first + 1, "+", self._after[at - removed])
+        return SourceLine(at - added + 1, " ", self._before[at - added])
 
     @property
     def number_width(self) -> int:
         """Columns that the numbers take."""
-        return len(str(len(self._before) + self._shift))
+        return len(str(len(self._before)))
 
 
 def detail(root: Path, last: LastResult) -> Text:

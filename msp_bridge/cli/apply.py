@@ -99,7 +99,7 @@ def _apply(known: KnownResults, name: str) -> str:
     mutant = found[0].entry.result.mutant
     before = _text(known.root / mutant.path)
     source = SourceText(before.removeprefix(BOM))
-    if source.text != found[0].source.text:
+    if source.text != found[0].found_in.text:
         raise ConfigurationError(f"{mutant.path} has changed since", "`msp-bridge run` tests its mutants again")
     mark = BOM if before.startswith(BOM) else ""
     AppliedMutant(mutant.path, before, mark + source.apply(mutant)).write(known.root)

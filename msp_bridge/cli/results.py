@@ -64,7 +64,7 @@ def results(
     shown = [] if quiet else [each for each in wanted if every or status or each.result.status in UNDETECTED]
     for last in shown:
         note = f"  {last.result.mutant.id}{'  stale' if last.stale else ''}"
-        console.print(missed(known.root, last.result, last.source, note, last.entry.result.mutant), soft_wrap=True)
+        console.print(missed(known.root, last.result, last.source, note), soft_wrap=True)
     show_summary(console, known.root, [last.result for last in wanted], every=every)
     if not wanted:
         console.print("no mutant is selected: `msp-bridge results --all` lists them with their statuses and mutators")
@@ -103,7 +103,7 @@ def _shown(known: KnownResults, last: LastResult, history: Sequence[str]) -> Tex
     text = missed(known.root, result, None, f"  {result.mutant.id}")
     if last.stale:
         text.append("stale: its lines have changed since; the diff is of the text before\n", style="yellow")
-    for line in visible(mutant_diff(last.source, last.entry.result.mutant)).splitlines():
+    for line in visible(mutant_diff(last.source, last.mutant)).splitlines():
         text.append(f"{line}\n", style="bold" if line.startswith(("---", "+++")) else SIGNS.get(line[:1], ""))
     text.append_text(evidence(result))
     text.append(f"history  {', '.join(history)}\n")

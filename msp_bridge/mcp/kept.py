@@ -28,7 +28,7 @@ def last_results(root: Path, arguments: ResultsArguments) -> LastResults:
     wanted = KnownResults(root).wanted(arguments.named("paths") or (), only, arguments.mutator)
     score = Score.of(last.result for last in wanted)
     answers = (
-        MutantAnswer.of(last.entry.result.mutant, last.result, last.source, outdated=last.stale)
+        MutantAnswer.of(last.mutant, last.result, last.source, outdated=last.stale)
         for last in wanted[: arguments.limit]
     )
     return LastResults(
@@ -44,9 +44,7 @@ def next_survivor(root: Path, own: Candidates, arguments: NextArguments) -> Next
     known = KnownResults(root)
     kept = known.wanted() if known.kept.last() is not None else []
     found: dict[str, tuple[Found, Result]] = {
-        last.mutant.id: (Found(last.entry.result.mutant, last.source, 0), last.result)
-        for last in kept
-        if not last.stale
+        last.mutant.id: (Found(last.mutant, last.source, 0), last.result) for last in kept if not last.stale
     }
     found |= {id: (each, known.accepted.judged(result)) for id, (each, result) in own.items()}
     if not found:

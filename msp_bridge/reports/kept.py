@@ -144,9 +144,10 @@ class LastResult:
     """The last result of a mutant."""
 
     entry: ReportedMutant  # as it was found
-    source: SourceText  # that it was found in
+    found_in: SourceText
     content: MutantContent | None
     mutant: Mutant  # at its present place; as it was found when that is stale
+    source: SourceText  # that `mutant` is in
     stale: bool
 
     @property
@@ -165,8 +166,11 @@ def last_results(report: Report, read: Callable[[str], SourceText | None]) -> li
         for entry in entries({"files": {path: file}}):
             mutant = entry.result.mutant
             moved = None if changed is None else changed.moved(mutant.location)
-            present = mutant if moved is None else evolve(mutant, location=moved)
-            found.append(LastResult(entry, source, index.of(mutant), present, moved is None))
+            if now is None or moved is None:
+                found.append(LastResult(entry, source, index.of(mutant), mutant, source, stale=True))
+            else:
+                present = evolve(mutant, location=moved)
+                found.append(LastResult(entry, source, index.of(mutant), present, now, stale=False))
     return found
 
 

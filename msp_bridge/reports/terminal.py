@@ -164,14 +164,14 @@ class TerminalReport:
         return "  ".join(f"[{COLOURS[status]}]{status.value} {count}[/]" for status, count in shown if count)
 
 
-def missed(root: Path, result: Result, source: SourceText | None, note: str = "", found: Mutant | None = None) -> Text:
-    """A mutant as a small diff of `source`, where it is `found`, with its status, place, and why it has no verdict."""
+def missed(root: Path, result: Result, source: SourceText | None, note: str = "") -> Text:
+    """A mutant as a small diff of `source`, with its status, place, and why it has no verdict."""
     mutant, status = result.mutant, result.status
     text = Text()
     text.append(f"{status.value}", style=f"bold {COLOURS[status]}")
     text.append(f"  {_place(root, mutant)}  ")
     text.append(f"{one_line(mutant.mutator)}{note}\n", style="dim")
-    for sign, line in _diff(source, found or mutant):
+    for sign, line in _diff(source, mutant):
         text.append(f"    {sign} {visible(line)}\n", style=SIGNS.get(sign, "dim"))
     if status in (Status.RUNTIME_ERROR, Status.IGNORED) and result.status_reason:
         for line in result.status_reason.strip().splitlines()[-REASON_LINES:]:

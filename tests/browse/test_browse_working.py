@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 from support.browsing import browsing, pressed, shown
 from support.command_line import GATED, SCRIPT, bridge, make_project, script
-from support.kept import KeptProject
 
 from msp_bridge.browse.editor import editor_command
 from msp_bridge.browse.listing import Filter
@@ -23,7 +22,6 @@ from msp_bridge.cli.terminal_run import RunSelection, TerminalRun
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.last_results import kept_reports
-from msp_bridge.model import Status
 from msp_bridge.workspace.targets import select
 
 KILLED = [mutation | {"status": "Killed"} for mutation in SCRIPT["mutations"]]
@@ -76,14 +74,6 @@ async def test_a_file_that_was_edited_is_tested_as_it_is(project: Path) -> None:
         await shown(pilot, "its lines have changed since")
         await pressed(pilot, "f")
         await shown(pilot, "Survived      3:5", "Survived      3:6", "missed: 3 of 5", gone="stale")
-
-
-async def test_a_run_in_another_terminal_is_shown_when_it_ends(project: Path) -> None:
-    async with browsing(project) as pilot:
-        await shown(pilot, "50.0 %")
-        other = KeptProject(project)
-        other.keep({other.mutant("a.py", "1", "2", "digit"): Status.KILLED}, whole=False)
-        await shown(pilot, "75.0 %", f"Killed        {FIRST}")
 
 
 async def run(project: Path) -> None:

@@ -58,6 +58,17 @@ async def test_the_next_survivor_comes_with_its_diff_and_a_hint(client: Talker, 
     assert "no survivor is left here" in await refused(client, "next_survivor", skip=[plus.id, one.id])
 
 
+async def test_a_survivor_whose_lines_have_moved_has_the_id_and_the_place_that_it_has_now(
+    client: Talker, kept: KeptProject
+) -> None:
+    kept.keep({kept.mutant("a.py", "1", "2", "digit"): SURVIVED})
+    kept.write("a.py", "# new\n" + (kept.root / "a.py").read_text())
+    moved = kept.mutant("a.py", "1", "2", "digit")
+    answers = [(await called(client, "results"))["mutants"][0], (await called(client, "next_survivor"))["mutant"]]
+    assert [(each["id"], each["line"], each["before"]) for each in answers] == [(moved.id, 2, "a = 1")] * 2
+    assert (await called(client, "test_mutants", ids=[answers[0]["id"]]))["counts"] == {"Survived": 1}
+
+
 async def test_an_accepted_survivor_is_no_survivor_any_more(client: Talker, kept: KeptProject) -> None:
     found = await called(client, "test_mutants")
     assert found["counts"] == {"Survived": 2}
