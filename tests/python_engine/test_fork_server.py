@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support import programs
 
 PRELUDE = """
-import os, signal, sys
+import os, signal, sys, time
 from msp_bridge.python_engine.programs.fork_server import ForkServer
 from msp_bridge.python_engine.programs.forked import Forked
 from msp_bridge.python_engine.programs.server_connection import ServerConnection
@@ -18,12 +19,14 @@ STATE = ["first"]
 
 
 class World:
-    '''Of process namespaces alone.'''
+    '''Of process namespaces alone, and without these for jobs that share it.'''
 
     def __init__(self):
         self.maker = NamespaceMaker()
 
     def fork(self, parts):
+        if "shared" in parts:
+            return os.fork(), None
         namespace = self.maker.take()
         return namespace.fork(), namespace
 
@@ -60,6 +63,15 @@ def serve(channel):
             return {"report": print}  # which can't be sent
         if job.message.get("hangs"):
             signal.pause()
+        if job.message.get("leaves") and os.fork():
+            signal.pause()
+        if job.message.get("leaves") and os.fork():
+            os._exit(0)
+        for _ in range(job.message.get("turns", 0)):
+            end = time.process_time() + 0.1
+            while time.process_time() < end:
+                pass
+            job.ended.note()
         while job.message.get("spins"):
             pass
         return {"state": STATE[-1], "replacement": world.edit and world.edit.replacement, "parts": job.message["parts"]}
@@ -85,7 +97,7 @@ server = started()
 
 
 def send(**message):
-    server.channel.send({"do": "run", "limit": None, "parts": ["overlay"], **message})
+    server.channel.send({"do": "run", "limit": 300, "parts": ["overlay"], **message})
 
 
 def answer():
@@ -160,6 +172,27 @@ send(id=3, spins=True, cpu_limit=0.3)
 print([(answered["id"], answered["kill_reason"]) for answered in [answer()]])
 """
     assert printed(code, tmp_path) == ["timeout", "[(3, 'timeout')]"]
+
+
+@pytest.mark.parametrize("parts", [["overlay"], ["shared"]], ids=["isolated", "portable"])
+def test_the_cpu_time_of_a_job_is_also_that_of_what_it_has_left_running(tmp_path, parts):
+    code = f"""
+send(id=1, parts={parts}, leaves=True, spins=True, cpu_limit=0.2)
+print(answer()["kill_reason"])
+"""
+    assert printed(code, tmp_path) == ["timeout"]
+
+
+def test_the_limit_of_cpu_time_is_that_of_each_test(tmp_path):
+    code = """
+send(id=1, turns=8, cpu_limit=0.4)
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+send(id=2, turns=2, spins=True, cpu_limit=0.4)
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+"""
+    assert printed(code, tmp_path) == [" 8", "timeout 2"]
 
 
 def test_a_job_with_other_parts_gets_a_process_of_its_own(tmp_path):

@@ -1,4 +1,4 @@
-"""A mutant that allocates, writes or forks without end gets a verdict, and no other mutant's verdict changes."""
+"""A mutant that allocates, writes or forks without end gets a verdict; a limit that is too short gives none."""
 
 from __future__ import annotations
 
@@ -52,6 +52,25 @@ def test_write(tmp_path):
 def test_start():
     assert m.start(1) == 1
 """
+PAIR = b"def first():\n    return 1\n\n\ndef second():\n    return 2\n"
+SET_UP = b"""import time
+
+import pytest
+from pkg import m
+
+
+@pytest.fixture(scope="session")
+def database():
+    time.sleep(1.5)
+
+
+def test_first(database):
+    assert m.first() == 1
+
+
+def test_second(database):
+    assert m.second() == 2
+"""
 FILES = {
     "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
     "pkg/__init__.py": b"",
@@ -71,3 +90,11 @@ async def test_a_mutant_that_uses_up_what_it_gets_is_killed_and_harms_no_other(t
         others = [result for result in results if ">=" in result.mutant.replacement]
         assert [result.status for result in others] == [Status.KILLED] * 3
         assert all("assert" in (result.status_reason or "") for result in others)
+
+
+async def test_a_test_that_sets_up_more_alone_than_in_the_suite_is_not_over_its_limit(tmp_path: Path) -> None:
+    limit = b"timeout_constant = 0.3\ntimeout_multiplier = 3\n"  # alone, test_second takes 1.5 s
+    files = {**FILES, "pyproject.toml": FILES["pyproject.toml"] + limit, "pkg/m.py": PAIR, "tests/test_m.py": SET_UP}
+    async with Trial.of(files, tmp_path) as trial:
+        results = await trial.test()
+        assert {result.status for result in results.values()} == {Status.KILLED}

@@ -72,7 +72,7 @@ class Trial:
         self.sent: list[dict[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
         server: Any = SimpleNamespace(channel=SimpleNamespace(send=self.sent.append), has_ended=False)
-        plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment")
+        plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
         known, servers = replace(baseline(), unsteady=unsteady), (server, server)
         self._scheduler = MutantScheduler(known, plan, servers, (), 2, self.answers.append, lambda: None, {})
         start = CODE.index("a + 1")
@@ -93,7 +93,12 @@ class Trial:
 
     def reports(self, report: dict[str, Any] | None) -> None:
         """Its job ends with this report, or with none."""
-        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report})
+        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0})
+
+    def times_out(self, ended: int) -> None:
+        """Its job is over a limit when so many tests have ended."""
+        self.sent.clear()
+        self._scheduler.receive({"id": 1, "exit": -9, "kill_reason": "timeout", "report": None, "tests": ended})
 
     def close(self) -> None:
         """End the busy processes, which a job under load has beside it."""
@@ -136,6 +141,27 @@ def test_a_job_that_could_not_begin_ends_the_host_and_is_asked_again() -> None:
     with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
         with pytest.raises(SystemExit, match="could not enter its world: OSError: gone"):
             trial.reports({"fault": "OSError: gone", "begun": False})
+
+
+def test_a_time_limit_that_was_too_short_for_what_a_test_sets_up_is_no_verdict() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        trial.times_out(0)
+        assert (trial.mutant.stage, "cpu_limit" in trial.sent[0]) == (Stage.CONTROL, False)
+        trial.sent.clear()
+        trial.reports({**PASSED, "cpu": 3.01})  # 0.01 in the suite
+        [again] = trial.sent
+        assert (trial.mutant.stage, again["tests"]) == (Stage.LIVE, [0, 1, 2])
+        assert (again["limit"], again["cpu_limit"]) == pytest.approx((15 * (1 + 0.03 + 3), 2 + 3 * 3))
+        trial.times_out(0)
+        assert [(answer["status"], answer["killed_by"]) for answer in trial.answers] == [("Timeout", TESTS[0])]
+
+
+def test_a_time_out_after_other_tests_is_that_of_the_test_that_ran_if_it_is_one_alone() -> None:
+    with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
+        trial.times_out(KILLER)
+        assert (trial.mutant.stage, trial.sent[0]["tests"]) == (Stage.STEADY, [KILLER])
+        trial.ends(Seen.PASSED)
+        assert trial.mutant.stage is Stage.FRESH
 
 
 def test_tests_that_are_known_to_take_long_are_not_waited_for() -> None:

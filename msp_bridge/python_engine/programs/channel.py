@@ -19,7 +19,6 @@ from os import write
 from typing import Any
 
 CHUNK = 1 << 16
-LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # of a mutant's process: the least limit, and times what its tests take
 PROGRESS_S = 0.5  # between two reports of how far a run of all tests has come
 MARK = b"msp-bridge: json lines"  # comes before the first message: whatever was printed until then is no message
 
@@ -88,7 +87,7 @@ class TargetPlan:
     exit_kills: bool = False  # a mutant that ends the process of the tests, but not with 0, is Killed
     dependencies: bool = False  # reports of mutants say what they depend on
     baseline_timeout_s: float = 3600.0  # that all tests may take without a mutant
-    cpu_limited: bool = False  # an endless loop is ended by the CPU time that it takes, before `limit` is over
+    cpu_limited: bool = False  # an endless loop is ended by the CPU time that it takes: see `time_limits`
     exact: bool = False  # the whole suite is run with each survivor
 
     @classmethod
@@ -102,14 +101,6 @@ class TargetPlan:
     def filenames(self) -> list[str]:
         """The sources as their modules have them in `__file__`."""
         return [os.path.join(self.place, path) for path in self.sources]
-
-    def limit_for(self, seconds: float) -> float:
-        """How long tests that take `seconds` without a mutant may take, in seconds."""
-        return (seconds + self.limit[0]) * self.limit[1]
-
-    def cpu_limit_for(self, seconds: float) -> float | None:
-        """How much CPU time the process of these tests may take, in seconds; None: there is no such limit."""
-        return max(LEAST_CPU_S, CPU_FACTOR * seconds) if self.cpu_limited else None
 
 
 class TestCount:
@@ -128,17 +119,18 @@ class TestCount:
 
     def note(self) -> None:
         """One more test has been run."""
-        FORMAT.pack_into(self._shared, 0, self._count + 1)
+        FORMAT.pack_into(self._shared, 0, self.now + 1)
 
     @property
     def news(self) -> int | None:
         """The number of tests since `reset`; None if it was asked for since it changed."""
-        count = self._count
+        count = self.now
         news, self._said = None if count == self._said else count, count
         return news
 
     @property
-    def _count(self) -> int:
+    def now(self) -> int:
+        """The number of tests since `reset`."""
         count: int = FORMAT.unpack_from(self._shared, 0)[0]
         return count
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import dedent
 
-from .channel import CPU_FACTOR, LEAST_CPU_S, TargetPlan
+from .channel import TargetPlan
 from .messages import Ended, Report, Started, Verdict
+from .time_limits import CPU_FACTOR, LEAST_CPU_S
 
 MARK = "E   "  # pytest's, before the lines of an exception
 SILENCE = "no message"
@@ -100,7 +101,7 @@ def verdict_of(answer: Ended, plan: TargetPlan) -> Verdict:
     if answer["kill_reason"] == "timeout":
         reason = "the tests took longer than the time limit, ({:g} s + their time without the mutant) * {:g}"
         if plan.cpu_limited:
-            reason += f", or {CPU_FACTOR:g} times their time, and {LEAST_CPU_S:g} s at least, of CPU time"
+            reason += f", or one of them {CPU_FACTOR:g} times its time, and {LEAST_CPU_S:g} s at least, of CPU time"
         return {"status": "Timeout", "reason": reason.format(*plan.limit)}
     if report is None:
         status = "Killed" if plan.exit_kills and answer["exit"] != 0 else "RuntimeError"

@@ -37,24 +37,24 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ...isolation import descendants
-from .channel import Channel
+from .channel import Channel, TestCount
 from .file_edit import FileEdit
 from .job_process import Job, JobProcess
 from .messages import Ended, JobMessage, Reload, Renew, Stop
 from .world import World
-
-NO_LIMIT_S = 1e6
 
 
 class ForkServer:
     """Forks a process for each job that comes through the channel, and answers with what it reports.
 
     A job: {"id", "do": "run", "limit": seconds, "parts", "edit", …}. An answer: {"id", "exit", "kill_reason",
-    "report"}; report is None when the process didn't get so far, and {"fault", "begun"} where our own code has failed.
-    {"do": "stop", "ids": [...]} kills. {"do": "renew"}: files have changed. The end of the channel ends everything.
+    "report", "tests"}; report is None when the process didn't get so far, and {"fault", "begun"} where our own code has
+    failed. {"do": "stop", "ids": [...]} kills. {"do": "renew"}: files have changed. The end of the channel ends
+    everything.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ForkServer:
                 return
             process.give(message)  # if it has died, its exit code says why
         process.id = message["id"]
-        process.begins(message["limit"] or NO_LIMIT_S, message.get("cpu_limit"))
+        process.begins(message["limit"], message.get("cpu_limit"))
         self._running[process.pid] = process
 
     def _stop(self, ids: Collection[int]) -> None:
@@ -171,20 +171,21 @@ class ForkServer:
         scratch = Path(tempfile.mkdtemp(prefix="m-"))
         reader, report = os.pipe()
         job, writer = os.pipe()
+        ended = TestCount()
         pid, namespace = self._world.fork(parts)
         if pid == 0:
             os.close(reader)
             os.close(writer)
-            self._become(job, scratch, report, parts, separated=namespace is not None)
+            self._become(job, Job({}, scratch, report, ended), parts, separated=namespace is not None)
             return None
         os.close(report)
         os.close(job)
         if namespace is None:
             with contextlib.suppress(OSError):  # the first of us two
                 os.setpgid(pid, pid)
-        return JobProcess(pid, parts, namespace, scratch, writer, reader)
+        return JobProcess(pid, parts, namespace, scratch, writer, reader, ended)
 
-    def _become(self, job: int, scratch: Path, report: int, parts: list[str], *, separated: bool) -> None:
+    def _become(self, reader: int, job: Job, parts: list[str], *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server, enter the world, and wait for the job."""
         descendants.die_with_parent()
         for process in self._running.values():
@@ -204,16 +205,16 @@ class ForkServer:
         for descriptor in (self._wake, self._waker):
             os.close(descriptor)
         try:
-            self._world.enter(scratch, parts)
-            message = next(Channel(job, -1).messages(), None)
+            self._world.enter(job.scratch, parts)
+            message = next(Channel(reader, -1).messages(), None)
             if message is None:  # the server has no job for it
                 os._exit(0)
-            os.close(job)
+            os.close(reader)
             if "edit" in message:
                 self._world.put(FileEdit(*message["edit"]))
         except Exception as error:
-            Job({}, scratch, report).fail(error, begun=False)
-        self._job = Job(message, scratch, report)
+            job.fail(error, begun=False)
+        self._job = replace(job, message=message)
 
     def _read(self, job: JobProcess) -> None:
         job.read()
@@ -276,6 +277,7 @@ class ForkServer:
             "exit": code,
             "kill_reason": job.kill_reason,
             "report": job.report,
+            "tests": job.ended.now,
         }
         with contextlib.suppress(OSError):  # the channel has ended
             self._channel.send(answer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import time
@@ -14,12 +15,13 @@ from os import _exit  # not `os._exit`, which a test may have replaced: see chan
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ...isolation import descendants
 from ...isolation.process_namespace import ProcessNamespace
-from .channel import CHUNK, Channel
+from .channel import CHUNK, Channel, TestCount
 from .messages import JobMessage, Report
 
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
-LOOK_S = 0.02  # between two looks at its CPU time
+LOOKS = 8  # at its CPU time, before a test in an endless loop is over its limit
 END = b"\n"  # of a report
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -34,12 +36,14 @@ class JobProcess:
     scratch: Path
     writer: int  # of the pipe on which it gets its job; -1 when it has got it
     reader: int  # of the pipe of its report; -1 at its end
+    ended: TestCount  # the tests of a mutant that have ended
     forked: float = field(default_factory=time.monotonic)
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
     deadline: float = 0.0  # time.monotonic()
-    cpu_limit: float | None = None  # seconds
-    looked: float = 0.0  # when its CPU time is to be looked at (time.monotonic())
+    cpu_limit: float | None = None  # seconds, for each test
+    looks: float = math.inf  # when its CPU time is looked at (time.monotonic())
+    before: tuple[int, float] = (0, 0.0)  # the tests that had ended at a look, and the CPU time at the first such look
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
     answered: bool = False
 
@@ -52,26 +56,25 @@ class JobProcess:
         """It gets its job now. Both limits in seconds."""
         now = time.monotonic()
         self.deadline, self.cpu_limit = now + limit, cpu_limit
-        self.looked = now + cpu_limit if cpu_limit is not None else self.deadline
+        if cpu_limit is not None:
+            self.looks = now + cpu_limit / LOOKS
 
     @property
     def next_look(self) -> float:
         """When it may have reached one of its limits (time.monotonic())."""
-        return min(self.deadline, self.looked)
+        return min(self.deadline, self.looks)
 
     def is_over(self) -> bool:
-        """Whether it has reached one of its limits: the clock's, or that of the CPU time of its own process."""
+        """Whether it has reached one of its limits: the clock's, or that of the CPU time of the test that runs."""
         now = time.monotonic()
-        if now >= self.deadline:
-            return True
-        if now < self.looked or self.cpu_limit is None:
-            return False
-        try:
-            left = self.cpu_limit - time.clock_gettime(_cpu_clock(self.pid))
-        except OSError:  # it ends, or this system has no such clock
-            left = self.deadline - now
-        self.looked = now + max(left, LOOK_S)
-        return left <= 0
+        if now < self.looks or self.cpu_limit is None:
+            return now >= self.deadline
+        self.looks = now + self.cpu_limit / LOOKS
+        roots = [self.pid] if self.namespace is None else [self.pid, self.namespace.init]  # which has the orphans
+        seconds, ended = descendants.cpu_seconds(roots), self.ended.now
+        if ended != self.before[0]:
+            self.before = ended, seconds
+        return now >= self.deadline or seconds - self.before[1] >= self.cpu_limit
 
     @property
     def is_apart(self) -> bool:
@@ -134,18 +137,14 @@ class JobProcess:
         self.writer = self.reader = -1
 
 
-def _cpu_clock(pid: int) -> int:
-    """The clock of the CPU time of all threads of a process, as `clock_getcpuclockid` of Linux makes it."""
-    return ~pid << 3 | 2
-
-
 @dataclass(frozen=True)
 class Job:
-    """A job as a forked process finds it: its message, a private directory, and the pipe for its report."""
+    """A job as a forked process finds it: its message, a private directory, the pipe for its report, a count."""
 
     message: JobMessage
     scratch: Path
     writer: int
+    ended: TestCount  # of a mutant
 
     def end(self, report: Report) -> NoReturn:
         """Send the report, and end the process."""

@@ -13,6 +13,8 @@ The rows of `transitions` say what follows each run:
   due.
 - Each kill by an unsteady test is confirmed with the mutant and without, `CONFIRMATIONS` times, while no other job
   runs. If it is not, the mutant is tested again without that test.
+- Where a test was over a time limit, and its control had more to set up than that allowed for, the mutant's tests run
+  again (`time_limits`).
 - A test that fails alone without the mutant needs others before it: a fresh process that runs all tests in their order
   decides. It is asked twice.
 """
@@ -95,11 +97,14 @@ class KillConfirmation:
         """Tell what the end of a job in one of the stages above has shown."""
         report = answer["report"]
         if report is None or report.get("failure", True):  # or the tests didn't come to their end
+            mutant.timed_out |= answer["kill_reason"] == "timeout"
             return Seen.FAILED
         if mutant.stage in (Stage.STEADY, Stage.FRESH_STEADY):
             return Seen.UNSTEADY_PASSED if self._controls.is_unsteady(killer) else Seen.PASSED
         self._controls.passed(killer)
         self._ran_without[killer] = mutant.ran[-1]
+        if mutant.stage is Stage.CONTROL:
+            self._jobs.limits.note_control(report, self._way.baseline.durations[killer])
         if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
@@ -174,5 +179,16 @@ class KillConfirmation:
             self._way.survived(mutant)
 
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
+        if mutant.timed_out and self._jobs.limits.were_short(mutant.set_up):
+            self._again(mutant)
+            return
         mutant.ran.append(self._ran_without.get(killer))
         self._way.killed(mutant, killer)
+
+    def _again(self, mutant: ScheduledMutant) -> None:
+        """Run its tests with the mutant again, with the limits of now."""
+        mutant.timed_out = False
+        if mutant.from_fresh:
+            self._way.start_fresh(mutant)
+        else:
+            self._way.start_live(mutant, mutant.tests)

@@ -157,7 +157,7 @@ class Live:
                 put(self._functions, Segment(*message["segment"]))
             except NotLive as error:
                 return self._with_dependencies({"not_live": str(error)})
-        ran = yield from run_until_failure(self._tests, message["tests"] or (), message.get("counts"))
+        ran = yield from run_until_failure(self._tests, message["tests"] or (), job.ended, message.get("counts"))
         return self._with_dependencies(ran)
 
     def _with_dependencies(self, report: Report) -> Report:

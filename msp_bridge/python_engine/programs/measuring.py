@@ -19,6 +19,7 @@ from .fork_servers import ServerProcess
 from .messages import Ended, JobMessage, Report
 
 MEASUREMENT = 0  # the id of its jobs
+NO_LIMIT_S = 1e6
 
 Say = Callable[[int, int | None], None]  # how many tests have been run, and of how many where that is known
 
@@ -31,7 +32,7 @@ class Run:
     job: JobMessage
     parts: Collection[str]
     total: int | None = None
-    limit: float | None = None  # seconds
+    limit: float = NO_LIMIT_S
 
     @property
     def message(self) -> JobMessage:

@@ -60,6 +60,7 @@ class Report(TypedDict, total=False):
 
     tests: int  # that were run, until one failed
     seconds: float
+    cpu: float  # seconds of CPU time, also that of processes that have ended
     failure: Failure | None
     ran: Trace
 
@@ -87,6 +88,7 @@ class Ended(TypedDict):
     exit: int
     kill_reason: str
     report: Report | None  # None: the process didn't get so far
+    tests: int  # of a mutant, that have ended
 
 
 class JobMessage(TypedDict, total=False):
@@ -96,8 +98,8 @@ class JobMessage(TypedDict, total=False):
     do: Literal["run"]
     work: Literal["mutant", "measure"]
     parts: list[str]  # of the world, that it has for itself
-    limit: float | None  # seconds
-    cpu_limit: float | None
+    limit: float  # seconds, as the next
+    cpu_limit: float  # for each test of a mutant; where it lacks, there is none
     tests: Sequence[Any] | None  # indexes, in a fresh process names; None: all
     counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
     edit: Row  # `FileEdit`

@@ -14,6 +14,7 @@ from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 from .messages import JobMessage, Trace, Verdict
+from .time_limits import TimeLimits
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -50,6 +51,8 @@ class ScheduledMutant:
     ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
+    set_up: float = 0.0  # that the limits of its last job allow for: see `time_limits`
+    timed_out: bool = False  # one of its jobs was over a limit
     stopped: bool = False
     late: bool = False  # its run of the suite is ended: it has taken too long
 
@@ -72,6 +75,12 @@ class ScheduledMutant:
     def digest(self) -> str:
         """Names the mutated file."""
         return digest_of(repr(self.edit).encode())
+
+    def note_time_out(self, names: Sequence[str], ended: int) -> None:
+        """Its last job was over a limit after `ended` of its tests; the next one is the killer, if it can be named."""
+        self.timed_out = True
+        if self.tests and not (self.stage is Stage.FRESH and self.in_order):
+            self.verdict["killed_by"] = names[self.tests[min(ended, len(self.tests) - 1)]]
 
     def rest_on_last(self) -> None:
         """The last job shows the kill by itself: what ran before it only led to the test that kills."""
@@ -97,6 +106,7 @@ class MutantJobs:
         self._plan, self._controls, self._queue = plan, controls, queue
         self._live, self._fresh = servers
         self._parts = sorted(parts)
+        self.limits = TimeLimits(plan)
 
     def run_live(
         self,
@@ -109,7 +119,8 @@ class MutantJobs:
     ) -> None:
         """Run `tests`, in this order, in a fork of the collected session, until one fails."""
         job = self._live_job(baseline, mutant, tests, mutated=mutated)
-        self._submit(self._live, job, baseline.seconds(tests), only=tests, loaded=loaded)
+        job |= self._limits(baseline, mutant if mutated else None, tests)
+        self._submit(self._live, job, only=tests, loaded=loaded)
 
     def _live_job(
         self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int], *, mutated: bool = True
@@ -124,20 +135,19 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        seconds = (
-            self._plan.baseline_timeout_s if baseline.is_unknown and baseline.unmeasured else baseline.seconds(tests)
-        )
-        self._submit(self._live, job, seconds)
+        known = not (baseline.is_unknown and baseline.unmeasured)
+        limits = self._limits(baseline, mutant, None) if known else self.limits.of_others(self._plan.baseline_timeout_s)
+        self._submit(self._live, job | limits)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
         job: JobMessage = {"id": id, "work": "measure", "tests": [test]}
-        self._submit(self._live, job, baseline.durations[test])
+        self._submit(self._live, job | self._limits(baseline, None, [test]))
 
     def run_probe(self, baseline: Baseline, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
-        self._submit(self._live, job, PROBE_S)
+        self._submit(self._live, job | self.limits.of_others(PROBE_S))
 
     def run_fresh(
         self,
@@ -154,21 +164,32 @@ class MutantJobs:
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         if mutated:
             job["edit"] = astuple(mutant.edit)
-        seconds = baseline.total + baseline.collecting
-        self._submit(self._fresh, job, seconds, only=() if only is None else [only], loaded=loaded)
+        chosen = None if only is None else [only]
+        job |= self._limits(baseline, mutant if mutated else None, chosen, baseline.collecting)
+        self._submit(self._fresh, job, only=chosen or (), loaded=loaded)
+
+    def _limits(
+        self, baseline: Baseline, mutant: ScheduledMutant | None, tests: Sequence[int] | None, collecting: float = 0.0
+    ) -> JobMessage:
+        """For `tests`, or the whole suite, after a collection that takes `collecting` seconds; for a mutant or none."""
+        durations = baseline.durations if tests is None else [baseline.durations[test] for test in tests]
+        if mutant is None:  # the longest test has paid for what these may have to set up
+            return self.limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
+        mutant.set_up = self.limits.set_up
+        return self.limits.of_mutant(durations, collecting)
 
     def _submit(
         self,
         server: ServerProcess | None,
         job: JobMessage,
-        seconds: float,
         *,
         only: Sequence[int] = (),
         loaded: bool = False,
     ) -> None:
-        """`seconds`: what its tests take without a mutant; `only`: the tests of the job, where it runs no other."""
+        """`only`: the tests of the job, where it runs no other."""
         assert server is not None
-        limit = self._plan.limit_for(seconds) * (LOAD_FACTOR if loaded else 1)
-        job |= {"do": "run", "parts": self._parts, "limit": limit, "cpu_limit": self._plan.cpu_limit_for(seconds)}
+        job |= {"do": "run", "parts": self._parts}
+        if loaded:
+            job["limit"] *= LOAD_FACTOR
         alone = len(only) == 1 and self._controls.is_unsteady(only[0])
         self._queue.submit(job["id"], lambda: server.channel.send(job), alone=alone, loaded=loaded)

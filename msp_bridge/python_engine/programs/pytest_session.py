@@ -7,13 +7,14 @@ import traceback
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from os import times  # as it is before a test replaces it: see channel.py
 from pathlib import Path
-from time import perf_counter  # as it is before a test replaces it: see channel.py
+from time import perf_counter
 from typing import Any
 
 import pytest
 
-from .channel import TargetPlan, note_one_more
+from .channel import TargetPlan, TestCount, note_one_more
 from .endings import CUT
 from .listing import leave_out_data
 from .messages import Report
@@ -114,18 +115,21 @@ def arguments(extra: Iterable[str]) -> list[str]:
     return [*own, *extra]
 
 
-def run_until_failure(session: PytestSession, tests: Sequence[int], counts: str | None = None) -> Work:
-    """Run `tests` until one fails; `counts`: of `COUNTS`, the one that notes their number."""
+def run_until_failure(
+    session: PytestSession, tests: Sequence[int], ended: TestCount, counts: str | None = None
+) -> Work:
+    """Run `tests` until one fails; `ended` is told of each, and so is that of `COUNTS` which `counts` names."""
     count, seconds = 0, 0.0
     for _, turn in session.turns(tests):
         seconds += yield from session.run(turn)
         count += 1
+        ended.note()
         note_one_more(counts)
         if session.failure is not None:
             session.tear_down()
             break
-    failure = session.failure
-    return {"tests": count, "seconds": seconds, "failure": [failure.test, failure.text] if failure else None}
+    failure = [session.failure.test, session.failure.text] if session.failure else None
+    return {"tests": count, "seconds": seconds, "cpu": sum(times()[:4]), "failure": failure}
 
 
 def rows(broken: Sequence[TestFailure]) -> list[list[str]]:

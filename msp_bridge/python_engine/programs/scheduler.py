@@ -7,8 +7,8 @@ gets there in stages, each of which is cheap and either final or hands on to the
 
 - *route*. Where live code isn't the truth (`live_code`), straight to `FRESH`. No test runs it: NoCoverage.
 - `LIVE`: the candidate tests in a fork of the collected session, the last killer first, then the fastest.
-- A test failed: the kill is confirmed by runs of that test alone (`kill_confirmation`: STEADY, CONTROL, LOADED). If it
-  is not: FRESH.
+- A test failed, or was over a time limit (`time_limits`): the kill is confirmed by runs of that test alone
+  (`kill_confirmation`: STEADY, CONTROL, LOADED). If it is not: FRESH.
 - No test failed: `survivors` decides what shows that no other test would. `SUITE` runs all tests in their order with
   the mutant. `ISOLATED` waits until each test has been run alone once (for all survivors together), which shows what
   it runs then. New candidates: `LIVE` again with them. A suite in which some test fails alone (it depends on the
@@ -195,7 +195,7 @@ class MutantScheduler:
         if not waiting:
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
-                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None))
+                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0))
             ids += running
         if self.is_unwanted:
             ids += self._unmeasured.probes.stop(self._queue)
@@ -260,6 +260,8 @@ class MutantScheduler:
         if "not_live" in (answer["report"] or {}):
             return Seen.NOT_LIVE
         mutant.verdict = verdict_of(answer, self._plan)
+        if mutant.verdict["status"] == "Timeout":
+            mutant.note_time_out(self.baseline.tests, answer["tests"])
         if "tests" in mutant.verdict and mutant.stage is not Stage.FRESH:
             mutant.completed += mutant.verdict["tests"]
             mutant.verdict["tests"] = mutant.completed
@@ -305,9 +307,7 @@ class MutantScheduler:
         long = self.baseline.unmeasured or self.baseline.total > NOTED_S
         suites = self._waiting(Stage.SUITE) if long else []
         if len(suites) == 1 and (count := COUNTS[IN_SUITE].news) is not None:
-            [mutant] = suites
-            run = {"tests_run": count, "of": len(mutant.tests)}
-            self._send({"id": None, "suite": mutant.request, **run})
+            self._send({"id": None, "suite": suites[0].request, "tests_run": count, "of": len(suites[0].tests)})
 
     def _record(self, mutant: ScheduledMutant) -> None:
         """The whole suite passes with it, in a fork or in a fresh process: the truth."""
@@ -344,10 +344,9 @@ class MutantScheduler:
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
-        mutant.stage = Stage.FRESH
-        mutant.completed = 0
+        mutant.stage, mutant.completed = Stage.FRESH, 0
         first = self._first(mutant)
-        mutant.in_order = first is None
+        mutant.in_order, mutant.tests = first is None, [] if first is None else [first]
         if first is None and self._survivors.is_known(self.baseline, mutant):
             self._answer_known(mutant)
             return

@@ -147,7 +147,7 @@ class Fresh(Collecting):
         names = {item.nodeid: index for index, item in enumerate(self.items)}
         only = message["only"]
         chosen = [index for name, index in names.items() if name not in left_out and (only is None or name == only)]
-        return self._with_dependencies((yield from run_until_failure(self, chosen)))
+        return self._with_dependencies((yield from run_until_failure(self, chosen, job.ended)))
 
     def report(self, code: int) -> Report:
         """After pytest has ended with `code`, and has run no test."""

@@ -18,8 +18,8 @@ class Seen(enum.Enum):
     NOT_LIVE = "the mutant can't be put into live code"
     PASSED = "all tests of the job passed"
     PASSED_ALONE = "the likely killer passed, and no other test was run"
-    FAILED = "a test failed"
-    ENDED = "pytest ended without a test that could be named: a time limit, a crash, no collection"
+    FAILED = "a test failed, or was over a time limit"
+    ENDED = "pytest ended without a test that could be named: a crash, no collection, a time limit of the whole suite"
     UNSTEADY_PASSED = "the test passed, and it is known to pass and to fail without a mutant"
     DUE_UNDER_LOAD = "the test passed, and is yet to be run under load"
     UNCONFIRMED = "the test passed, it is unsteady, and has not failed often enough with the mutant"
@@ -40,7 +40,7 @@ class Action(enum.Enum):
     DISTRUST = "the killer fails without the mutant: the suite decides, or the other tests if it is unsteady"
     DISTURBED = "the killer fails under load, so it is unsteady: AGAIN"
     LEAVE_OUT = "test the mutant without the killer"
-    KILLED = "answer"
+    KILLED = "answer; after a time limit that was too short, run the tests again"
 
 
 TRANSITIONS = {

@@ -1,0 +1,62 @@
+"""Time limits: when a mutant has taken too long.
+
+Theory of operation
+-------------------
+The clock can't tell an endless loop from a machine that is busy: a test that gets a tenth of a CPU takes ten times as
+long. CPU time can. But a mutant that waits, for a lock or for a message that nobody sends, takes none. So a job has two
+limits:
+
+- *CPU time*, for the test that runs: an endless loop in it. Not for all tests of the job: beside tests that take 30 s,
+  a loop would have ten minutes. It is the time of the job's process and of all below it: a mutant may loop in a process
+  that it has started. So the fork server reads it from /proc (`descendants.cpu_seconds`). RLIMIT_CPU holds for each
+  process by itself, it kills one that a test has started, which then is a failure, and tests can see and change it.
+- *The clock*, for all tests of the job, as the tool has it: (t + s) * factor. Where the user has set these it is the
+  only one, and so it is where there is no /proc.
+
+What a test takes is known from the suite. Alone it may take more: it pays for the fixtures of the session and for what
+earlier tests have put into caches. The suite does not tell that. So a limit that is over is no verdict yet: it is a
+failure of the test that ran, and is confirmed as one (`kill_confirmation`): by a run of that test alone without the
+mutant, with no limit of CPU time. What this took beyond its time in the suite is the *set-up*. The limits of all later
+jobs allow for it, and a mutant whose limits did not is run again. Where a fresh process runs all tests in their order,
+as the suite does, a time-out is final.
+
+The time of a test by the clock stands for its CPU time, which is not measured. It is no less, unless several processes
+or threads work at once; the control of the test counts these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .channel import TargetPlan
+from .messages import JobMessage, Report
+
+LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # the least limit for a test, and times what it takes
+SET_UP_FACTOR = 3.0  # times what a test may have to set up
+
+
+class TimeLimits:
+    """The limits of the jobs of one plan. Times are in seconds."""
+
+    def __init__(self, plan: TargetPlan) -> None:
+        self._plan = plan
+        self.set_up = 0.0
+
+    def of_mutant(self, tests: Sequence[float], collecting: float = 0.0) -> JobMessage:
+        """The limits of a job with a mutant, whose `tests` take so long without it."""
+        longest = max(tests, default=0.0) + collecting
+        cpu_limit = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * self.set_up
+        limits = self.of_others(sum(tests) + collecting + self.set_up)
+        return limits | {"cpu_limit": cpu_limit} if self._plan.cpu_limited else limits
+
+    def of_others(self, seconds: float) -> JobMessage:
+        """The limits of a job without a mutant, which takes about so long."""
+        return {"limit": (seconds + self._plan.limit[0]) * self._plan.limit[1]}
+
+    def note_control(self, report: Report, seconds: float) -> None:
+        """Learn from the run of a test alone, without a mutant, which takes `seconds` in the suite."""
+        self.set_up = max(self.set_up, max(report["seconds"], report.get("cpu", 0.0)) - seconds)
+
+    def were_short(self, set_up: float) -> bool:
+        """Whether limits that allow for `set_up` say nothing."""
+        return self.set_up > set_up + LEAST_CPU_S / SET_UP_FACTOR
