@@ -1,7 +1,7 @@
 """MutatedBinaries: test binaries with mutants in them, as few as can be.
 
 `go build -overlay` takes a file's text from elsewhere, so nothing is written into the module. Most of the time of a
-build is the linker's: mutants share a binary where `programs/mutants.go` can write them into one, with some hundred
+build is the linker's: mutants share a binary where `programs/combining.go` can write them into one, with some hundred
 kilobytes of added code at most. The compiler says which of them are no Go; the others are built again without those.
 
 Which of its mutants is on says the name that the binary was started by: `7.test`. So the processes of the same binary

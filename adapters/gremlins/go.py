@@ -21,7 +21,7 @@ from .installation import go, search_path
 
 SHOWN_CHARS = 600  # of output in an error message
 OVERLAY = "overlay.json"
-SOURCE = Path(__file__).parent / "programs" / "mutants.go"
+SOURCES = [Path(__file__).parent / "programs" / f"{name}.go" for name in ("mutants", "listing", "combining")]
 NOT_IN_WORKSPACE = "run `go work use .` there, or set GOWORK=off"
 # Where each package comes from that a build or a test needs: its module, or its own directory if it is vendored.
 PLACES = "{{if not .Standard}}{{if .Module}}{{or .Module.Dir .Dir}}{{else}}{{.Dir}}{{end}}{{end}}"
@@ -110,7 +110,7 @@ class Go:
 
 @define
 class SourceProgram:
-    """Our program for Go sources (`programs/mutants.go`), built once for each version of it into `directory`."""
+    """Our program for Go sources (`programs`), built once for each version of it into `directory`."""
 
     go: Go
     directory: Path
@@ -128,11 +128,16 @@ class SourceProgram:
 
     async def _build(self) -> Path:
         version = (await self.go.output("env", "GOVERSION")).decode().strip()
-        program = self.directory / f"mutants-{version}-{reading.digest(SOURCE)}"
+        text = b"".join(await in_thread(lambda: [reading.content(file) for file in SOURCES]))
+        program = self.directory / f"mutants-{version}-{reading.digest_of(text)}"
         if not program.exists():
             await in_thread(partial(self.directory.mkdir, parents=True, exist_ok=True))
             fresh = program.with_suffix(".new")
-            await output([go(), "build", "-o", str(fresh), str(SOURCE)], self.directory, env={"GOWORK": "off"})
+            await output(
+                [go(), "build", "-o", str(fresh), *map(str, SOURCES)],
+                self.directory,
+                env={"GOWORK": "off", "GOFLAGS": ""},
+            )
             fresh.replace(program)
         return program
 
