@@ -40,7 +40,7 @@ class CargoMutants:
     """cargo-mutants on one package or workspace.
 
     Tests run as in `cargo mutants`: it builds a copy of the project and tests it without a mutant, and then with each;
-    what it has begun goes on until it is closed. For a request of few mutants the copy is kept (`kept_copies`).
+    what it has begun goes on until it is closed. The copies are kept for the next request (`kept_copies`).
     """
 
     name: ClassVar[str] = "cargo-mutants"
@@ -155,14 +155,14 @@ class CargoMutants:
 
     async def _run(self) -> CargoRun:
         """Return what runs cargo-mutants, in copies of the whole workspace and isolated from it."""
-        if self._made is None:
+        options, workspace = await self._listing.options(), await self._listing.workspace_root()
+        if self._made is None:  # from here on nothing is awaited: no other request makes another one
             from msp_bridge.toolkit import Isolation
 
             from .kept_copies import KeptCopies
             from .run import CargoRun
 
-            project, options = self._project, await self._listing.options()
-            isolation = Isolation.of(self.name, await self._listing.workspace_root(), network=False)
+            project, isolation = self._project, Isolation.of(self.name, workspace, network=False)
             copies = KeptCopies(project.cache, isolation.root, project.config_file)
             self._made = CargoRun(project.root, self._command, copies, project.jobs, options, isolation)
         return self._made

@@ -16,7 +16,7 @@ time for tests, which cargo-mutants derives from it and prints. It is never skip
 that Cargo.lock does not pin.
 
 A copy is like one that cargo-mutants makes, without version control. Where its configuration asks for another kind of
-copy, or for a limit of time that depends on a build from nothing, it makes its own, as it does for many mutants.
+copy, or for a limit of time that depends on a build from nothing, it makes its own.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from .cargo import LOCK
 from .installation import home
 
 TARGET = "target"
+MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
 MAX_BUILD_BYTES = 4 << 30  # of a `target`, which is deleted when it has grown beyond
 OWN_COPIES = frozenset({"build_timeout_multiplier", "copy_target", "copy_vcs", "gitignore"})  # keys of mutants.toml
 
@@ -54,27 +55,31 @@ class KeptCopies:
         self._failed = False
         self.passed = Passed()
 
-    def usable(self) -> bool:
-        """Whether a copy would be like one that cargo-mutants makes, and the tests pass there. Blocks."""
-        return not self._failed and OWN_COPIES.isdisjoint(reading.table(self._configuration))
+    def most(self) -> int:
+        """How many copies may share mutants; 0: cargo-mutants makes other ones, or the tests fail there. Blocks."""
+        configuration = reading.table(self._configuration)
+        if self._failed or not OWN_COPIES.isdisjoint(configuration):
+            return 0
+        return 1 if "examine_re" in configuration else MAX_JOBS  # each run of 27 and later tests these mutants, too
 
     def give_up(self) -> None:
         """The tests fail in a kept copy, and pass in one that cargo-mutants makes."""
         self._failed = True
 
     @contextlib.asynccontextmanager
-    async def lease(self) -> AsyncIterator[Sandbox]:
-        """A copy of the workspace as it is now; raises `ToolError` when all are in use, or none can be made."""
+    async def lease(self) -> AsyncIterator[WarmSandbox[Sandbox, Any]]:
+        """A copy, of any earlier state; raises `ToolError` when all are in use, or none can be made."""
         async with self._places.lease() as place:
-            await self._refresh(place)
-            yield place.sandbox
+            yield place
             await in_thread(_limit, place.sandbox)
 
-    async def _refresh(self, place: WarmSandbox[Sandbox, Any]) -> None:
+    async def refreshed(self, place: WarmSandbox[Sandbox, Any]) -> Sandbox:
+        """Return the copy when it is as the workspace is now. Raises `ToolError`."""
         pinned = await in_thread((self._workspace / LOCK).exists)
         place.sandbox.overlaid = set() if pinned else {LOCK}  # else cargo would choose versions anew for each run
         await place.refresh()
         await in_thread(_make_empty, place.sandbox.path / TARGET / "tmp")
+        return place.sandbox
 
     def settings(self) -> Hashable:
         """Equal as long as the configuration of cargo and of cargo-mutants outside of the workspace is. Blocks."""

@@ -1,110 +1,45 @@
-"""CargoRun: runs of cargo-mutants on chosen mutants, and what its growing report says of them.
+"""CargoRun: runs of cargo-mutants on chosen mutants.
 
-Reports, and the copies that cargo-mutants makes, lie in a private temporary directory. Few mutants are tested in a copy
-of ours (`kept_copies`).
+They are tested in copies of ours (`kept_copies`), with several jobs in several of them at once; each takes its next
+mutants when it is done with its last ones. Reports lie in a private temporary directory.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import json
 import logging
+import math
+import os
 import re
-from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from attrs import define, field, frozen
 
 from msp_bridge import reading
-from msp_bridge.adapter import BaselineError, Mutant, Result, Status
-from msp_bridge.concurrency import in_thread
+from msp_bridge.adapter import BaselineError, Mutant, Result
+from msp_bridge.concurrency import in_thread, merge_streams
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
 from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
-from .kept_copies import TARGET, KeptCopies
-from .listing import Key, key_of
+from .kept_copies import MAX_JOBS, TARGET, KeptCopies, Passed
+from .outcomes import Outcomes, current_of
 
 log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
-MAX_JOBS = 8  # above which cargo-mutants warns: each job is a cargo with many processes
-MAX_MUTANTS_OF_KEPT_COPY = 8  # for which a build from nothing takes longer than testing them one by one
-STATUSES = {
-    "CaughtMutant": Status.KILLED,
-    "MissedMutant": Status.SURVIVED,
-    "Unviable": Status.COMPILE_ERROR,
-    "Timeout": Status.TIMEOUT,
-    "Failure": Status.RUNTIME_ERROR,
-}
-FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
-COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
-PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
-ERROR = re.compile(r"^error.*", re.MULTILINE)
+MUTANTS_OF_A_COPY = 8  # for fewer the build from nothing of another copy takes longer than testing them one by one
 SKIP = "--baseline=skip"
 LIMIT = re.compile(rb"Auto-set test timeout to (\d+)s")
 ISOLATION = "isolation"  # in the private directory
-SHOWN_CHARS = 1000  # of a reason
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
 
 
-@define
-class Outcomes:
-    """The directory `mutants.out` of one run, while it grows."""
-
-    directory: Path
-    due: Mapping[Key, Mutant]
-    copied: Path | None = None  # the project, if the run makes copies of it
-    _seen: int = field(default=0, init=False)
-
-    def new(self) -> list[Result]:
-        """Results since the last call. `outcomes.json` is written anew for each: half of one is no report yet."""
-        try:
-            outcomes = json.loads((self.directory / "outcomes.json").read_bytes())["outcomes"]
-        except (FileNotFoundError, ValueError):
-            return []
-        if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
-            self.due = {mutant.handle.key: mutant for mutant in _current(self.copied, list(self.due.values()))}
-        fresh, self._seen = outcomes[self._seen :], len(outcomes)
-        return [result for outcome in fresh for result in self._results(outcome)]
-
-    def baseline_error(self) -> BaselineError:
-        """The error for tests that fail without a mutant."""
-        log = self._log("log/baseline.log")
-        failing, first = FAILED.findall(log), _reason(log) or ""
-        what = ", ".join(failing) or first or "`cargo test` fails"
-        return BaselineError(
-            f"the tests fail without any mutant: {what}", "make `cargo test` pass first", failing, first
-        )
-
-    def _results(self, outcome: Mapping[str, Any]) -> Iterator[Result]:
-        scenario = outcome["scenario"]
-        if not isinstance(scenario, dict) or outcome["summary"] not in STATUSES:
-            return  # the baseline, or a mutant that was only built
-        mutant = self.due.get(key_of(scenario["Mutant"]))
-        if mutant is None:
-            return
-        status, log = STATUSES[outcome["summary"]], self._log(outcome["log_path"])
-        counted = [int(passed) + int(failed) for passed, failed in COUNTED.findall(log)]
-        yield Result(
-            mutant,
-            status,
-            duration=sum(phase["duration"] for phase in outcome["phase_results"] if phase["phase"] == "Test") * 1000,
-            killed_by=tuple(FAILED.findall(log)) or None if status is Status.KILLED else None,
-            status_reason=None if status is Status.SURVIVED else _reason(log),
-            tests_completed=sum(counted) if counted else None,
-        )
-
-    def _log(self, path: str) -> str:
-        try:
-            return (self.directory / path).read_text("utf-8", "replace")
-        except OSError:
-            return ""
-
-
-@define
+@frozen
 class _Place:
     """Where cargo-mutants runs once."""
 
@@ -113,12 +48,22 @@ class _Place:
     arguments: Sequence[str]
     env: Mapping[str, str | None]
     is_kept: bool
-    limit: str | None = None  # for tests, in seconds: what cargo-mutants has derived from its run without a mutant
+    heard: Callable[[str], None]  # called with the seconds for tests that a run without a mutant has led to
 
-    def hear(self, line: bytes) -> None:
-        """Take the limit from what cargo-mutants prints."""
-        if found := LIMIT.search(line):
-            self.limit = found[1].decode()
+
+@define
+class _Work:
+    """The mutants that kept copies share."""
+
+    due: deque[Mutant]
+    copies: int
+    passed: Passed = field(factory=Passed, init=False)  # for these mutants, also if it may not be kept for others
+    measured: asyncio.Event = field(factory=asyncio.Event, init=False)  # the first copy has come beyond its baseline
+
+    def take(self) -> list[Mutant]:
+        """Some of what is due, fewer towards the end, so that all copies are done at about the same time."""
+        count = len(self.due) if self.copies == 1 else max(1, len(self.due) // (2 * self.copies))
+        return [self.due.popleft() for _ in range(min(count, len(self.due)))]
 
 
 @frozen
@@ -138,7 +83,7 @@ class CargoRun:
         Closing it ends the tool and deletes all that it wrote, apart from kept copies. Raises `ToolError`.
         """
         for start in range(0, len(mutants), MAX_MUTANTS_OF_RUN):
-            current = await in_thread(_current, self.root, mutants[start : start + MAX_MUTANTS_OF_RUN])
+            current = await in_thread(current_of, self.root, mutants[start : start + MAX_MUTANTS_OF_RUN])
             if current:
                 await self.isolation.probe()
                 run = self.isolation.run(partial(self._some, current))
@@ -147,45 +92,82 @@ class CargoRun:
                         yield result
 
     async def _some(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
-        """In a kept copy where that pays: there is one job in each, while cargo-mutants makes a copy for each job.
+        """In kept copies; what is due when the tests fail there without a mutant, in copies that cargo-mutants makes.
 
         The tool's own run without a mutant decides whether it can be isolated: see `Isolation.run`.
         """
-        jobs = min(self.jobs, MAX_JOBS, len(mutants))
-        few = jobs == 1 or len(mutants) <= MAX_MUTANTS_OF_KEPT_COPY
-        keep = few and await in_thread(self.copies.usable)
+        jobs, due = min(self.jobs, MAX_JOBS, len(mutants)), dict.fromkeys(mutants)
+        keep = await in_thread(self.copies.most)
         if keep:
             try:
-                async with contextlib.aclosing(self._in_kept_copy(mutants, isolated)) as results:
+                async with contextlib.aclosing(self._in_kept_copies(mutants, min(jobs, keep), isolated)) as results:
                     async for result in results:
+                        due.pop(result.mutant, None)
                         yield result
                 return
             except BaselineError as error:
                 log.info("%s; trying again in a copy that cargo-mutants makes", error)
-        own = _Place(self.isolation.root, self.root, ["--jobs", str(jobs)], {"CARGO_TARGET_DIR": None}, is_kept=False)
-        async with contextlib.aclosing(self._once(mutants, own, isolated)) as results:
+        env = {"CARGO_TARGET_DIR": None}
+        own = _Place(self.isolation.root, self.root, ["--jobs", str(jobs)], env, is_kept=False, heard=lambda _: None)
+        async with contextlib.aclosing(self._once(list(due), own, isolated)) as results:
             async for result in results:
                 if keep:
                     self.copies.give_up()
                 yield result
 
-    async def _in_kept_copy(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
-        async with self.copies.lease() as copy:
-            root = copy.path / self.root.resolve().relative_to(self.isolation.root)
-            current = await in_thread(_current, root, mutants)
-            packages = frozenset(mutant.handle.package for mutant in current)
-            state = await self._state(copy, isolated)
-            limit = self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
-            skip = [] if limit is None else [SKIP, "--timeout", limit]
-            seen = self.isolation.root if isolated else copy.path
-            env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
-            place = _Place(copy.path, root, ["--in-place", *skip], env, is_kept=True)
-            if current:
-                async with contextlib.aclosing(self._once(current, place, isolated)) as results:
+    async def _in_kept_copies(
+        self, mutants: Sequence[Mutant], most: int, isolated: bool
+    ) -> AsyncGenerator[Result, None]:
+        copies = min(most, math.ceil(len(mutants) / MUTANTS_OF_A_COPY))
+        work = _Work(deque(mutants), copies)
+        streams = [self._in_kept_copy(work, isolated, is_first=number == 0) for number in range(copies)]
+        async with contextlib.aclosing(merge_streams(streams)) as results:
+            async for result in results:
+                yield result
+
+    async def _in_kept_copy(self, work: _Work, isolated: bool, *, is_first: bool) -> AsyncGenerator[Result, None]:
+        async with self.copies.lease() as place:
+            if not is_first:
+                await self.copies.refreshed(place)  # meanwhile
+                await work.measured.wait()
+            while mutants := work.take():
+                copy = await self.copies.refreshed(place)
+                async with contextlib.aclosing(self._in_place(work, mutants, copy, isolated)) as results:
                     async for result in results:
                         yield result
-            if place.limit is not None and await in_thread(is_pinned, copy.path):
-                self.copies.passed.note((state, await in_thread(_lock, copy)), packages, place.limit)
+                work.measured.set()
+
+    async def _in_place(
+        self, work: _Work, mutants: Sequence[Mutant], copy: Sandbox, isolated: bool
+    ) -> AsyncGenerator[Result, None]:
+        root = copy.path / self.root.resolve().relative_to(self.isolation.root)
+        current = await in_thread(current_of, root, mutants)
+        if not current:
+            return
+        packages = frozenset(mutant.handle.package for mutant in current)
+        state = await self._state(copy, isolated)
+        limit = work.passed.limit(state, packages)
+        limit = limit or self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
+        measured = list[str]()
+
+        def heard(seconds: str) -> None:
+            measured.append(seconds)
+            work.passed.note(state, packages, seconds)
+            work.measured.set()
+
+        if limit is not None:
+            work.measured.set()
+        seen = self.isolation.root if isolated else copy.path
+        env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
+        arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
+        if work.copies > 1:  # each run would have as many as the machine has processors
+            arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]
+        place = _Place(copy.path, root, arguments, env, is_kept=True, heard=heard)
+        async with contextlib.aclosing(self._once(current, place, isolated)) as results:
+            async for result in results:
+                yield result
+        if len(measured) > 0 and await in_thread(is_pinned, copy.path):
+            self.copies.passed.note((state, await in_thread(_lock, copy)), packages, measured[0])
 
     async def _state(self, copy: Sandbox, isolated: bool) -> Hashable:
         """Name all that a run without a mutant in `copy` depends on, apart from the lock file, which cargo may make."""
@@ -208,7 +190,8 @@ class CargoRun:
             ) as tree:
                 async with contextlib.aclosing(tree.lines()) as lines:
                     async for line in lines:  # one for each outcome, after that is in outcomes.json
-                        place.hear(line)
+                        if limit := LIMIT.search(line):
+                            place.heard(limit[1].decode())
                         for result in await in_thread(outcomes.new):
                             yield result
                 code = await tree.exited()
@@ -227,12 +210,6 @@ class CargoRun:
         return self.isolation.command(place.workspace, argv, [directory], home, Around([]))
 
 
-def _current(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Return the mutants whose files, below `root`, are as they were listed."""
-    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
-    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
-
-
 def _lock(copy: Sandbox) -> str | None:
     return reading.digest(copy.path / LOCK)
 
@@ -240,11 +217,3 @@ def _lock(copy: Sandbox) -> str | None:
 def _exactly(name: str) -> str:
     """A regular expression, as Rust's crate `regex` reads it, for this name and no other."""
     return "^" + SPECIAL.sub(r"\\\1", name) + "$"
-
-
-def _reason(log: str) -> str | None:
-    panic = PANIC.search(log)
-    if panic is not None:
-        return panic[1].strip()[:SHOWN_CHARS]
-    error = ERROR.search(log)
-    return error[0][:SHOWN_CHARS] if error else None

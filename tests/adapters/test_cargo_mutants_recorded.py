@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msp_bridge.adapters.cargo_mutants.listing import Sources, key_of
-from msp_bridge.adapters.cargo_mutants.run import Outcomes
+from msp_bridge.adapters.cargo_mutants.outcomes import Outcomes
 from support.rust_trees import PROJECTS
 
 from msp_bridge.adapter import Mutant, Result, Status

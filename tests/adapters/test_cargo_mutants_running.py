@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -81,12 +82,22 @@ async def test_few_mutants_are_tested_in_a_kept_copy_and_its_tests_pass_without_
     (root / "Cargo.lock").touch()
     async with adapter_on(root, jobs=4) as adapter:
         mutants = await discovered(adapter)
-        for chosen in (mutants[:2], mutants[:1], mutants, mutants[-1:], mutants[-2:], mutants[:1]):
+        for chosen in (mutants[:2], mutants[:1], mutants[-1:], mutants[-2:], mutants[:1]):
             assert [result.mutant for result in await results_of(adapter, chosen)] == chosen
         in_place = [MEASURED, KNOWN, MEASURED, KNOWN, KNOWN]
         assert runs_in_place(root) == {"build-0": in_place}, "the third is of another package"
         await asyncio.gather(results_of(adapter, mutants[:1]), results_of(adapter, mutants[:1]))
         assert set(runs_in_place(root)) == {"build-0", "build-1"}, "two runs at once have two copies"
+
+
+async def test_many_mutants_are_shared_by_copies_that_work_at_once(root: Path) -> None:
+    (root.parent / "meeting").mkdir()
+    script(root, meet=str(root.parent / "meeting"))
+    async with adapter_on(root, jobs=4) as adapter:
+        mutants = await discovered(adapter)
+        results = await results_of(adapter, mutants)
+    assert Counter(result.mutant for result in results) == Counter(mutants)
+    assert set(runs_in_place(root)) == {"build-0", "build-1"}, "one for each eight"
 
 
 @pytest.mark.parametrize(
@@ -189,14 +200,14 @@ async def test_a_mutant_that_a_cancelled_run_left_in_the_copy_is_put_back_as_a_n
 
 async def test_a_result_comes_before_the_run_ends_and_closing_ends_it(root: Path) -> None:
     script(root, hangs=True)
-    async with adapter_on(root) as adapter:
+    async with adapter_on(root, jobs=1) as adapter:
         mutants = await discovered(adapter)
         async with contextlib.aclosing(adapter.test(mutants)) as results:
             assert (await anext(results)).mutant == mutants[0]
 
 
 async def test_a_package_of_a_workspace_has_only_its_own_mutants(root: Path) -> None:
-    async with adapter_on(root / "shop") as adapter:
+    async with adapter_on(root / "shop", cache=root.parent / "cache") as adapter:
         mutants = await discovered(adapter)
         assert {mutant.path for mutant in mutants} == {"src/lib.rs"}
         assert len(await results_of(adapter, mutants[:1])) == 1
@@ -351,12 +362,20 @@ async def permitted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("permitted")
-@pytest.mark.parametrize("count", [1, 12], ids=["in a kept copy", "with jobs"])
-async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(root: Path, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "configuration"),
+    [(1, ""), (12, ""), (12, "copy_vcs = true")],
+    ids=["in a kept copy", "in several", "in those of cargo-mutants"],
+)
+async def test_what_tests_write_into_the_project_by_an_absolute_path_is_dropped(
+    root: Path, count: int, configuration: str
+) -> None:
     script(root, spoils="spoilt")
+    (root / ".cargo").mkdir()
+    (root / ".cargo" / "mutants.toml").write_text(configuration)
     async with adapter_on(root) as adapter:  # which compares the tree
         mutants = (await discovered(adapter))[:count]
-        assert [result.mutant for result in await results_of(adapter, mutants)] == mutants
+        assert {result.mutant for result in await results_of(adapter, mutants)} == set(mutants)
         [*_, finding] = [finding async for finding in adapter.diagnose()]
     own = "the tree at its own path, the network, temporary files, processes, queues"
     assert finding == Finding(True, "isolation", f"isolated per run: {own}")

@@ -44,10 +44,10 @@ def listings(directory: Path) -> int:
 
 
 @contextlib.asynccontextmanager
-async def adapter_on(root: Path, *, jobs: int = 2) -> AsyncIterator[CargoMutants]:
+async def adapter_on(root: Path, *, jobs: int = 2, cache: Path | None = None) -> AsyncIterator[CargoMutants]:
     """The adapter, which must leave the tree as it was and no process behind."""
     tree, running = TreeState.of(root), RunningProcesses()
-    adapter = CargoMutants.detect(Project(root=root, cache=root.parent / "cache", jobs=jobs))
+    adapter = CargoMutants.detect(Project(root=root, cache=cache or root.parent / "cache", jobs=jobs))
     assert adapter is not None
     async with contextlib.aclosing(adapter):
         yield adapter

@@ -6,8 +6,8 @@ comment at the end of a mutant's line says what becomes of it, `// caught`, `// 
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
 (or "fails in place"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
-{"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"spoils": TEXT} writes
-that beside each file whose mutants it tests, by an absolute path. Each run in place notes in CARGO_TARGET_DIR/runs how it
+{"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"meet": DIRECTORY} tests no mutant
+before two runs do, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute path. Each run in place notes in CARGO_TARGET_DIR/runs how it
 came by its limit of time. Each mutant changes its file, and what was changed is changed back.
 """
 
@@ -109,6 +109,10 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
     if options.baseline != "skip":
         output.add(outcome("Baseline", "Success", "log/baseline.log"), "ok       Unmutated baseline")
         print(" INFO Auto-set test timeout to 20s", flush=True)
+    if "meet" in script:
+        Path(script["meet"], str(os.getpid())).touch()
+        while len(os.listdir(script["meet"])) < 2:
+            time.sleep(0.02)
     for number, fields in enumerate(chosen):
         time.sleep(0.02)
         log_path = f"log/mutant-{number}.log"
@@ -143,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     for flag in ("version", "list", "json", "workspace", "no-shuffle", "caught", "unviable", "in-place"):
         parser.add_argument(f"--{flag}", action="store_true")
-    for option in ("colors", "config", "output", "jobs", "baseline", "timeout"):
+    for option in ("colors", "config", "output", "jobs", "baseline", "timeout", "jobserver-tasks"):
         parser.add_argument(f"--{option}")
     parser.add_argument("--re", action="append", default=[])
     options = parser.parse_args(sys.argv[2:])

@@ -1,0 +1,97 @@
+"""Outcomes: what the growing report of a run of cargo-mutants says of its mutants."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+
+from msp_bridge import reading
+from msp_bridge.adapter import BaselineError, Mutant, Result, Status
+
+from .listing import Key, key_of
+
+STATUSES = {
+    "CaughtMutant": Status.KILLED,
+    "MissedMutant": Status.SURVIVED,
+    "Unviable": Status.COMPILE_ERROR,
+    "Timeout": Status.TIMEOUT,
+    "Failure": Status.RUNTIME_ERROR,
+}
+FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
+COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
+PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
+ERROR = re.compile(r"^error.*", re.MULTILINE)
+SHOWN_CHARS = 1000  # of a reason
+
+
+@define
+class Outcomes:
+    """The directory `mutants.out` of one run, while it grows."""
+
+    directory: Path
+    due: Mapping[Key, Mutant]
+    copied: Path | None = None  # the project, if the run makes copies of it
+    _seen: int = field(default=0, init=False)
+
+    def new(self) -> list[Result]:
+        """Results since the last call. `outcomes.json` is written anew for each: half of one is no report yet."""
+        try:
+            outcomes = json.loads((self.directory / "outcomes.json").read_bytes())["outcomes"]
+        except (FileNotFoundError, ValueError):
+            return []
+        if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
+            self.due = {mutant.handle.key: mutant for mutant in current_of(self.copied, list(self.due.values()))}
+        fresh, self._seen = outcomes[self._seen :], len(outcomes)
+        return [result for outcome in fresh for result in self._results(outcome)]
+
+    def baseline_error(self) -> BaselineError:
+        """The error for tests that fail without a mutant."""
+        log = self._log("log/baseline.log")
+        failing, first = FAILED.findall(log), _reason(log) or ""
+        what = ", ".join(failing) or first or "`cargo test` fails"
+        return BaselineError(
+            f"the tests fail without any mutant: {what}", "make `cargo test` pass first", failing, first
+        )
+
+    def _results(self, outcome: Mapping[str, Any]) -> Iterator[Result]:
+        scenario = outcome["scenario"]
+        if not isinstance(scenario, dict) or outcome["summary"] not in STATUSES:
+            return  # the baseline, or a mutant that was only built
+        mutant = self.due.get(key_of(scenario["Mutant"]))
+        if mutant is None:
+            return
+        status, log = STATUSES[outcome["summary"]], self._log(outcome["log_path"])
+        counted = [int(passed) + int(failed) for passed, failed in COUNTED.findall(log)]
+        yield Result(
+            mutant,
+            status,
+            duration=sum(phase["duration"] for phase in outcome["phase_results"] if phase["phase"] == "Test") * 1000,
+            killed_by=tuple(FAILED.findall(log)) or None if status is Status.KILLED else None,
+            status_reason=None if status is Status.SURVIVED else _reason(log),
+            tests_completed=sum(counted) if counted else None,
+        )
+
+    def _log(self, path: str) -> str:
+        try:
+            return (self.directory / path).read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+
+def current_of(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
+    """Return the mutants whose files, below `root`, are as they were listed."""
+    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
+    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
+
+
+def _reason(log: str) -> str | None:
+    panic = PANIC.search(log)
+    if panic is not None:
+        return panic[1].strip()[:SHOWN_CHARS]
+    error = ERROR.search(log)
+    return error[0][:SHOWN_CHARS] if error else None
