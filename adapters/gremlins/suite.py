@@ -48,7 +48,7 @@ import (
 func init() {{
 	file, _ := gremlinOs.Executable()
 	directory := gremlinStrings.TrimSuffix(file, ".test") + ".children"
-	gremlinOs.MkdirAll(directory, 0o700)
+	gremlinOs.MkdirAll(directory, 0700)
 	gremlinOs.Setenv("GOCOVERDIR", directory)
 }}
 """

@@ -1,3 +1,4 @@
 module example.test/till
 
-go 1.21
+// Files that are added must be of this language.
+go 1.12
