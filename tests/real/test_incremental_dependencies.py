@@ -221,7 +221,7 @@ async def test_what_each_edit_has_tested_again(
     [
         "subprocess.run([sys.executable, '-c', 'import shop.cart'], check=True)",
         "os.waitpid(os.posix_spawn('/bin/true', ['true'], {}), 0)",
-        "sys.setprofile(None); sys.settrace(None)" if sys.version_info < (3, 12) else "sys.monitoring.free_tool_id(3)",
+        *(["sys.monitoring.free_tool_id(3)"] if sys.version_info >= (3, 12) else []),
     ],
 )
 async def test_tests_that_hide_what_they_run_depend_on_everything(

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
+
+from .live_code import all_nested
 
 try:
     import ctypes
@@ -27,12 +30,12 @@ try:
     }
 except ImportError:  # this Python has no ctypes
     COUNTERS = {}
+GIVING = {"exec", "function.__new__", "object.__setattr__"}  # audit events, the last argument of which may be code
 
 
 def has_run(code: types.CodeType) -> bool:
     """Whether it has been run at least once; only where `is_known`."""
-    offset, kind, fresh = COUNTERS[sys.version_info[:2]]
-    return bool(kind.from_address(id(code) + offset).value != fresh)
+    return bool(_counter(code).value != COUNTERS[sys.version_info[:2]][2])
 
 
 def is_known() -> bool:
@@ -43,3 +46,41 @@ def is_known() -> bool:
     before = has_run(code)
     types.FunctionType(code, {})()
     return not before and has_run(code)
+
+
+class CodeRuns:
+    """Notes which code of some files runs in this process, and keeps it alive. There is one at most."""
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        """`is_ours` gets the name of a file."""
+        self._is_ours = is_ours
+        self._given: list[types.CodeType] = []
+        self._codes: list[types.CodeType] = []
+        self._counters: list[Any] = []  # of these: a fork that looks at nothing else copies few pages of memory
+        sys.addaudithook(self._audit)
+
+    def names(self) -> set[tuple[str, str]] | None:
+        """File and qualified name of what has run since the last call; None when that can't be said."""
+        if sys.version_info < (3, 11) or not is_known():
+            return None
+        given = [each for code in self._given for each in all_nested(code)]
+        self._given.clear()
+        self._codes += given
+        self._counters += map(_counter, given)
+        fresh = COUNTERS[sys.version_info[:2]][2]
+        ran = [index for index, counter in enumerate(self._counters) if counter.value != fresh]
+        found = {(self._codes[index].co_filename, self._codes[index].co_qualname) for index in ran}
+        for index in reversed(ran):
+            del self._codes[index], self._counters[index]
+        return found
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Whatever runs was executed, was given to a function, or is nested in such code."""
+        code = arguments[-1] if event in GIVING else None
+        if isinstance(code, types.CodeType) and self._is_ours(code.co_filename):
+            self._given.append(code)
+
+
+def _counter(code: types.CodeType) -> Any:
+    offset, kind, _ = COUNTERS[sys.version_info[:2]]
+    return kind.from_address(id(code) + offset)

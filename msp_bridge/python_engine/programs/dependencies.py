@@ -6,18 +6,17 @@ A verdict of an earlier run holds as long as a test would go the same way again.
 same, and all that was read. Here is noted, for one process, what of the project's Python code that was. What else
 counts (data files, module level, packages) is compared as a whole, whatever uses it (`incremental.code`).
 
-*Functions that ran.* From Python 3.12 by `sys.monitoring`: the first start of each code object in the process, in all
-threads. In 3.11 by the profiler of the standard library (`_lsprof`), which is written in C and notes each code object
-that was called, in one thread: a process that starts threads hides what it runs. Before 3.11 nothing can be said. A
-function has the path of its file and its qualified name, up to the first `<locals>`: what is nested in a function
-belongs to it. A mutant may move lines, but no name.
+*Functions that ran.* The first start of each code object in the process, in all threads: from Python 3.12 by
+`sys.monitoring`, in 3.11 by the interpreter's own counters (`code_runs`). Before 3.11 nothing can be said. A function
+has the path of its file and its qualified name, up to the first `<locals>`: what is nested in a function belongs to it.
+A mutant may move lines, but no name.
 
 *Source files that were read.* An audit hook sees every `open`, and a wrapper of `linecache.getlines` what was cached
 before: the lines of a traceback, `inspect.getsource`. Left out are the import system, pytest's own rewriting of tests,
 and what pytest reads for the report of a failure or a warning, after the test has ended.
 
-*Hidden.* A process of its own may run and read anything: one that has started some, forked, or replaced the profiler
-depends on everything. So does one that had modules of the project before this began.
+*Hidden.* A process of its own may run and read anything: one that has started some, forked, or taken our place at
+`sys.monitoring` depends on everything. So does one that had modules of the project before this began.
 
 A live server notes what runs until the tests are collected; its forks begin anew (`renew`). What ran before the fork
 may or may not be noted once more: it belongs to every verdict.
@@ -25,18 +24,17 @@ may or may not be noted once more: it belongs to every verdict.
 
 from __future__ import annotations
 
-import _thread
 import linecache
 import os
 import sys
-import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from .bytecode import is_current
 from .channel import TargetPlan
+from .code_runs import CodeRuns
 from .imports import monitoring
 from .messages import Ran, Trace
 
@@ -56,11 +54,10 @@ class DependencyTrace:
 
     def __init__(self, *roots: str) -> None:
         self._roots = sorted({os.path.realpath(root) + os.sep for root in roots})
-        self._functions: MonitoredFunctions | ProfiledFunctions | None = None
+        self._functions: MonitoredFunctions | CodeRuns | None = None
         self._read: set[str] = set()
         self._paths: dict[str, str | None] = {}  # file name to path
         self._hidden = False
-        self._own = False  # it is us who set a profiler
 
     @classmethod
     def of(cls, plan: TargetPlan, root: str) -> DependencyTrace | None:
@@ -73,7 +70,7 @@ class DependencyTrace:
 
     def begin(self) -> None:
         """Note what runs from now on."""
-        self._hidden = any(self._path(file) is not None for file in _files_of_modules())
+        self._hidden = any(map(self._is_ours, _files_of_modules()))
         sys.addaudithook(self._audit)
         lines, start = linecache.getlines, BaseProcess.start
 
@@ -89,25 +86,18 @@ class DependencyTrace:
         self._getlines = getlines.__code__
         linecache.getlines = getlines
         BaseProcess.start = started  # type: ignore[assignment,method-assign]
-        if monitoring is None:
-            _thread.start_new_thread = self._seeing(_thread.start_new_thread)
-        self._start()
+        self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
 
     def renew(self) -> None:
-        """In a fork: forget what was noted before it."""
+        """In a fork: forget what was read and hidden before it; which functions ran was reported then."""
         self._hidden, self._read = False, set()
-        self._start()
 
     def report(self) -> Trace:
-        """The trace so far: `functions`, names by path; `texts`, paths; and whether something is `hidden`."""
+        """Names of `functions` that ran since the last report, by path; `texts`, paths; whether some are `hidden`."""
         functions: dict[str, set[str]] = {}
         texts = set(self._read)
         assert self._functions is not None
-        self._own = True
         names = self._functions.names()
-        if monitoring is None:
-            self._functions = None  # a fork that frees it would copy its pages
-        self._own = False
         for filename, name in names or ():
             path = self._path(filename)
             if path is None:
@@ -123,27 +113,10 @@ class DependencyTrace:
             "hidden": self._hidden or names is None,
         }
 
-    def _seeing(self, start: Callable[..., int]) -> Callable[..., int]:
-        """`start`, after which something is hidden. Threads of `threading` are seen by the profiler."""
-
-        def started(*arguments: Any) -> int:
-            self._hidden = True
-            return start(*arguments)
-
-        return started
-
-    def _start(self) -> None:
-        self._own = True
-        if isinstance(self._functions, MonitoredFunctions):
-            self._functions.clear()
-        else:
-            self._functions = MonitoredFunctions() if monitoring is not None else ProfiledFunctions()
-        self._own = False
-
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             self._opened(*arguments)
-        elif event in STARTS or (event == "sys.setprofile" and monitoring is None and not self._own):
+        elif event in STARTS:
             self._hidden = True
 
     def _opened(self, file: Any, mode: Any, _flags: Any) -> None:
@@ -165,11 +138,15 @@ class DependencyTrace:
         if path is not None:
             self._read.add(path)
 
+    def _is_ours(self, filename: str) -> bool:
+        return self._path(filename) is not None
+
     def _path(self, filename: str) -> str | None:
         """Relative to the project; None when it is none of its own files."""
         if filename.startswith("<"):
             return None
-        filename = os.path.abspath(filename)
+        if not os.path.isabs(filename):
+            filename = os.path.abspath(filename)
         if filename not in self._paths:
             real = os.path.realpath(filename)
             root = next((root for root in self._roots if real.startswith(root)), None)
@@ -192,32 +169,12 @@ class MonitoredFunctions:
         monitoring.register_callback(TOOL, monitoring.events.PY_START, start)
         monitoring.set_events(TOOL, monitoring.events.PY_START)
 
-    def clear(self) -> None:
-        """Begin anew."""
-        self._seen.clear()
-
-    def names(self) -> Iterable[tuple[str, str]] | None:
-        """File and qualified name of each; None when that can't be said."""
+    def names(self) -> set[tuple[str, str]] | None:
+        """File and qualified name of each since the last call; None when that can't be said."""
         own = monitoring.get_tool(TOOL) == NAME and monitoring.get_events(TOOL) == monitoring.events.PY_START
-        return set(self._seen) if own else None
-
-
-class ProfiledFunctions:
-    """The code objects that this thread has run, by the profiler of the standard library."""
-
-    def __init__(self) -> None:
-        from _lsprof import Profiler
-
-        self._profiler = Profiler(subcalls=False, builtins=False)
-        self._profiler.enable(subcalls=False, builtins=False)
-
-    def names(self) -> Iterable[tuple[str, str]] | None:
-        """Names as `MonitoredFunctions` has them."""
-        self._profiler.disable()
-        codes = [entry.code for entry in self._profiler.getstats() if isinstance(entry.code, types.CodeType)]
-        if sys.version_info < (3, 11) or "greenlet" in sys.modules or threading.Thread.start.__code__ in codes:
-            return None
-        return {(code.co_filename, code.co_qualname) for code in codes}
+        found = set(self._seen)
+        self._seen.clear()
+        return found if own else None
 
 
 def outermost(name: str) -> str | None:

@@ -1,0 +1,61 @@
+"""Dependencies: which functions of a project a process has run."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+CODE = """import threading, types
+
+def threaded(): pass
+def gone(): return inner()
+def inner(): pass
+def outer():
+    def nested(): pass
+    return nested
+def number(): yield 1
+def copied(): pass
+def given(): pass
+def other(): pass
+def never(): pass
+
+class Thing:
+    def method(self): pass
+
+thread = threading.Thread(target=threaded)
+thread.start()
+thread.join()
+gone()
+del gone
+outer()()
+next(number())
+types.FunctionType(copied.__code__.replace(co_name="copy"), {})()
+other.__code__ = given.__code__.replace()
+other()
+Thing().method()
+"""
+PROGRAM = """import sys
+from msp_bridge.python_engine.programs.dependencies import DependencyTrace
+
+sys.path.insert(0, sys.argv[1])
+trace = DependencyTrace(sys.argv[1])
+trace.begin()
+import shop
+found = [trace.report()]
+trace.renew()
+shop.inner()
+shop.never()
+found.append(trace.report())
+print(found)
+"""
+
+
+def test_each_function_that_ran_is_named_whatever_has_run_it(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(CODE)
+    said = subprocess.check_output([sys.executable, "-c", PROGRAM, tmp_path], text=True)
+    ran, more = ast.literal_eval(said)
+    names = ["Thing", "Thing.method", "copied", "given", "gone", "inner", "number", "outer", "threaded"]
+    assert ran == {"functions": {"shop.py": names}, "texts": [], "hidden": False}
+    assert more["functions"] == {"shop.py": ["never"]}, "what ran before is known"
