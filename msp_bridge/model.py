@@ -113,7 +113,7 @@ class Result:
     status: Status
     duration: float | None = None  # milliseconds, of the tests alone
     covered_by: tuple[str, ...] | None = None  # names of the tests that reach the mutant
-    killed_by: tuple[str, ...] | None = None  # names of the tests that failed
+    killed_by: tuple[str, ...] | None = None  # names of the tests that failed, or were over a time limit
     static: bool | None = None  # the mutated code runs at import, once
     status_reason: str | None = None  # the failing test's message, or why there is no verdict
     tests_completed: int | None = None

@@ -43,7 +43,7 @@ def cpu_seconds(roots: Iterable[int]) -> float:
     ticks, left = 0, list(roots)
     while left:
         pid = left.pop()
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to another user
             with open(f"/proc/{pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
             ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime

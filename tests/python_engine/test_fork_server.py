@@ -163,18 +163,22 @@ print(answer())
     assert printed(code, tmp_path) == ["{'children': 0}"]
 
 
-def test_a_job_that_takes_too_much_cpu_time_is_ended_and_one_that_waits_is_not(tmp_path):
-    code = """
-send(id=1, spins=True, cpu_limit=0.1)
+WAYS = pytest.mark.parametrize("parts", [["overlay"], ["shared"]], ids=["isolated", "portable"])
+
+
+@WAYS
+def test_a_job_that_takes_too_much_cpu_time_is_ended_and_one_that_waits_is_not(tmp_path, parts):
+    code = f"""
+send(id=1, parts={parts}, spins=True, cpu_limit=0.1)
 print(answer()["kill_reason"])
-send(id=2, hangs=True, cpu_limit=0.1)
-send(id=3, spins=True, cpu_limit=0.3)
+send(id=2, parts={parts}, hangs=True, cpu_limit=0.1)
+send(id=3, parts={parts}, spins=True, cpu_limit=0.3)
 print([(answered["id"], answered["kill_reason"]) for answered in [answer()]])
 """
     assert printed(code, tmp_path) == ["timeout", "[(3, 'timeout')]"]
 
 
-@pytest.mark.parametrize("parts", [["overlay"], ["shared"]], ids=["isolated", "portable"])
+@WAYS
 def test_the_cpu_time_of_a_job_is_also_that_of_what_it_has_left_running(tmp_path, parts):
     code = f"""
 send(id=1, parts={parts}, leaves=True, spins=True, cpu_limit=0.2)
