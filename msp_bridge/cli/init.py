@@ -113,9 +113,12 @@ class Plan:
             click.echo(f"{one_line(path)} is written")
 
     def next_command(self, values: Mapping[str, Any]) -> str:
-        """The command that installs what is lacking, or else the first run."""
+        """The command that installs what is lacking, or else the first run; with what is to be done by hand before."""
         install = dict.fromkeys(one.install for one in self.tools if one.install is not None)
-        return typed_in(self.root, " && ".join(install)) if install else command_with(values, "run")
+        to_type = typed_in(self.root, " && ".join(install)) if install else command_with(values, "run")
+        needed = {path for one in self.tools for path in one.texts} | {path for path, _ in self._settings()}
+        by_hand = sorted(needed.difference(self.new))
+        return f"{to_type}, when you have added what is shown to {' and '.join(by_hand)}" if by_hand else to_type
 
     def _settings(self) -> Iterator[tuple[str, str]]:
         """The bridge's own file of each folder that needs one, and what to write there."""

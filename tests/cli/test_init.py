@@ -204,6 +204,7 @@ def test_mutmut_is_told_where_the_sources_are_if_it_can_not_guess(
     assert ("source_paths" in done.stdout) == (added is not None)
     if added is not None:
         assert added_to(added[0], done.stdout) == added[1]
+        assert done.stdout.endswith(f"'pytest>=9.2', when you have added what is shown to {added[0]}\n")
 
 
 def test_a_folder_without_a_project_is_an_error(root: Path) -> None:
