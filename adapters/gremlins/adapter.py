@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
+from msp_bridge.concurrency import in_thread
+from msp_bridge.source import Edit
 
 from .installation import INSTALL, go, gremlins, is_installed
 
@@ -77,6 +79,12 @@ class Gremlins:
             async with contextlib.aclosing(self._module.results(list(dict.fromkeys(mutants)))) as results:
                 async for result in results:
                     yield result
+
+    async def ignore(self, mutant: Mutant, reason: str) -> Edit:
+        """Implement `IgnoresMutants.ignore`. The bridge itself heeds the comment, as long as gremlins doesn't."""
+        from .listing import ignoring
+
+        return await in_thread(ignoring, self._project.root, mutant, reason)
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`. None where go can't name the modules."""

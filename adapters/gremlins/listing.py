@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Scope, ToolError, UnusableFile
 from msp_bridge.concurrency import in_thread
-from msp_bridge.source import BOM, SourceText
+from msp_bridge.source import BOM, Edit, SourceText, in_comment
 from msp_bridge.toolkit import walk
 
 from .go import Go, SourceProgram, output
@@ -51,6 +51,8 @@ class Found:
     column: int  # 1-based, bytes
     function: tuple[int, int] | None  # start and end in bytes; None: the code runs at the start of each test binary
     alone: bool  # it can't be in one binary with other mutants
+    ignored: str  # the comment that leaves it out, or empty
+    comment: int  # where such a comment can be added, in bytes; -1: nowhere
 
 
 @frozen
@@ -160,8 +162,27 @@ class GoListing:
                     place["column"],
                     function,
                     edit["alone"],
+                    edit["ignored"],
+                    edit["comment"],
                 )
                 yield Mutant(path, place["type"], source.location(start, end), edit["text"], None, handle)
+
+
+def ignoring(root: Path, mutant: Mutant, reason: str) -> Edit:
+    """Return the edit that adds the comment; raises `ToolError` where none can stand. Blocks."""
+    content = reading.content_or_empty(root / mutant.path)
+    place = mutant.handle.comment
+    if place < 0 or reading.digest_of(content) != mutant.handle.digest:
+        raise ToolError(
+            f"no comment can stand at the end of {mutant.path}:{mutant.location.start.line}",
+            "give the expression a line of its own, and list the mutants again",
+        )
+    before = "" if content[place - 1 : place].isspace() else " "
+    after = " " if content[place : place + 1] == b"/" else ""
+    comment = f"//nomutant:{mutant.mutator.lower().replace('_', '-')}{in_comment(reason, ' ')}"
+    at = _characters(content, place)
+    location = SourceText(content.decode().removeprefix(BOM)).location(at, at)
+    return Edit(mutant.path, location, f"{before}{comment}{after}", f"{mutant.mutator} in this line")
 
 
 def go_files(root: Path) -> list[str]:

@@ -63,7 +63,11 @@ class GremlinsRun:
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield one result for each of `mutants`, but for those whose file has changed."""
         current = await in_thread(self.binaries.current, mutants)
-        for package, group in by_package(self.packages, current).items():
+        for mutant in current:
+            if mutant.handle.ignored:
+                yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
+        tested = [mutant for mutant in current if not mutant.handle.ignored]
+        for package, group in by_package(self.packages, tested).items():
             if package is None:
                 for mutant in group:
                     yield Result(mutant, Status.NO_COVERAGE, status_reason=NOT_BUILT)

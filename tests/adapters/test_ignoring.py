@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.cargo_mutants import CargoMutants
+from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.stryker_net import StrykerNet
 from support.cosmic_ray_trees import adapter_on as cosmic_ray_on
 from support.cosmic_ray_trees import discovered as discovered_by_cosmic_ray
 from support.cosmic_ray_trees import results_of
+from support.go_trees import PROGRAMS, needs_gremlins
+from support.go_trees import copied as go_shop
+from support.go_trees import discovered as discovered_by_gremlins
+from support.go_trees import results_of as results_of_gremlins
 from support.mutmut_trial import Trial
 from support.rust_trees import PROJECTS
 from support.stryker_js_trees import adapter_on as stryker_js_on
@@ -115,6 +121,37 @@ async def test_stryker_js_ignores_a_mutant_with_the_comment(tmp_path: Path) -> N
     line = mutant.location.start.line + 1
     reasons = {found.handle.ignored for found in after if found.location.start.line == line}
     assert "nobody pays so much" in reasons
+
+
+@needs_gremlins
+async def test_a_mutant_of_go_with_the_comment_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", PROGRAMS)
+    root = go_shop(tmp_path)
+    file = root / "price" / "price.go"
+    first = 'package price\r\n\r\nfunc f(é, b int) (bool, string) {\r\n\treturn é > b, // why\r\n\t\t"a" + "b"\r\n}\r\n'
+    async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache"))) as adapter:
+        for mutator, line, wanted in (
+            ("CONDITIONALS_BOUNDARY", 4, "//nomutant:conditionals-boundary of no use // why\r"),
+            ("ARITHMETIC_BASE", 5, '"b" //nomutant:arithmetic-base of no use\r'),
+        ):
+            file.write_bytes(first.encode())
+            mutants, _ = await discovered_by_gremlins(adapter, "price/price.go")
+            [mutant] = [each for each in mutants if each.mutator == mutator]
+            edit = await adapter.ignore(mutant, "of no\nuse")
+            assert edit.effect == f"{mutator} in this line"
+            edited = edit.apply(SourceText(first))
+            assert edited.split("\n")[line - 1].endswith(wanted)
+            file.write_bytes(edited.encode())
+            after, _ = await discovered_by_gremlins(adapter, "price/price.go")
+            assert [each.mutator for each in after if each.handle.ignored] == [mutator]
+        results, _ = await results_of_gremlins(adapter, [each for each in after if each.handle.ignored])
+        assert {result.status for result in results.values()} == {Status.IGNORED}
+        file.write_bytes(b'package price\n\nvar text = "a" + `b\nc`\n')
+        [mutant] = (await discovered_by_gremlins(adapter, "price/price.go"))[0]
+        with pytest.raises(
+            ToolError, match=r"no comment can stand at the end of price/price.go:3: give the expression"
+        ):
+            await adapter.ignore(mutant, "")
 
 
 async def test_stryker_net_gets_a_comment_for_the_next_statement(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"os"
+	"regexp"
 	"strings"
 )
 
@@ -70,7 +72,9 @@ func list(file listedFile) fileEdits {
 		if !ok || replacement == token.ILLEGAL {
 			return fileEdits{Error: fmt.Sprintf("no token at %d:%d is one of %s", mutant.Line, mutant.Column, mutant.Type)}
 		}
-		edits = append(edits, parsed.edit(found, replacement))
+		made := parsed.edit(found, replacement)
+		made.Ignored, made.Comment = parsed.ignored(found.pos, mutant.Type)
+		edits = append(edits, made)
 	}
 	return fileEdits{Edits: edits}
 }
@@ -125,6 +129,50 @@ func (s source) edit(at place, replacement token.Token) edit {
 		found.Alone = !inBody || !s.canCopy(function)
 	}
 	return found
+}
+
+// nomutant is the comment that is proposed for gremlins: https://github.com/go-gremlins/gremlins/issues/180
+var nomutant = regexp.MustCompile(`^//nomutant(?::([a-z,-]+))?(?:\s|$)`)
+
+// ignored is the comment at the end of the line by which a mutant is left out, and where one can be added.
+func (s source) ignored(pos token.Pos, mutator string) (string, int) {
+	offset := s.offset(pos)
+	end := offset + bytes.IndexByte(append(s.text[offset:len(s.text):len(s.text)], '\n'), '\n')
+	for _, group := range s.file.Comments {
+		for _, comment := range group.List {
+			start := s.offset(comment.Pos())
+			if start <= offset || start >= end || !strings.HasPrefix(comment.Text, "//") {
+				continue
+			}
+			found := nomutant.FindStringSubmatch(comment.Text)
+			name := strings.ReplaceAll(strings.ToLower(mutator), "_", "-")
+			if found != nil && (found[1] == "" || strings.Contains(","+found[1]+",", ","+name+",")) {
+				return comment.Text, -1
+			}
+			return "", start
+		}
+	}
+	if s.isWithin(end) {
+		return "", -1
+	}
+	return "", end - len(s.text[offset:end]) + len(bytes.TrimRight(s.text[offset:end], "\r"))
+}
+
+// isWithin: the place is in a text or in a comment.
+func (s source) isWithin(place int) bool {
+	within := false
+	look := func(node ast.Node) bool {
+		switch node.(type) {
+		case *ast.BasicLit, *ast.Comment:
+			within = within || s.offset(node.Pos()) < place && place < s.offset(node.End())
+		}
+		return !within
+	}
+	ast.Inspect(s.file, look)
+	for _, group := range s.file.Comments {
+		ast.Inspect(group, look)
+	}
+	return within
 }
 
 // regrouped is the text of the expression with the operator `new`, with the parentheses that keep its operands; false

@@ -54,6 +54,8 @@ type edit struct {
 	Text     string `json:"text"`
 	Function []int  `json:"function"` // start and end of the function around it; null outside of functions
 	Alone    bool   `json:"alone"`    // it can't be combined with others
+	Ignored  string `json:"ignored"`  // the comment that leaves it out, or empty
+	Comment  int    `json:"comment"`  // where such a comment can be added; -1: nowhere
 }
 
 type combinedFile struct {
