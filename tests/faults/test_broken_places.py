@@ -94,25 +94,29 @@ DAMAGES = {
 }
 
 
-DAMAGED = [(damage, kit) for damage in DAMAGES for kit in (PYTHON_KITS if damage == "bytecode" else KITS)]
-
-
-@pytest.mark.parametrize(("damage", "kit"), DAMAGED, ids=lambda value: getattr(value, "adapter", value))
-async def test_a_damaged_cache_is_made_anew(damage: str, kit: Kit, tmp_path: Path) -> None:
+@each_kit
+async def test_a_damaged_cache_is_made_anew(kit: Kit, tmp_path: Path) -> None:
     root = kit.lay_out(tmp_path / "project")
     tree = TreeState.of(root)
-    async with served(kit, root, "--jobs", "1") as there:
-        assert await there.statuses("steady") == RIGHT
-    patterns = ["*.pyc"] if damage == "bytecode" else ["*.json", "*.ini"]
-    files = [file for pattern in patterns for file in (tmp_path / "cache").rglob(pattern)]
-    assert files
-    for file in files:
-        DAMAGES[damage](file)
-    async with served(kit, root, "--jobs", "1") as there:
-        assert await there.statuses("steady") == RIGHT
-        if damage == "shape":
-            await edited(there)
+    await check_anew(kit, root)
+    for damage, spoil in DAMAGES.items():
+        if damage == "bytecode" and kit not in PYTHON_KITS:
+            continue
+        patterns = ["*.pyc"] if damage == "bytecode" else ["*.json", "*.ini"]
+        files = [file for pattern in patterns for file in (tmp_path / "cache").rglob(pattern)]
+        assert files, damage
+        for file in files:
+            spoil(file)
+        await check_anew(kit, root, edit=damage == "shape")
     assert tree.entries.keys() == TreeState.of(root).entries.keys()
+
+
+async def check_anew(kit: Kit, root: Path, *, edit: bool = False) -> None:
+    """Another server gives the right verdict; with `edit`, also of a test that was edited."""
+    async with served(kit, root, "--jobs", "1") as there:
+        assert await there.statuses("steady") == RIGHT
+        if edit:
+            await edited(there)
 
 
 async def edited(there: Served) -> None:

@@ -201,6 +201,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "test_oracle.py": ("beside-",),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
+    "faults/test_broken_tools.py": ("-cosmic-ray]", "disturbs_nothing[cosmic-ray]"),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "in a test-stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
@@ -212,6 +213,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
     # One more library: `test_inflection.py` has the same scenario, and `test_polyglot.py` StrykerJS through a server.
     "real/test_json_pointer.py": (),
+    "real/test_incremental_dependencies.py": ("[in a spawned one]", "[a variable]"),
     # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
     "server/test_interleavings.py": (),
     # The same at other moments.
