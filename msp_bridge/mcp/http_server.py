@@ -36,6 +36,7 @@ from msp_bridge.access.gate import AUTHENTICATION_TIMEOUT_S, HANDSHAKE_TIMEOUT_S
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.jsonrpc.streams import keep_alive
 from msp_bridge.jsonrpc.trace import PeerTrace, Trace
+from msp_bridge.mcp.http_errors import with_remedies
 from msp_bridge.mcp.http_requests import PATH, ClientLeft, HttpGate, RequestRefused, body_of, header, replayed
 from msp_bridge.mcp.server import SESSION_HEADER, AgentServer
 from msp_bridge.server import until_signal
@@ -141,7 +142,7 @@ class _HttpServer:
                 attending.enter_context(self._running.attended(session))
             if http.trace is not None and body:
                 http.trace.received(body)
-            await self.sessions.handle_request(scope, replayed(body, receive), http.traced(send))
+            await self.sessions.handle_request(scope, replayed(body, receive), with_remedies(http.traced(send)))
 
 
 class _Connection(H11Protocol):

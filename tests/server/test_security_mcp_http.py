@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from support.mcp_http import BEARER, HEADERS, HttpServer, calling, http_server, message, session_of, structured
+from support.mcp_http import ABOUT, BEARER, HEADERS, HttpServer, calling, http_server, message, session_of, structured
 from support.msp_client import LONG
 from support.servers import ScriptedProject, launched
 from support.socket_servers import TOKEN, the_token, token_file
@@ -24,6 +24,7 @@ from msp_bridge.mcp.http_requests import HttpGate
 from msp_bridge.mcp.server import MAX_MESSAGE
 
 PING = message("ping", 1)
+INITIALIZE = message("initialize", 1, **ABOUT)
 WRONG = "f" * len(TOKEN)
 
 
@@ -68,6 +69,25 @@ async def test_what_is_not_for_mcp_is_refused_with_the_reason(
             assert (answer.status_code, answer.headers["connection"]) == (status, "close")
             assert why in answer.text
             assert TOKEN not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "content", "status", "remedy"),
+    [
+        ("POST", {}, json.dumps(PING), 400, "send `initialize`, and its Mcp-Session-Id"),
+        ("POST", {"Mcp-Session-Id": "0"}, json.dumps(PING), 404, "send `initialize` for a new session"),
+        ("POST", {"Content-Type": "text/plain"}, json.dumps(PING), 400, "send `Content-Type: application/json`"),
+        ("POST", {"Accept": "application/json"}, json.dumps(INITIALIZE), 406, "application/json, text/event-stream`"),
+        ("POST", {}, "{", 400, "send one message of JSON-RPC 2.0"),
+        ("PUT", {}, "", 405, "POST messages"),
+    ],
+)
+async def test_an_error_of_the_sdk_says_what_to_do(
+    method: str, headers: dict[str, str], content: str, status: int, remedy: str, server: HttpServer
+) -> None:
+    async with server.plain(headers={**HEADERS, "Content-Type": "application/json", **headers}) as client:
+        answer = await client.request(method, server.url, content=content)
+    assert (answer.status_code, remedy in answer.text) == (status, True), answer.text
 
 
 async def test_behind_a_tunnel_the_host_may_have_another_port(server: HttpServer) -> None:
