@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -85,18 +85,12 @@ class KnownResults:
         self, paths: Sequence[str] = (), only: Collection[Status] | None = None, mutator: str | None = None
     ) -> list[LastResult]:
         """The last results with these statuses, at these places, of this mutator. Raises ConfigurationError."""
-        takes = self.taker(paths)
+        takes = select(self.root, paths).takes
         return [
             last
             for last in self.results
             if (only is None or last.result.status in only) and of_mutator(last.mutant, mutator) and takes(last.mutant)
         ]
-
-    def taker(self, paths: Sequence[str]) -> Callable[[Mutant], bool]:
-        """Whether a mutant is in one of `paths`, or there are none. Raises ConfigurationError."""
-        selected = select(self.root, paths)
-        selection = selected.selection.within(self.root)
-        return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
 
     def named(self, names: Sequence[str]) -> list[LastResult]:
         """The last results of these mutants, each an id or FILE:LINE[:COL]. Raises ConfigurationError."""

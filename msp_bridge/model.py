@@ -45,6 +45,10 @@ class Position:
     line: int
     column: int
 
+    def __str__(self) -> str:
+        """`LINE:COLUMN`."""
+        return f"{self.line}:{self.column}"
+
 
 @frozen
 class Location:
@@ -81,10 +85,8 @@ class Mutant:
     @cached_property
     def id(self) -> str:
         """Decimal digits below 2^53, the same in every request and after every restart."""
-        start, end = self.location.start, self.location.end
-        identity = (
-            f"{self.path}\0{self.mutator}\0{start.line}:{start.column}-{end.line}:{end.column}\0{self.replacement}"
-        )
+        location = self.location
+        identity = f"{self.path}\0{self.mutator}\0{location.start}-{location.end}\0{self.replacement}"
         digest = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return str(int.from_bytes(digest) >> (64 - ID_BITS))
 

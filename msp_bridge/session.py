@@ -112,9 +112,9 @@ class Session:
                 async for batch in ready:
                     yield batch
 
-    async def source(self, path: str) -> SourceText:
-        """The text of a file of the tree, as it is on the disk. Raises OSError and UnicodeDecodeError."""
-        return await asyncio.to_thread(SourceText.read, self.root / path)
+    async def source(self, path: str) -> SourceText | None:
+        """The text of a file of the tree, as tools see it on the disk; None where it can't be read."""
+        return await asyncio.to_thread(SourceText.read_or_none, self.root / path)
 
 
 def _by_path(mutants: Sequence[Mutant]) -> Mapping[str, Sequence[Mutant]]:

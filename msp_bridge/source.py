@@ -39,6 +39,14 @@ class SourceText:
         """The text of `file`; raises `OSError` and `UnicodeDecodeError`."""
         return cls(reading.text(file, encoding).removeprefix(BOM))
 
+    @classmethod
+    def read_or_none(cls, file: Path) -> SourceText | None:
+        """The text of `file`; None where it can't be read, or is not UTF-8."""
+        try:
+            return cls.read(file)
+        except (OSError, ValueError):
+            return None
+
     @cached_property
     def _line_starts(self) -> list[int]:
         starts, at = [0], self.text.find("\n")
@@ -126,9 +134,12 @@ def in_comment(reason: str, before: str) -> str:
     return f"{before}{' '.join(words)}" if words else ""
 
 
-def mutant_diff(source: SourceText, mutant: Mutant) -> str:
-    """The change of `mutant` in its file, which holds `source`, as a unified diff. Raises ValueError."""
-    return unified_diff(mutant.path, source.text, source.apply(mutant))
+def mutant_diff(source: SourceText | None, mutant: Mutant) -> str:
+    """The change of `mutant` in its file, which holds `source`, as a unified diff; "" where that has no such place."""
+    try:
+        return "" if source is None else unified_diff(mutant.path, source.text, source.apply(mutant))
+    except ValueError:
+        return ""
 
 
 def edit_diff(source: SourceText, edit: Edit) -> str:

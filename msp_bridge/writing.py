@@ -6,7 +6,20 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from msp_bridge.errors import CommandLineError, ConfigurationError
+
+
+@contextlib.contextmanager
+def writing_to(file: object, option: str | None = None) -> Iterator[None]:
+    """A block that writes to `file`. Raises ConfigurationError, or CommandLineError about `option`, when it fails."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"can't write {file}: {error.strerror}"
+        raise ConfigurationError(problem) if option is None else CommandLineError(f"{option}: {problem}") from None
 
 
 def open_private(file: Path | str) -> int:

@@ -142,6 +142,4 @@ def _mutant_label(last: LastResult) -> Text:
     status, start = status_of(last), last.mutant.location.start
     text = Text(f"{status.value:<{STATUS_WIDTH}}", style=COLOURS[status])
     change = f"{one_line(last.mutant.mutator)}  {last.entry.replacement}".rstrip()
-    return text.append(
-        f"{'stale  ' * last.stale}{f'{start.line}:{start.column}':<8} {one_line(change)}", style="not bold"
-    )
+    return text.append(f"{'stale  ' * last.stale}{start!s:<8} {one_line(change)}", style="not bold")

@@ -21,7 +21,7 @@ from msp_bridge.errors import CommandLineError, ConfigurationError
 from msp_bridge.last_results import KnownResults
 from msp_bridge.source import BOM, SourceText
 from msp_bridge.text import one_line
-from msp_bridge.writing import replace_content
+from msp_bridge.writing import replace_content, writing_to
 
 UNDO = "`msp-bridge apply --undo` takes it back"
 
@@ -119,10 +119,8 @@ def _text(file: Path) -> str:
 
 def _write(file: Path, text: str) -> None:
     """In its place where the file is there: it keeps its permissions and its links."""
-    try:
+    with writing_to(file):
         if file.exists():
             file.write_bytes(text.encode())
         else:
             replace_content(file, text)
-    except OSError as error:
-        raise ConfigurationError(f"can't write {file}: {error.strerror}") from None

@@ -12,7 +12,7 @@ from rich.console import Console
 from msp_bridge.cli.known import PROJECT_OPTIONS, known_results
 from msp_bridge.cli.merge import read_reports
 from msp_bridge.cli.options import with_options
-from msp_bridge.errors import CommandLineError, ConfigurationError
+from msp_bridge.errors import CommandLineError
 from msp_bridge.last_results import KnownResults
 from msp_bridge.reports.comparison import Comparison
 from msp_bridge.reports.kept import is_complete
@@ -20,6 +20,7 @@ from msp_bridge.reports.standard import Report, ReportedMutant
 from msp_bridge.reports.terminal import missed
 from msp_bridge.reports.trend import TrendPoint, badge_json, badge_svg, diagram
 from msp_bridge.source import SourceText
+from msp_bridge.writing import writing_to
 
 PICTURE = click.Path(dir_okay=False, path_type=Path)
 BADGE = "Write the last score there: an SVG picture when FILE ends with .svg, else JSON for a shields.io endpoint."
@@ -76,20 +77,16 @@ def trend(as_json: bool, svg: Path | None, badge: Path | None, **values: Any) ->
     if not points:
         raise CommandLineError("no run of the whole project is kept", "`msp-bridge run` without PATHS tests it")
     if svg is not None:
-        _write(svg, diagram(points))
+        with writing_to(svg):
+            svg.write_text(diagram(points), "utf-8")
     if badge is not None:
-        _write(badge, (badge_svg if badge.suffix.lower() == ".svg" else badge_json)(points[-1].score))
+        with writing_to(badge):
+            form = badge_svg if badge.suffix.lower() == ".svg" else badge_json
+            badge.write_text(form(points[-1].score), "utf-8")
     if as_json:
         click.echo(json.dumps([point.json() for point in points], indent=2))
     else:
         click.echo("\n".join(point.text for point in points))
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"can't write {file}: {error.strerror}") from None
 
 
 def _report(known: KnownResults, name: str) -> Report:

@@ -18,6 +18,7 @@ from typing import Any
 
 from msp_bridge.cli.commented_json import merged, parse
 from msp_bridge.errors import ConfigurationError
+from msp_bridge.writing import writing_to
 
 PATTERN = re.compile(r"\*\*/\*\.(?:(\w+)|\{([\w,]+)\})")
 
@@ -64,7 +65,7 @@ def _emacs(text: str, name: str) -> list[str]:
     code = re.sub(r"^\s*;.*$", "", before, flags=re.MULTILINE)
     if re.search(rf"{name}(?!-lsp)", code):  # loaded in the user's own way
         return [done, f"nothing to change: {init}"]
-    return [done, _replace(init, _appended(before, load + "\n"))]
+    return [done, replaced(init, _appended(before, load + "\n"))]
 
 
 def _tables(editor: str, file: Path, text: str) -> str:
@@ -76,11 +77,11 @@ def _tables(editor: str, file: Path, text: str) -> str:
         if _holds(known, added):
             return f"nothing to change: {file}"
         if _holds(tomllib.loads(after), known) and _languages(known).isdisjoint(_languages(added)):
-            return _replace(file, after)
+            return replaced(file, after)
         reason = "it already says something else there"
     except tomllib.TOMLDecodeError as error:
         reason = str(error)
-    raise _left_alone(file, reason, editor)
+    raise left_alone(file, reason, editor)
 
 
 def _languages(table: Mapping[str, Any]) -> set[str]:
@@ -104,8 +105,8 @@ def _server(editor: str, file: Path, text: str, command: Sequence[str]) -> str:
             setting = {key: setting}
         after = merged(merged(before, _added(known, wanted)), setting) if before.strip() else text
     except ConfigurationError as error:
-        raise _left_alone(file, str(error), editor) from None
-    return f"nothing to change: {file}" if after == before else _replace(file, after)
+        raise left_alone(file, str(error), editor) from None
+    return f"nothing to change: {file}" if after == before else replaced(file, after)
 
 
 def _at(settings: Any, keys: Sequence[str]) -> Any:
@@ -156,7 +157,7 @@ def _own(file: Path, text: str) -> str:
     before = _text(file)
     if before and before.partition("\n")[0] != text.partition("\n")[0]:
         raise ConfigurationError(f"{file} was left as it is: the bridge didn't write it", "move it, then try again")
-    return f"nothing to change: {file}" if before == text else _replace(file, text)
+    return f"nothing to change: {file}" if before == text else replaced(file, text)
 
 
 def _text(file: Path) -> str:
@@ -172,17 +173,16 @@ def _appended(before: str, text: str) -> str:
     return before + gap + text.replace("\n", newline)
 
 
-def _replace(file: Path, text: str) -> str:
-    """Links are followed: many keep such files in a repository of their own."""
-    try:
+def replaced(file: Path, text: str) -> str:
+    """Write `file`, and say so. Links are followed: many keep such files in a repository of their own."""
+    with writing_to(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
-    except OSError as error:
-        raise ConfigurationError(f"{file} can't be written: {error.strerror}") from None
     return f"written: {file}"
 
 
-def _left_alone(file: Path, reason: str, editor: str) -> ConfigurationError:
+def left_alone(file: Path, reason: str, editor: str) -> ConfigurationError:
+    """The error for a file of the user's that was not written to."""
     return ConfigurationError(
         f"{file} was left as it is, for {reason}", f"`msp-bridge editors {editor}` prints what to put into it"
     )

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
 from msp_bridge.cli.commented_json import merged, parse
-from msp_bridge.cli.editor_files import joined_patterns, write_plugin
+from msp_bridge.cli.editor_files import joined_patterns, left_alone, replaced, write_plugin
 from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
@@ -268,13 +268,10 @@ def _write(editor: str, file: Path, settings: Mapping[str, Any]) -> None:
         if isinstance(watched := known.get(WATCH_PATTERN), str) and WATCH_PATTERN in settings:
             settings = {**settings, WATCH_PATTERN: joined_patterns(watched, settings[WATCH_PATTERN])}
         after = merged(before, settings)
-    except (UnicodeDecodeError, ConfigurationError) as error:
-        raise ConfigurationError(
-            f"{file} was left as it is, for {error}; `msp-bridge editors {editor}` prints what to put into it"
-        ) from None
+    except (OSError, UnicodeDecodeError, ConfigurationError) as error:
+        raise left_alone(file, str(error), editor) from None
     if after != before:
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(after.encode())
+        replaced(file, after)
     if editor == VSCODE and WORKING_DIRECTORY in known:
         click.echo(
             f"msp-bridge: {WORKING_DIRECTORY} is set, and with it the extension finds nothing to test: remove it, "

@@ -26,7 +26,7 @@ from msp_bridge.text import counted, one_line, visible
 from msp_bridge.workspace.configuration import PYPROJECT, Configuration, load_configuration, settings_file
 from msp_bridge.workspace.detection import detect_projects
 from msp_bridge.workspace.setting_up import ToolSetup, tool_setups
-from msp_bridge.writing import create
+from msp_bridge.writing import create, writing_to
 
 
 @click.command("init")
@@ -106,10 +106,8 @@ class Plan:
     def write(self) -> None:
         """Write the new files. Raises ConfigurationError for one that can't be written, or is there by now."""
         for path, text in self.new.items():
-            try:
+            with writing_to(self.root / path):
                 create(self.root / path, text)
-            except OSError as error:
-                raise ConfigurationError(f"can't write {self.root / path}: {error.strerror}") from None
             click.echo(f"{one_line(path)} is written")
 
     def next_command(self, values: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from msp_bridge.environment.plugins import installed
 from msp_bridge.errors import CommandLineError, ConfigurationError, suggestion
 from msp_bridge.text import visible
 from msp_bridge.workspace.configuration import Configuration, check_adapters
-from msp_bridge.writing import open_private
+from msp_bridge.writing import open_private, writing_to
 
 if TYPE_CHECKING:
     AnyChoice = click.Choice[str]
@@ -238,11 +238,9 @@ def outside(root: Path, file: str | None, option: str) -> Path | None:
 
 
 def _file_handler(file: Path, level: str) -> logging.Handler:
-    try:
+    with writing_to(file, "--log-file"):
         os.close(open_private(file))
         handler = logging.FileHandler(file, encoding="utf-8")
-    except OSError as error:
-        raise CommandLineError(f"--log-file: can't write {file}: {error.strerror}") from None
     handler.setLevel(level)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     return handler

@@ -17,10 +17,10 @@ from msp_bridge import __version__
 from msp_bridge.access import ENVIRONMENT_VARIABLE
 from msp_bridge.cli.options import OPTIONS, Choice, Options, bridge_options, outside, with_options
 from msp_bridge.dialects.dialect import DEFAULT, DIALECTS, Dialect, load
-from msp_bridge.errors import CommandLineError
 from msp_bridge.jsonrpc.trace import Trace
 from msp_bridge.server import exit_on_signal, serve_connected, serve_on_stdio, serve_stdio
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
+from msp_bridge.writing import writing_to
 
 if TYPE_CHECKING:
     from msp_bridge.cli.socket_options import SocketOptions
@@ -202,10 +202,8 @@ def _trace(file: Path | None) -> Trace | None:
         return None
     from msp_bridge.access.credentials import redact_token  # here: an editor waits for `serve stdio`
 
-    try:
+    with writing_to(file, "--trace"):
         trace = Trace(file, redact_token)
-    except OSError as error:
-        raise CommandLineError(f"--trace: can't write {file}: {error.strerror}") from None
     trace.event("started", {"version": __version__, "python": platform.python_version(), "on": platform.platform()})
     return trace
 

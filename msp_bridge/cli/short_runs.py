@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any
 
 import click
 from attrs import frozen
@@ -21,7 +20,7 @@ from msp_bridge.last_results import KnownResults, of_mutator
 from msp_bridge.model import Mutant, Status
 from msp_bridge.reports.kept import SECONDS, TESTED
 from msp_bridge.reports.results import Score
-from msp_bridge.reports.standard import Report
+from msp_bridge.reports.standard import Report, reported_mutants
 from msp_bridge.text import counted
 from msp_bridge.workspace.targets import Changes
 
@@ -120,12 +119,12 @@ def in_order(mutants: Iterable[Mutant], changes: Changes | None, kept: Sequence[
     First mutants on changed lines, then mutants that no kept run has tested, then the oldest run's. `kept` has the
     newest run first.
     """
-    tested: dict[str, int] = {}
-    for age, report in enumerate(kept):
-        for file in report["files"].values():
-            for fields in file["mutants"]:
-                if fields["status"] != Status.PENDING.value:
-                    tested.setdefault(fields["id"], age)
+    tested = {
+        fields["id"]: age
+        for age, report in reversed(list(enumerate(kept)))
+        for fields in reported_mutants(report)
+        if fields["status"] != Status.PENDING.value
+    }
 
     def rank(mutant: Mutant) -> int:
         if changes is not None and changes.touch(mutant):
@@ -141,22 +140,13 @@ def estimate(mutants: Sequence[Mutant], kept: Sequence[Report]) -> str | None:
     timed = [config for config in runs if config.get(TESTED, 0) >= ENOUGH]
     if not timed:
         return None
-    statuses = _statuses(kept)
+    statuses = {fields["id"]: fields["status"] for report in reversed(kept) for fields in reported_mutants(report)}
     without = sum(statuses.get(mutant.id) == Status.NO_COVERAGE.value for mutant in mutants)
     seconds = (len(mutants) - without) * timed[0][SECONDS] / timed[0][TESTED]
     if seconds < LONG_S:
         return None
     tests = f", {without} without tests" if without else ""
     return f"about {seconds / 60:.0f} min: {counted(len(mutants), 'mutant')}{tests}"
-
-
-def _statuses(kept: Sequence[Report]) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
-    for report in kept:
-        for file in report["files"].values():
-            for fields in file["mutants"]:
-                found.setdefault(fields["id"], fields["status"])
-    return found
 
 
 def _size(sample: str, of: int) -> int:

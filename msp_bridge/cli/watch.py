@@ -20,7 +20,7 @@ from rich.console import Console
 from msp_bridge.cli.options import Options, bridge_options
 from msp_bridge.concurrency import cancel_all
 from msp_bridge.errors import BridgeError
-from msp_bridge.last_results import KeptRun, KnownResults
+from msp_bridge.last_results import KeptRun
 from msp_bridge.model import Location, Mutant, Position, Result, Status
 from msp_bridge.notices import Told
 from msp_bridge.phases import batches
@@ -29,6 +29,7 @@ from msp_bridge.reports.terminal import Sources, missed
 from msp_bridge.source import Changed
 from msp_bridge.text import counted, one_line
 from msp_bridge.workspace.selection import Selection, Target
+from msp_bridge.workspace.targets import select
 from msp_bridge.workspace.versions import FileVersions
 from msp_bridge.workspace.workspace import Workspace
 
@@ -53,7 +54,7 @@ def command(paths: tuple[str, ...], **values: Any) -> None:
     options = Options.of(values, search=True)
     options.check()
     options.start_logging("warning")
-    asyncio.run(_watch(options, KnownResults(options.root).taker(paths)))
+    asyncio.run(_watch(options, select(options.root, paths).takes))
 
 
 async def _watch(options: Options, takes: Callable[[Mutant], bool]) -> None:

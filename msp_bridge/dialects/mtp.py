@@ -245,10 +245,8 @@ class Mtp(Dialect):
 
     async def _nodes_of(self, path: str, results: Sequence[Result]) -> Sequence[Node]:
         """Each result as two states: the platform's servers send both, and so late."""
-        source: SourceText | None = None
-        if any(result.status.undetected for result in results):
-            with contextlib.suppress(OSError, UnicodeDecodeError):
-                source = await self._session.source(path)
+        missed = any(result.status.undetected for result in results)
+        source = await self._session.source(path) if missed else None
         nodes: list[Node] = []
         for result in results:
             nodes += (self._node(result.mutant, "in-progress"), self._tested(result, source))
@@ -272,7 +270,7 @@ class Mtp(Dialect):
         start, end = mutant.location.start, mutant.location.end
         return {
             "uid": mutant.id,
-            "display-name": f"{one_line(mutant.mutator)} ({start.line}:{start.column})",
+            "display-name": f"{one_line(mutant.mutator)} ({start})",
             "node-type": "action",
             "location.file": str(self._session.root / mutant.path),
             "location.line-start": start.line,

@@ -124,13 +124,7 @@ class JsonRpcTestRunner(Dialect):
             raise RpcError(ErrorCode.INVALID_PARAMS, f"params.id: there is no mutant {id[:100]!r}")
         mutant, result = file.mutants[id], file.results.get(id)
         sent = wire_mutant(mutant) if result is None else wire_result(result)
-        return {**sent, "diff": await self._diff(mutant)}
-
-    async def _diff(self, mutant: Mutant) -> str | None:
-        try:
-            return mutant_diff(await self._session.source(mutant.path), mutant)
-        except (OSError, ValueError):  # the file has changed, or is gone
-            return None
+        return {**sent, "diff": mutant_diff(await self._session.source(mutant.path), mutant) or None}
 
     async def _perform(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:
         """Do the work of an operation. Afterwards every node that it touches has its status.
@@ -231,9 +225,9 @@ class JsonRpcTestRunner(Dialect):
             await self._register(file.id, file.project, "namespace", path, self._session.root / path)
         for mutant in mutants:
             self._tree.add(file, mutant)
-            line, column = mutant.location.start.line, mutant.location.start.column
-            name = f"{mutant.mutator} ({line}:{column})"
-            await self._register(mutant.id, file.id, "test", name, self._session.root / path, line)
+            start = mutant.location.start
+            name = f"{mutant.mutator} ({start})"
+            await self._register(mutant.id, file.id, "test", name, self._session.root / path, start.line)
         return self._tree.files.get(file.id, file)
 
     async def _register(

@@ -8,9 +8,8 @@ with a way to the rest, and the text at `MAX_TEXT`. The whole is in the resource
 from __future__ import annotations
 
 import abc
-import contextlib
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
 from pydantic import BaseModel, Field
@@ -19,7 +18,7 @@ from msp_bridge.errors import BaselineError, BridgeError, SeveralErrors
 from msp_bridge.mcp.known_mutants import Found
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, ProjectFailure, UnusableFile
-from msp_bridge.reports.results import Diff
+from msp_bridge.reports.results import changed_lines
 from msp_bridge.source import SourceText, mutant_diff
 from msp_bridge.text import counted, first_of, one_line, shortened
 
@@ -130,11 +129,9 @@ class Survivors(Answer):
 
     def lines(self) -> list[str]:
         """Yield the lines of the text."""
-        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
-        score = "" if self.score is None else f"; mutation score {self.score:.1f} %"
         earlier = f" ({self.reused} in an earlier run)" if self.reused else ""
         tested = f"{counted(self.tested, 'mutant')} tested{earlier}"
-        lines = [f"{tested}: {counts}{score}" if self.tested else "no results yet"]
+        lines = [f"{tested}: {summary(self.counts, self.score)}" if self.tested else "no results yet"]
         lines += _texts(self.survivors)
         if self.more_survivors:
             lines.append(f"… {self.more_survivors} more that no test kills: survivors shows them")
@@ -221,6 +218,13 @@ class IgnoreEdit(Answer):
         return f"Not applied. With this edit the tool leaves out {self.effect}:\n\n{self.diff}"
 
 
+def summary(counts: Mapping[str, int], score: float | None) -> str:
+    """The counts and the mutation score in one line."""
+    return ", ".join(f"{count} {status}" for status, count in counts.items()) + (
+        "" if score is None else f"; mutation score {score:.1f} %"
+    )
+
+
 def fitting(mutants: Iterable[MutantAnswer]) -> list[MutantAnswer]:
     """Take as many of the first ones as fit into one answer; at least one, if there is any."""
     found, size = list[MutantAnswer](), 0
@@ -276,9 +280,8 @@ def _why(mutant: Mutant, result: Result | None) -> str:
 
 
 def _diff(mutant: Mutant, source: SourceText | None) -> str:
-    with contextlib.suppress(ValueError):  # it is in another encoding
-        if source is not None:
-            return mutant_diff(source, mutant)
+    if diff := mutant_diff(source, mutant):
+        return diff
     return f"--- a/{mutant.path}\n+++ b/{mutant.path}\n(the source can't be read as UTF-8)\n+{mutant.replacement}\n"
 
 
@@ -322,10 +325,7 @@ def _listed(paths: Sequence[str]) -> str:
 
 def _changed_lines(mutant: Mutant, source: SourceText | None) -> tuple[str, str]:
     """Before and after; the bare replacement alone when the source can't be read, or is another one by now."""
-    try:
-        lines = [("+", mutant.replacement)] if source is None else list(Diff.of(source, mutant).lines())
-    except ValueError:
-        lines = [("+", mutant.replacement)]
+    lines = changed_lines(source, mutant) or [("+", mutant.replacement)]
     before, after = ("\n".join(line for sign, line in lines if sign == wanted) for wanted in "-+")
     return _cut(before), _cut(after)
 

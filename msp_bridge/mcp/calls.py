@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,7 @@ class Calls:
 
     async def survivors(self, arguments: SurvivorsArguments, _: CallProgress) -> Survivors:
         """Answer the call of this tool (`tools`)."""
-        takes = self._takes(await self._select(arguments.named("paths"), None))
+        takes = (await self._select(arguments.named("paths"), None)).takes
         await self._recall()
         await self._versions.look()
         results, outdated, edited = self._known.current()
@@ -177,7 +177,7 @@ class Calls:
         async with self._workspaces.use(None) as workspace:
             if ids is None:
                 mutants, version = await discovered(workspace, selected.selection, self._known, run.problems)
-                run.selected = list(filter(self._takes(selected), mutants))
+                run.selected = list(filter(selected.takes, mutants))
                 chosen = self._known.most_wanted(run.selected)[:limit]
             else:
                 chosen, version = await self._named(workspace, ids, run.problems)
@@ -217,7 +217,7 @@ class Calls:
                 found.extend((await discovered(workspace, selected.selection, self._known, problems))[0])
 
         await self._left.finished(Work(worth_keeping=True), discover())
-        return list(filter(self._takes(selected), found))
+        return list(filter(selected.takes, found))
 
     async def _recall(self) -> None:
         """Take over the verdicts of earlier runs that hold still, once, where they are kept."""
@@ -228,10 +228,6 @@ class Calls:
             async with self._workspaces.use(None) as workspace:
                 if workspace.projects.configuration.incremental:
                     await recall(workspace, self._known)
-
-    def _takes(self, selected: Selected) -> Callable[[Mutant], bool]:
-        selection = selected.selection.within(self._root)
-        return lambda mutant: selection.takes(mutant) and selected.takes(mutant)
 
     async def _named(self, workspace: Workspace, ids: Sequence[str], problems: list[str]) -> tuple[list[Mutant], int]:
         """The mutants with these ids as the files are now, and their version. Ids that are gone become a problem.

@@ -69,11 +69,4 @@ async def _listed(workspace: Workspace, selection: Selection, told: Told) -> lis
 
 
 def _sources(root: Path, paths: Collection[str]) -> dict[str, SourceText | None]:
-    return {path: _readable(root / path) for path in paths}
-
-
-def _readable(file: Path) -> SourceText | None:
-    try:
-        return SourceText.read(file)
-    except (OSError, ValueError):
-        return None
+    return {path: SourceText.read_or_none(root / path) for path in paths}

@@ -17,6 +17,7 @@ from msp_bridge.model import Result, Status
 from msp_bridge.reports.content import MutantContent
 from msp_bridge.reports.results import Score, most_telling
 from msp_bridge.text import shortened
+from msp_bridge.workspace.targets import select
 
 Candidates = Mapping[str, tuple[Found, Result]]  # by id
 
@@ -50,7 +51,7 @@ def next_survivor(root: Path, own: Candidates, arguments: NextArguments) -> Next
     if not found:
         raise ConfigurationError("there are no results yet", "call test_mutants")
     results = [result for _, result in found.values()]
-    wanted = known.taker(arguments.named("paths") or ())
+    wanted = select(root, arguments.named("paths") or ()).takes
     missed = [each for each in most_telling(results) if each.mutant.id not in arguments.skip and wanted(each.mutant)]
     if not missed:
         raise ConfigurationError("no survivor is left here", "nothing is to do; test_mutants has newer results")

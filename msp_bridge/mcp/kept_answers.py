@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from msp_bridge.mcp.answers import Answer, Counts, MutantAnswer, Score, ShownMutant
+from msp_bridge.mcp.answers import Answer, Counts, MutantAnswer, Score, ShownMutant, summary
 from msp_bridge.text import counted
 
 
@@ -20,10 +20,8 @@ class LastResults(Answer):
 
     def text(self) -> str:
         """Implement `Answer`."""
-        counts = ", ".join(f"{count} {status}" for status, count in self.counts.items())
-        score = "" if self.score is None else f"; mutation score {self.score:.1f} %"
         shown = f"{len(self.mutants)} of {counted(self.total, 'mutant')}"
-        return "\n".join([f"{shown}: {counts}{score}", *(mutant.text() for mutant in self.mutants)])
+        return "\n".join([f"{shown}: {summary(self.counts, self.score)}", *(mutant.text() for mutant in self.mutants)])
 
 
 class NextSurvivor(ShownMutant):

@@ -117,10 +117,8 @@ class AcceptedSurvivors:
 
     def _index(self, path: str) -> ContentIndex | None:
         if path not in self._indexes:
-            try:
-                self._indexes[path] = ContentIndex(SourceText.read(self.root / path))
-            except (OSError, ValueError):
-                self._indexes[path] = None
+            source = SourceText.read_or_none(self.root / path)
+            self._indexes[path] = None if source is None else ContentIndex(source)
         return self._indexes[path]
 
 

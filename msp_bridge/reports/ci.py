@@ -195,9 +195,8 @@ def _suite(path: str, mutants: Iterable[ReportedMutant]) -> ET.Element:
 
 
 def _case(entry: ReportedMutant) -> ET.Element:
-    result = entry.result
-    mutant, start = result.mutant, result.mutant.location.start
-    name = f"{start.line}:{start.column} {mutant.mutator} -> {entry.replacement}"
+    result, mutant = entry.result, entry.result.mutant
+    name = f"{mutant.location.start} {mutant.mutator} -> {entry.replacement}"
     case = ET.Element("testcase", classname=_text(mutant.path), name=_text(name))
     case.set("time", f"{(result.duration or 0) / 1000:.3f}")
     if result.status in OUTCOMES:

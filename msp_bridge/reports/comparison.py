@@ -75,8 +75,7 @@ def _keyed(report: Report) -> Iterator[tuple[tuple[MutantContent | Mutant, str],
 
 def _row(entry: ReportedMutant) -> str:
     mutant = entry.result.mutant
-    start = mutant.location.start
-    cells = (f"{mutant.path}:{start.line}:{start.column}", mutant.mutator, " ".join(entry.diff_text.split()))
+    cells = (f"{mutant.path}:{mutant.location.start}", mutant.mutator, " ".join(entry.diff_text.split()))
     return f"| {' | '.join(map(cell, cells))} |"
 
 

@@ -26,7 +26,7 @@ import msp_bridge
 from msp_bridge.access.addresses import is_this_machine
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Status
-from msp_bridge.reports.standard import Report
+from msp_bridge.reports.standard import Report, reported_mutants
 from msp_bridge.text import counted, one_line, shortened
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Dashboard:
 
     def upload(self, report: Report) -> str:
         """Upload `report`, and return the address of its page, for a terminal. Raises UploadFailed."""
-        statuses = [fields["status"] for file in report["files"].values() for fields in file["mutants"]]
+        statuses = [fields["status"] for fields in reported_mutants(report)]
         if pending := statuses.count(Status.PENDING.value):
             were = "was" if pending == 1 else "were"
             raise UploadFailed(

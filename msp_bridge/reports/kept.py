@@ -24,7 +24,7 @@ from msp_bridge import reading
 from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.content import ContentIndex, MutantContent
-from msp_bridge.reports.standard import Report, ReportedMutant, entries, location, location_fields
+from msp_bridge.reports.standard import Report, ReportedMutant, entries, location, location_fields, reported_mutants
 from msp_bridge.source import Changed, SourceText
 from msp_bridge.writing import replace_content
 
@@ -134,9 +134,8 @@ def started(seconds: float) -> str:
 
 def is_complete(report: Report) -> bool:
     """Whether it is of a run that has tested every mutant of the project."""
-    return report.get("config", {}).get(WHOLE) is True and not any(
-        fields["status"] == PENDING for file in report["files"].values() for fields in file["mutants"]
-    )
+    pending = (fields["status"] == PENDING for fields in reported_mutants(report))
+    return report.get("config", {}).get(WHOLE) is True and not any(pending)
 
 
 @frozen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
@@ -130,6 +130,14 @@ class Diff:
         for sign, side in (("-", before), ("+", after)):
             for at, line in enumerate(first_of(side, MAX_LINES, more="… {} more lines")):
                 yield sign if at < MAX_LINES else " ", line
+
+
+def changed_lines(source: SourceText | None, mutant: Mutant) -> Sequence[tuple[str, str]]:
+    """The lines of the `Diff`; none where the source is not known, or has changed since."""
+    try:
+        return () if source is None else tuple(Diff.of(source, mutant).lines())
+    except ValueError:
+        return ()
 
 
 def replacement_of(mutant: Mutant, source: SourceText | None) -> str:

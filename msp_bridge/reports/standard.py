@@ -17,7 +17,7 @@ from attrs import frozen
 
 import msp_bridge
 from msp_bridge.model import Location, Mutant, Position, Result
-from msp_bridge.reports.results import Diff, replacement_of
+from msp_bridge.reports.results import changed_lines, replacement_of
 from msp_bridge.rows import reported_result
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable
@@ -71,7 +71,7 @@ class ReportedMutant:
     """One mutant: its result, and what it changes, as far as the report has the source."""
 
     result: Result
-    diff: tuple[tuple[str, str], ...]  # pairs of sign and line, as of Diff.lines
+    diff: Sequence[tuple[str, str]]  # pairs of sign and line, as of Diff.lines
     replacement: str  # in one line, as of `replacement_of`
 
     @property
@@ -86,10 +86,13 @@ def entries(report: Mapping[str, Any]) -> Iterator[ReportedMutant]:
         source = SourceText(file["source"])
         for fields in file["mutants"]:
             result = _result_of(path, fields)
-            if "replacement" in fields:
-                yield ReportedMutant(result, _diff(source, result.mutant), replacement_of(result.mutant, source))
-            else:
-                yield ReportedMutant(result, (), "")
+            known = source if "replacement" in fields else None
+            yield ReportedMutant(result, changed_lines(known, result.mutant), replacement_of(result.mutant, known))
+
+
+def reported_mutants(report: Report) -> Iterator[Mapping[str, Any]]:
+    """The fields of every mutant of a valid report."""
+    return (fields for file in report["files"].values() for fields in file["mutants"])
 
 
 def location(fields: Mapping[str, Any]) -> Location:
@@ -168,13 +171,6 @@ def _result_of(path: str, fields: Mapping[str, Any]) -> Result:
         fields.get("description"),
     )
     return reported_result(mutant, fields)
-
-
-def _diff(source: SourceText, mutant: Mutant) -> tuple[tuple[str, str], ...]:
-    try:
-        return tuple(Diff.of(source, mutant).lines())
-    except ValueError:  # the source is another one than the mutant's: edited during the run
-        return ()
 
 
 def _wrong(validate: Any, value: Any) -> str | None:

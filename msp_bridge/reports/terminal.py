@@ -30,7 +30,7 @@ from rich.text import Text
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import PhaseReport
 from msp_bridge.phases import DISCOVERING
-from msp_bridge.reports.results import Diff, Score, most_telling, replacement_of, worst_first
+from msp_bridge.reports.results import Score, changed_lines, most_telling, replacement_of, worst_first
 from msp_bridge.source import SourceText
 from msp_bridge.text import counted, first_of, one_line, visible
 
@@ -171,7 +171,7 @@ def missed(root: Path, result: Result, source: SourceText | None, note: str = ""
     text.append(f"{status.value}", style=f"bold {COLOURS[status]}")
     text.append(f"  {_place(root, mutant)}  ")
     text.append(f"{one_line(mutant.mutator)}{note}\n", style="dim")
-    for sign, line in _diff(source, mutant):
+    for sign, line in changed_lines(source, mutant):
         text.append(f"    {sign} {visible(line)}\n", style=SIGNS.get(sign, "dim"))
     if status in (Status.RUNTIME_ERROR, Status.IGNORED) and result.status_reason:
         for line in result.status_reason.strip().splitlines()[-REASON_LINES:]:
@@ -190,13 +190,6 @@ def evidence(result: Result) -> Text:
     if result.status_reason and result.status is not Status.IGNORED:
         text.append(f"reason\n{visible(result.status_reason.strip())}\n")
     return text
-
-
-def _diff(source: SourceText | None, mutant: Mutant) -> Sequence[tuple[str, str]]:
-    try:
-        return [] if source is None else list(Diff.of(source, mutant).lines())
-    except ValueError:  # edited during the run
-        return []
 
 
 def show_summary(console: Console, root: Path, results: Sequence[Result], *, every: bool = False) -> None:
@@ -239,16 +232,12 @@ class Sources:
     def of(self, path: str) -> SourceText | None:
         """None where the file can't be read."""
         if path not in self._known:
-            try:
-                self._known[path] = SourceText.read(self._root / path)
-            except (OSError, UnicodeDecodeError):
-                self._known[path] = None
+            self._known[path] = SourceText.read_or_none(self._root / path)
         return self._known[path]
 
 
 def _place(root: Path, mutant: Mutant) -> str:
-    start = mutant.location.start
-    return f"{shown_path(root, mutant.path)}:{start.line}:{start.column}"
+    return f"{shown_path(root, mutant.path)}:{mutant.location.start}"
 
 
 def shown_path(root: Path, path: str) -> str:

@@ -199,7 +199,7 @@ async def check_edit(adapter: Adapter, project: Project, chosen: Sequence[Mutant
 
 
 def _check_place(mutant: Mutant, source: SourceText) -> None:
-    where = f"{mutant.path}:{mutant.location.start.line}:{mutant.location.start.column} ({mutant.mutator})"
+    where = f"{mutant.path}:{mutant.location.start} ({mutant.mutator})"
     assert mutant.location.start <= mutant.location.end, f"{where} ends before it starts"
     try:
         original = source.at(mutant.location)

@@ -95,7 +95,7 @@ class Difference:
 
     def __str__(self) -> str:
         mutant = self.result.mutant
-        place = f"{mutant.path}:{mutant.location.start.line}:{mutant.location.start.column}"
+        place = f"{mutant.path}:{mutant.location.start}"
         return (
             f"{place} {mutant.mutator} ({mutant.replacement!r}): {self.result.status.value}, "
             f"but {self.verdict.status.value} in a fresh process ({self.verdict.reason})"

@@ -126,8 +126,8 @@ async def _trial(adapter: Adapter) -> AsyncGenerator[Finding, None]:
         async with contextlib.aclosing(testing):
             async for result in (result async for batch in testing for result in batch):
                 if result.status is not Status.IGNORED:
-                    place, seconds = result.mutant.location.start, time.monotonic() - began
-                    text = f"{result.mutant.path}:{place.line}:{place.column} was tested within {seconds:.1f} s"
+                    place = f"{result.mutant.path}:{result.mutant.location.start}"
+                    text = f"{place} was tested within {time.monotonic() - began:.1f} s"
                     for test in told.of(FailingTest):
                         yield Finding(False, "tests", str(test), "fix it")
                     yield Finding(True, "run", f"{text}: {result.status.value}")

@@ -50,12 +50,13 @@ class Selected:
         """Keep what has changed in git since HEAD and `revision` parted. Raises ConfigurationError."""
         changes, selection = await Changes.since(root, revision), self.selection
         if selection.targets is None:
-            selection = Selection(targets=tuple(Target(path) for path in changes.lines))
+            selection = Selection(targets=tuple(map(Target, changes.lines))).within(root)
         return evolve(self, selection=selection, changes=changes)
 
     def takes(self, mutant: Mutant) -> bool:
-        """Whether `mutant`, of the selection, is wanted."""
-        return (self.changes is None or self.changes.touch(mutant)) and self._names(mutant)
+        """Whether `mutant` is wanted."""
+        touched = self.changes is None or self.changes.touch(mutant)
+        return touched and self.selection.takes(mutant) and self._names(mutant)
 
     def _names(self, mutant: Mutant) -> bool:
         if not self._starts or (mutant.path, mutant.location.start) in self._starts:
@@ -74,7 +75,7 @@ def select(root: Path, paths: Sequence[str]) -> Selected:
             files.append(target)
             starts.add((str(relative_path(root, target.path)), start))
     whole = Selection(targets=(*targets, *files)) if paths else Selection()
-    return Selected(whole, Selection(targets=tuple(targets)).within(root), frozenset(starts))
+    return Selected(whole.within(root), Selection(targets=tuple(targets)).within(root), frozenset(starts))
 
 
 def _target(root: Path, path: str) -> tuple[Target, Position | None]:
@@ -96,19 +97,11 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
     last = int(lines["last"] or first)
     if not 1 <= first <= last or column < 1:
         raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: lines count from 1, the first before the last")
-    if (count := _line_count(absolute)) is not None and first > count:
-        raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: the file has {count} lines")
+    if (source := SourceText.read_or_none(Path(absolute))) is not None and first > source.line_count:
+        raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: the file has {source.line_count} lines")
     if lines["column"]:
         return Target(absolute), Position(first, column)
     return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
-
-
-def _line_count(file: str) -> int | None:
-    """How many lines there are; None for what can't be read."""
-    try:
-        return SourceText.read(Path(file)).line_count
-    except (OSError, ValueError):
-        return None
 
 
 def _existing(root: Path, name: str) -> str | None:

@@ -9,10 +9,10 @@ from attrs import frozen
 
 from msp_bridge.dialects.lsp import types as lsp
 from msp_bridge.dialects.lsp.editor import WARNING, Editor
-from msp_bridge.dialects.lsp.findings import MutantFinding, diff_of
+from msp_bridge.dialects.lsp.findings import MutantFinding
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.errors import BridgeError
-from msp_bridge.source import Changed, SourceText
+from msp_bridge.source import Changed, SourceText, mutant_diff
 from msp_bridge.workspace.selection import Selection, Target
 
 TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE, ACCEPT = COMMANDS = (
@@ -43,7 +43,7 @@ class EditorCommands:
             return await folder.session.changed_since("HEAD"), "what changed since HEAD"
         if argument.range is None:
             return Selection(targets=(Target(path),)), path
-        source, saved = await self._folders.source(argument.uri), await folder.read(path)
+        source, saved = await self._folders.source(argument.uri), await folder.session.source(path)
         if source is None or saved is None:
             raise BridgeError(f"{path} can't be read")
         units = self._editor.units
@@ -57,7 +57,7 @@ class EditorCommands:
     async def show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> str:
         """Show the user what a mutant changes, and return it as a diff."""
         mutant, source = _finding(folder, path, argument).result.mutant, await self._folders.source(argument.uri)
-        diff = "" if source is None else diff_of(source, mutant)
+        diff = mutant_diff(source, mutant)
         await self._editor.say(f"{mutant.mutator}\n{diff}")
         return diff
 
@@ -90,7 +90,7 @@ class EditorCommands:
 
     async def _saved(self, folder: Folder, path: str, uri: str) -> SourceText | None:
         """The client's text, if it is that of the file; else the user is told."""
-        source, saved = await self._folders.source(uri), await folder.read(path)
+        source, saved = await self._folders.source(uri), await folder.session.source(path)
         if source is not None and saved is not None and source.text == saved.text:
             return source
         await self._editor.say(f"{path} has unsaved changes: save it first", WARNING)

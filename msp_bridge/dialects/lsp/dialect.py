@@ -172,7 +172,7 @@ class Lsp(Dialect):
         if place is None:
             return
         folder, path = place
-        source, saved = SourceText(item.text), await folder.read(path)
+        source, saved = SourceText(item.text), await folder.session.source(path)
         document = Document.opened(item.uri, path, source, item.version, saved)
         self._folders.documents[item.uri] = document
         known = folder.findings.get(path)
@@ -245,7 +245,8 @@ class Lsp(Dialect):
         if place is None or document is None:
             return
         folder, path = place
-        if path in folder.findings and (saved := await folder.read(path)) is not None:  # what was not saved is gone
+        saved = await folder.session.source(path) if path in folder.findings else None
+        if saved is not None:  # what was not saved is gone
             folder.findings[path].close(document.source.text, saved.text)
             await self._publisher.publish(folder, path)
 

@@ -60,7 +60,7 @@ class Explorer:
         for mutant in params.mutants:
             folder, path = self._folders.place(mutant.uri)
             if mutant.uri not in sources:
-                sources[mutant.uri] = await folder.read(path)
+                sources[mutant.uri] = await folder.session.source(path)
             if (source := sources[mutant.uri]) is not None:  # else it is gone, and its mutants with it
                 location = self._editor.units.location(source, mutant.range)
                 known.setdefault(folder, []).append(KnownMutant(path, location, mutant.mutator, mutant.replacement))
@@ -90,7 +90,7 @@ class Explorer:
 
     async def _known(self, folder: Folder, path: str, mutants: Sequence[Mutant]) -> list[dict[str, Any]]:
         """Return the mutants with their results on the wire; without results where the text is not saved."""
-        source, findings = await folder.read(path), folder.findings.get(path)
+        source, findings = await folder.session.source(path), folder.findings.get(path)
         document = self._folders.opened(folder, path)
         if document is not None and (source is None or document.source.text != source.text):
             findings = None

@@ -104,7 +104,7 @@ class MutantFinding:
             lines.append(result.status_reason.strip().partition("\n")[0])
         if self.version in outdated:
             lines.append(f"outdated: {outdated[self.version]} has changed since")
-        lines.append(_fenced(diff_of(source, result.mutant) or self.message))
+        lines.append(_fenced(mutant_diff(source, result.mutant) or self.message))
         for title, tests in (("killed by", result.killed_by), ("covered by", result.covered_by)):
             if tests:
                 lines.append(f"{title} {enumerated(tests, MAX_TESTS, _code)}")
@@ -288,14 +288,6 @@ def summary_of(counts: Counter[Status]) -> str:
     total = counts.total()
     parts = ", ".join(f"{counts[status]} {_word(status)}" for status in Status if counts[status])
     return f"{total} mutant{'' if total == 1 else 's'}: {parts}" if total else ""
-
-
-def diff_of(source: SourceText, mutant: Mutant) -> str:
-    """The mutant as a unified diff; "" if the text no longer has its place."""
-    try:
-        return mutant_diff(source, mutant)
-    except ValueError:
-        return ""
 
 
 def place_of(mutant: Mutant) -> Place:

@@ -58,13 +58,6 @@ class Folder:
         self.outdated.update(now)
         return [path for path, versions in used.items() if versions & other]
 
-    async def read(self, path: str) -> SourceText | None:
-        """The text that tools see; None when there is none."""
-        try:
-            return await self.session.source(path)
-        except (OSError, UnicodeDecodeError):
-            return None
-
     def tool(self, path: str) -> str:
         """The name of the tool that has tested the file `path`, for diagnostics."""
         return self.tools.get(path, "msp-bridge")
@@ -125,7 +118,7 @@ class Folders:
         if (document := self.documents.get(uri)) is not None:
             return document.source
         place = self.locate(uri)
-        return None if place is None else await place[0].read(place[1])
+        return None if place is None else await place[0].session.source(place[1])
 
     def open_in(self, folder: Folder, selection: Selection) -> Iterable[Document]:
         """The open documents of `folder` that `selection` is about."""

@@ -94,7 +94,7 @@ class Publisher:
         if path not in folder.findings:
             return []
         document, units = self._folders.opened(folder, path), self._editor.units
-        source = await folder.read(path) if document is None else document.source
+        source = await folder.session.source(path) if document is None else document.source
         found: list[dict[str, Any]] = []
         for diagnostic in folder.findings[path].diagnostics(units, source, folder.tool(path)):
             found.append(diagnostic)

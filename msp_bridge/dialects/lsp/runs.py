@@ -127,7 +127,7 @@ class Runs:
         if unknown := by_path.keys() - folder.tools:
             folder.tools |= await folder.session.tools(unknown)
         for path, results in by_path.items():
-            saved = await folder.read(path)
+            saved = await folder.session.source(path)
             shows_other = folder.known(path).take(results, saved, self._since(saved, folder, path), version)
             if self._explorer is not None:
                 await self._explorer.results(folder, path, results, saved)
@@ -139,7 +139,7 @@ class Runs:
         within = selection.within(folder.root)
         for path, findings in list(folder.findings.items()):
             if within.scope.covers(path):
-                saved = not self._since(await folder.read(path), folder, path).hunks
+                saved = not self._since(await folder.session.source(path), folder, path).hunks
                 if saved and findings.forget(within, reported.get(path, ())):
                     await self._publisher.changed(folder, path)
 
@@ -150,7 +150,7 @@ class Runs:
 
     async def _warn_of_unsaved(self, folder: Folder, selection: Selection) -> None:
         for document in list(self._folders.open_in(folder, selection)):
-            if self._since(await folder.read(document.path), folder, document.path).hunks:
+            if self._since(await folder.session.source(document.path), folder, document.path).hunks:
                 await self._editor.say(f"{document.path} has unsaved changes: tools test what is saved", WARNING)
 
 
