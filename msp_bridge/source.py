@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
@@ -185,6 +185,15 @@ def _range(start: int, end: int, skipped: int) -> str:
 
 def _line(sign: str, line: str) -> str:
     return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n\\ No newline at end of file\n"
+
+
+def as_discovered(
+    root: Path, mutants: Iterable[Mutant], digest: Callable[[Mutant], object] = lambda mutant: mutant.handle.digest
+) -> list[Mutant]:
+    """The mutants whose file below `root` has the `digest` (`reading.digest`) that it was discovered with. Blocks."""
+    found = list(mutants)
+    now = {path: reading.digest(root / path) for path in {mutant.path for mutant in found}}
+    return [mutant for mutant in found if digest(mutant) == now[mutant.path]]
 
 
 @frozen

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import define, field
 
-from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Result, Status
+from msp_bridge.source import as_discovered
 
 from .listing import Key, key_of
 
@@ -45,7 +45,7 @@ class Outcomes:
         except (FileNotFoundError, ValueError):
             return []
         if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
-            self.due = {mutant.handle.key: mutant for mutant in current_of(self.copied, list(self.due.values()))}
+            self.due = {mutant.handle.key: mutant for mutant in as_discovered(self.copied, self.due.values())}
         fresh, self._seen = outcomes[self._seen :], len(outcomes)
         return [result for outcome in fresh for result in self._results(outcome)]
 
@@ -81,12 +81,6 @@ class Outcomes:
             return (self.directory / path).read_text("utf-8", "replace")
         except OSError:
             return ""
-
-
-def current_of(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Return the mutants whose files, below `root`, are as they were listed."""
-    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
-    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
 
 
 def _reason(log: str) -> str | None:

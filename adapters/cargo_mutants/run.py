@@ -23,11 +23,12 @@ from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Mutant, Result
 from msp_bridge.concurrency import in_thread, merge_streams
 from msp_bridge.phases import BASELINE, report_phase
+from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import Around, Isolation, Sandbox, own_tmpdir
 
 from .cargo import BASELINE_FAILED, LOCK, SUCCESS, CargoCommand, compiler, is_pinned
 from .kept_copies import MAX_JOBS, TARGET, KeptCopies, Passed
-from .outcomes import Outcomes, current_of
+from .outcomes import Outcomes
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class CargoRun:
         Closing it ends the tool and deletes all that it wrote, apart from kept copies. Raises `ToolError`.
         """
         for start in range(0, len(mutants), MAX_MUTANTS_OF_RUN):
-            current = await in_thread(current_of, self.root, mutants[start : start + MAX_MUTANTS_OF_RUN])
+            current = await in_thread(as_discovered, self.root, mutants[start : start + MAX_MUTANTS_OF_RUN])
             if current:
                 await self.isolation.probe()
                 run = self.isolation.run(partial(self._some, current))
@@ -141,7 +142,7 @@ class CargoRun:
         self, work: _Work, mutants: Sequence[Mutant], copy: Sandbox, isolated: bool
     ) -> AsyncGenerator[Result, None]:
         root = copy.path / self.root.resolve().relative_to(self.isolation.root)
-        current = await in_thread(current_of, root, mutants)
+        current = await in_thread(as_discovered, root, mutants)
         if not current:
             return
         packages = frozenset(mutant.handle.package for mutant in current)

@@ -6,9 +6,9 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msp_bridge import reading
 from msp_bridge.adapter import (
     BridgeError,
     ConfigurationError,
@@ -25,13 +25,13 @@ from msp_bridge.adapter import (
 from msp_bridge.concurrency import in_thread
 from msp_bridge.phases import DISCOVERING, Phase
 from msp_bridge.python_adapter import PythonAdapter, python_setup
-from msp_bridge.source import in_comment
+from msp_bridge.source import as_discovered, in_comment
 from msp_bridge.text import counted
 
 from .configuration import NAMES, REQUIREMENT, CosmicRayConfiguration, find, proposal
 
 if TYPE_CHECKING:
-    from msp_bridge.python_engine import PythonSource, TestPlan
+    from msp_bridge.python_engine import TestPlan
 
     from .command import TestCommand
     from .discovery import CosmicRayDiscovery
@@ -112,15 +112,9 @@ class CosmicRay(PythonAdapter):
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Results as the tests end, mutants that need no test first."""
         to_test: list[Mutant] = []
-        current: dict[PythonSource, bool] = {}
-        for mutant in mutants:
-            known, source = mutant.handle.known_result(mutant), mutant.handle.source
-            if source not in current:
-                digest = await in_thread(reading.digest, self._project.root / source.path)
-                current[source] = digest == source.digest
-            if not current[source]:
-                continue  # the front end discovers its file again
-            if known is None:
+        found = attrgetter("handle.source.digest")
+        for mutant in await in_thread(as_discovered, self._project.root, mutants, found):
+            if (known := mutant.handle.known_result(mutant)) is None:
                 to_test.append(mutant)
             else:
                 yield known
@@ -183,10 +177,10 @@ class CosmicRay(PythonAdapter):
                 yield finding
 
     async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        plan = await self.engine_plan()
-        if plan is None:
-            return self._runner.test(mutants, await self._command())
-        return self._engine.test(mutants, plan)
+        command = await self._command()
+        if command.pytest_arguments is None:
+            return self._runner.test(mutants, command)
+        return self._engine.test(mutants, self.engine_plan)
 
     async def engine_plan(self) -> TestPlan | None:
         """Implement `PythonAdapter.engine_plan`. None where the test command runs as it is."""

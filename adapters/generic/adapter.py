@@ -13,6 +13,7 @@ from attrs import evolve
 from msp_bridge import reading
 from msp_bridge.adapter import Finding, Mutant, Project, Result, Scope, Status, Surroundings
 from msp_bridge.concurrency import in_thread
+from msp_bridge.source import as_discovered
 from msp_bridge.text import counted
 
 if TYPE_CHECKING:
@@ -105,14 +106,13 @@ class Generic:
                     yield result
 
     async def _test(self, tool: Tool, due: dict[Mutant, None]) -> AsyncGenerator[Result, None]:
-        from .discovery import as_discovered
         from .run import GenericRun
 
         if not due:
             return
         async with self._places.lease(self._isolations.get(tool.name)) as place:
             await self._prove(tool, place)
-            present = await in_thread(as_discovered, place, list(due))
+            present = await in_thread(as_discovered, place.root, due)
             if not present:
                 return
             files = list(dict.fromkeys(mutant.path for mutant in present))
@@ -123,13 +123,13 @@ class Generic:
                 async for report, last in reports:
                     found = [mutant for mutant in due if mutant in report]
                     if not tool.writes:  # it reads the project itself, which may have changed meanwhile
-                        found = await in_thread(as_discovered, place, found)
+                        found = await in_thread(as_discovered, place.root, found)
                     for mutant in found:
                         result = report[mutant]
                         if last or result.status not in UNDECIDED:
                             del due[mutant]
                             yield _decided(evolve(result, mutant=mutant), tool)
-            lost = await in_thread(as_discovered, place, list(due))
+            lost = await in_thread(as_discovered, place.root, due)
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
 

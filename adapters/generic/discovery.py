@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Project, ToolError
 from msp_bridge.concurrency import in_thread
-from msp_bridge.toolkit import Isolation, RunPlace, RunPlaces
+from msp_bridge.toolkit import Isolation, RunPlaces
 
 from .run import GenericRun
 from .settings import Tool
@@ -65,15 +65,11 @@ class GenericDiscovery:
         run = GenericRun(self._project, self._tool, self._tool.discover, files)
         last: list[Mutant] = []
         async with self._places.lease(self._isolation) as place:
-            digests = await in_thread(_digests, place, files)
+            digests = await in_thread(lambda: {path: reading.digest(place.root / path) for path in files})
             async with contextlib.aclosing(run.reports(place)) as reports:
                 async for report, _ in reports:
                     last = list(report)
         return [evolve(mutant, handle=GenericHandle(digests.get(mutant.path), mutant.handle)) for mutant in last]
-
-
-def _digests(place: RunPlace, files: Sequence[str]) -> dict[str, str | None]:
-    return {path: reading.digest(place.root / path) for path in files}
 
 
 def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
@@ -96,9 +92,3 @@ def _states(root: Path, files: Sequence[str]) -> dict[str, bytes]:
             raise ToolError(f"{path} can't be read: {error.strerror}", UNREADABLE) from error
         states[path] = state.digest()
     return states
-
-
-def as_discovered(place: RunPlace, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """The mutants whose files are, in `place`, as they were when the mutants were discovered."""
-    digests = _digests(place, list({mutant.path for mutant in mutants}))
-    return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]

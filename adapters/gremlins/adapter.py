@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -73,12 +72,9 @@ class Gremlins:
         for item in await self._module.items(scope):
             yield item
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield results package by package."""
-        if mutants:
-            async with contextlib.aclosing(self._module.results(list(dict.fromkeys(mutants)))) as results:
-                async for result in results:
-                    yield result
+        return self._module.results(mutants)
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """Implement `IgnoresMutants.ignore`. The bridge itself heeds the comment, as long as gremlins doesn't."""

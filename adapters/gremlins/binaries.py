@@ -90,11 +90,6 @@ class MutatedBinaries:
     flags: str  # GOFLAGS
     _numbers: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
 
-    def current(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """Return the mutants whose file is the one that they were found in. Blocks."""
-        digests = {path: reading.digest(self.go.root / path) for path in {mutant.path for mutant in mutants}}
-        return [mutant for mutant in mutants if mutant.handle.digest == digests[mutant.path]]
-
     def groups(self, package: Package, mutants: Sequence[Mutant]) -> tuple[list[list[Mutant]], list[Mutant]]:
         """Return the groups that may share a binary, and the mutants that have to be alone. Blocks."""
         together = [mutant for mutant in mutants if not mutant.handle.alone]

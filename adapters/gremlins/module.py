@@ -50,7 +50,9 @@ class GoModule:
         return await self._listing.items(scope)
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
+        """Implement `Adapter.test`; raises `ToolError`."""
+        if not mutants:
+            return
         options = self.options
         packages = await self.go.packages(*options.for_builds)
         measured = await self._measured_now(SuiteMeasurement(self.go, self._runner, options))
@@ -60,7 +62,7 @@ class GoModule:
         run = GremlinsRun(packages, measured, binaries, self._runner, self._scheduler)
         measured.requests += 1
         try:
-            async with contextlib.aclosing(run.results(mutants)) as results:
+            async with contextlib.aclosing(run.results(dict.fromkeys(mutants))) as results:
                 async for result in results:
                     yield result
         finally:

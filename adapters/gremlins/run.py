@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from attrs import define, field, frozen
 
 from msp_bridge.adapter import Mutant, Notice, Result, Status
 from msp_bridge.concurrency import in_thread
+from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import JobScheduler
 
 from .binaries import Binary, MutatedBinaries, Refused, by_package
@@ -60,9 +61,9 @@ class GremlinsRun:
     scheduler: JobScheduler
     _controls: dict[tuple[Package, tuple[str, ...]], bool] = field(factory=dict, init=False)
 
-    async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+    async def results(self, mutants: Iterable[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield one result for each of `mutants`, but for those whose file has changed."""
-        current = await in_thread(self.binaries.current, mutants)
+        current = await in_thread(as_discovered, self.binaries.go.root, mutants)
         for mutant in current:
             if mutant.handle.ignored:
                 yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)

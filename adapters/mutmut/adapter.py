@@ -75,13 +75,9 @@ class Mutmut(PythonAdapter):
             async for mutant in mutants:
                 yield mutant
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""
-        if not mutants:
-            return
-        async with aclosing(self._engine.test(mutants, await self.engine_plan())) as results:
-            async for result in results:
-                yield result
+        return self._engine.test(mutants, self.engine_plan)
 
     async def engine_plan(self) -> TestPlan:
         """Implement `PythonAdapter.engine_plan`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
@@ -99,12 +98,9 @@ class Pit:
         for item in await self._modules.items(scope):
             yield item
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Yield results as they come."""
-        if mutants:
-            async with contextlib.aclosing(self._modules.results(list(dict.fromkeys(mutants)))) as results:
-                async for result in results:
-                    yield result
+        return self._modules.results(mutants)
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`."""

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from msp_bridge import reading
 from msp_bridge.adapter import Mutant, Notice, Project, Result, Scope, Status, Surroundings, UnusableFile
 from msp_bridge.concurrency import in_thread
+from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import JobScheduler
 
 from .builds import Build, Builds
@@ -75,9 +75,11 @@ class MavenModules:
         return await in_thread(lambda: ModuleListing(build.root.resolve(), module).items(rows))
 
     async def results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        """Yield one result for each of `mutants`, but for those whose file has changed; raises `ToolError`."""
+        """Implement `Adapter.test`; raises `ToolError`."""
+        if not mutants:
+            return
         async with self._builds.current() as build:
-            current = await in_thread(_current, build.root, mutants)
+            current = await in_thread(as_discovered, build.root, dict.fromkeys(mutants))
             for module in build.modules:
                 group = [mutant for mutant in current if mutant.handle.module == module.name]
                 if group:
@@ -136,9 +138,3 @@ def concerns(scope: Scope, module: str) -> bool:
     if scope.paths is None or not module or scope.covers(f"{module}/"):
         return True
     return any(path.startswith(f"{module}/") for path in scope.paths)
-
-
-def _current(root: Path, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """Choose the mutants whose file in the copy is as it was discovered. Blocks."""
-    digests = {path: reading.digest(root / path) for path in {mutant.path for mutant in mutants}}
-    return [mutant for mutant in mutants if digests[mutant.path] == mutant.handle.digest]

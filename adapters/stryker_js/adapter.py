@@ -29,7 +29,7 @@ from msp_bridge.adapter import (
 )
 from msp_bridge.concurrency import cancel_all, in_thread
 from msp_bridge.rows import reported_result
-from msp_bridge.source import SourceText, above_line, in_comment
+from msp_bridge.source import SourceText, above_line, as_discovered, in_comment
 from msp_bridge.text import counted, counted_mutants
 
 from .configuration import (
@@ -44,7 +44,7 @@ from .configuration import (
     configured,
     patterns_of_packages,
 )
-from .mutants import StrykerJsHandle, StrykerJsTestPlan, unknown_option
+from .mutants import StrykerJsTestPlan, unknown_option
 
 if TYPE_CHECKING:
     from .discovery import StrykerJsDiscovery
@@ -148,7 +148,7 @@ class StrykerJs:
         paths = frozenset(mutant.path for mutant in mutants)
         async with self._sessions.lease(await self._toolchain(), paths) as session:
             due = []
-            for mutant in _as_discovered(session, mutants):
+            for mutant in as_discovered(session.sandbox.path, mutants):
                 if mutant.handle.ignored is not None:
                     yield Result(mutant, Status.IGNORED, status_reason=mutant.handle.ignored)
                 else:
@@ -174,7 +174,7 @@ class StrykerJs:
     ) -> AsyncGenerator[Result, None]:
         """Their results. StrykerJS that crashes is started again, once, for mutants that have none."""
         await session.isolate(isolated)
-        due = {mutant: mutant for mutant in _as_discovered(session, mutants)}
+        due = {mutant: mutant for mutant in as_discovered(session.sandbox.path, mutants)}
         for attempt in (1, 2):
             if not due:
                 return
@@ -272,13 +272,3 @@ class StrykerJs:
         if patterns:
             return as_option("mutate", patterns)
         return "set `mutate` in StrykerJS's configuration to the files to mutate"
-
-
-def _as_discovered(session: StrykerJsSession, mutants: Sequence[Mutant]) -> list[Mutant]:
-    """The mutants whose files are, in the sandbox, as they were when the mutants were discovered."""
-    digests = {path: reading.digest(session.sandbox.path / path) for path in {mutant.path for mutant in mutants}}
-    return [
-        mutant
-        for mutant in mutants
-        if isinstance(mutant.handle, StrykerJsHandle) and mutant.handle.digest == digests[mutant.path]
-    ]

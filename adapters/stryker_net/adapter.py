@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncGenerator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -113,13 +112,9 @@ class StrykerNet:
                 for mutant in mutants:
                     yield mutant
 
-    async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
+    def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""
-        if not mutants:
-            return
-        async with contextlib.aclosing(self._testing.test(mutants)) as results:
-            async for result in results:
-                yield result
+        return self._testing.test(mutants)
 
     async def ignore(self, mutant: Mutant, reason: str) -> Edit:
         """Implement `IgnoresMutants.ignore`. Its reports don't have the names that its comments take: it is `all`."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from attrs import evolve, field, frozen
 
-from msp_bridge import reading
 from msp_bridge.adapter import FailingTest, Mutant, Notice, Project, Remark, Result, Status
+from msp_bridge.source import as_discovered
 from msp_bridge.toolkit import JobScheduler
 
 from .hosts import Case, HostsUnavailable, Outcome
@@ -55,7 +56,10 @@ class Testing:
 
     async def test(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
         """Implement `Adapter.test`."""
-        due = await asyncio.to_thread(self._as_discovered, mutants)
+        if not mutants:
+            return
+        root, of = self._project.root, attrgetter("handle")
+        due = await asyncio.to_thread(as_discovered, root, dict.fromkeys(mutants), of)
         async with self._preparation.held() as prepared:
             untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
         for known in untested:
@@ -140,11 +144,6 @@ class Testing:
                         if e.mutant in wanted and e.mutant.handle == prepared.digests[e.mutant.path]
                     ]
         return results
-
-    def _as_discovered(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """The mutants whose file still has the content that they were discovered in."""
-        digests = {path: reading.digest(self._project.root / path) for path in {mutant.path for mutant in mutants}}
-        return [mutant for mutant in dict.fromkeys(mutants) if digests[mutant.path] == mutant.handle]
 
 
 class ByTheTool(Exception):

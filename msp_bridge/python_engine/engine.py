@@ -47,6 +47,8 @@ PAUSE_S = 0.1  # an editor that wants verdicts at once has asked for them by the
 EXACT = "MSP_BRIDGE_EXACT"  # an environment variable: see `TestPlan.exact`
 MADE_BY_TOOLS = frozenset({"mutants"})  # by `mutmut run`; deeper down it may be somebody's package
 
+AskPlan = Callable[[], Awaitable[TestPlan | None]]  # finds out how the tests are run now; None: not by this engine
+
 
 class PreparationAhead:
     """At most one at a time; see above."""
@@ -57,7 +59,7 @@ class PreparationAhead:
         self._task: asyncio.Task[None] | None = None
         self._has_begun = self._again = False
 
-    def want(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+    def want(self, plan: AskPlan) -> None:
         """Begin soon, or look once more at the files when the one that runs has ended."""
         self._again = True
         if self._task is None or self._task.done():
@@ -82,7 +84,7 @@ class PreparationAhead:
         if self._task is not None:
             await cancel_all([self._task])
 
-    async def _run(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+    async def _run(self, plan: AskPlan) -> None:
         await asyncio.sleep(PAUSE_S)
         self._has_begun = True
         while self._again:
@@ -99,7 +101,7 @@ class PreparationAhead:
             if not preparing.cancelled():
                 preparing.result()
 
-    async def _prepare(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
+    async def _prepare(self, plan: AskPlan) -> None:
         try:
             current = await plan()
             if current is not None:
@@ -134,14 +136,17 @@ class PythonEngine:
         self._running = 0  # requests
         self._ahead = PreparationAhead(self._slot, self._noting)
 
-    async def test(self, mutants: Sequence[Mutant], plan: TestPlan) -> AsyncGenerator[Result | Notice, None]:
+    async def test(self, mutants: Sequence[Mutant], plan: AskPlan) -> AsyncGenerator[Result | Notice, None]:
         """A result for each mutant whose file has not changed since, and what the host tells of its tests."""
+        asked = await plan() if mutants else None
+        if asked is None:
+            return
         self._running += 1
         try:
             await self._ahead.join()
             self._slot.begin_request()
-            self._plan = plan = self._noting(plan)
-            work = partial(self._test, plan, next(self._requests))
+            self._plan = noted = self._noting(asked)
+            work = partial(self._test, noted, next(self._requests))
             told: set[Notice] = set()
             async with aclosing(self._scheduler.run(mutants, work)) as results:
                 async for result in results:
@@ -150,7 +155,7 @@ class PythonEngine:
                     if result is not None:
                         yield result
             if len(mutants) > 1:  # all may be killed before a failing test is known; an editor's one does not wait
-                await self._slot.finish_measuring(plan)
+                await self._slot.finish_measuring(noted)
                 for notice in self._news(told):
                     yield notice
         finally:
@@ -179,11 +184,8 @@ class PythonEngine:
         """Implement `KnowsReach`."""
         return self._slot.ran_alone
 
-    def prepare_ahead(self, plan: Callable[[], Awaitable[TestPlan | None]]) -> None:
-        """Begin to bring the host up to date with the files, for the request that is likely to come; see above.
-
-        `plan` finds out how the tests are run now; None: not by this engine.
-        """
+    def prepare_ahead(self, plan: AskPlan) -> None:
+        """Begin to bring the host up to date with the files, for the request that is likely to come; see above."""
         if self._plan is not None and not self._running:
             self._ahead.want(plan)
 
