@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -23,7 +23,7 @@ class Session:
     """The requests of one client, with one configuration: a request that runs keeps the session it began with.
 
     Back-pressure: nothing is asked of the tool while a batch is being dealt with and the next one is full.
-    Cancelling: close the stream; when that returns, its processes have ended.
+    Cancelling: leave the block of `discover` or `test`; when that returns, its processes have ended.
     Errors: BridgeError for what the user can fix.
     Notices: `tell` gets each in its place among the batches; the log records it, too.
     Mutants that are named one by one are tested anew, also where verdicts of earlier runs are reused.
@@ -83,42 +83,46 @@ class Session:
             )
         )
 
-    async def discover(self, selection: Selection, tell: Tell) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
+    @contextlib.asynccontextmanager
+    async def discover(
+        self, selection: Selection, tell: Tell
+    ) -> AsyncIterator[AsyncIterator[Mapping[str, Sequence[Mutant]]]]:
         """The mutants in batches, by path. Files that were named come first, without any: they may have none."""
         async with self._workspaces.use(self._configuration) as workspace:
             selection = await workspace.within(selection)
-            if named := await workspace.named_files(selection):
-                yield dict.fromkeys(named, ())
-            found = workspace.discover(selection)
-            async with contextlib.aclosing(batches(found, tell, level=logging.WARNING)) as ready:
-                async for batch in ready:
-                    yield _by_path(batch)
+            named = await workspace.named_files(selection)
+            found = batches(workspace.discover(selection), tell, level=logging.WARNING)
+            async with contextlib.aclosing(found), contextlib.aclosing(_by_path(named, found)) as by_path:
+                yield by_path
 
-    async def test(self, selection: Selection, tell: Tell) -> AsyncGenerator[Sequence[Result], None]:
+    @contextlib.asynccontextmanager
+    async def test(self, selection: Selection, tell: Tell) -> AsyncIterator[AsyncIterator[Sequence[Result]]]:
         """One result for each selected mutant, in batches of all that are ready."""
-        if selection.empty:
-            return
         anew = selection.mutants is not None
         async with self._workspaces.use(self._configuration) as workspace:
             testing = workspace.test(selection, anew=anew)
             async with contextlib.aclosing(batches(testing, tell, level=logging.WARNING)) as ready:
-                async for batch in ready:
-                    yield batch
+                yield ready
 
-    async def known(self, selection: Selection) -> AsyncGenerator[Sequence[Result], None]:
+    @contextlib.asynccontextmanager
+    async def known(self, selection: Selection) -> AsyncIterator[AsyncIterator[Sequence[Result]]]:
         """The verdicts of earlier runs that hold still, in batches; nothing where they are not kept. Runs no test."""
         async with self._workspaces.use(self._configuration) as workspace:
             async with contextlib.aclosing(batches(workspace.known(selection), Told().tell)) as ready:
-                async for batch in ready:
-                    yield batch
+                yield ready
 
     async def source(self, path: str) -> SourceText | None:
         """The text of a file of the tree, as tools see it on the disk; None where it can't be read."""
         return await asyncio.to_thread(SourceText.read_or_none, self.root / path)
 
 
-def _by_path(mutants: Sequence[Mutant]) -> Mapping[str, Sequence[Mutant]]:
-    files: dict[str, list[Mutant]] = {}
-    for mutant in mutants:
-        files.setdefault(mutant.path, []).append(mutant)
-    return files
+async def _by_path(
+    named: Sequence[str], found: AsyncIterator[Sequence[Mutant]]
+) -> AsyncGenerator[Mapping[str, Sequence[Mutant]], None]:
+    if named:
+        yield dict.fromkeys(named, ())
+    async for batch in found:
+        files: dict[str, list[Mutant]] = {}
+        for mutant in batch:
+            files.setdefault(mutant.path, []).append(mutant)
+        yield files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -47,7 +46,7 @@ class Msp(Dialect):
         found: list[tuple[str, Any]] = []
         paths: dict[str, None] = {}
         told = Told()
-        async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
+        async with self._session.discover(selection, told.tell) as batches:
             async for batch in batches:
                 paths |= dict.fromkeys(batch)
                 found += [(path, wire_mutant(mutant)) for path, mutants in batch.items() for mutant in mutants]
@@ -59,7 +58,7 @@ class Msp(Dialect):
 
     async def _mutation_test(self, selection: Selection) -> Any:
         told = Told()
-        async with contextlib.aclosing(self._session.test(selection, told.tell)) as batches:
+        async with self._session.test(selection, told.tell) as batches:
             async for batch in batches:
                 await self._client.notify(
                     PROGRESS, wire_files((result.mutant.path, wire_result(result)) for result in batch)

@@ -100,7 +100,7 @@ class MspAlpha(Dialect):
         told = Told()
 
         async def pending() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.discover(wanted.selection, told.tell)) as batches:
+            async with self._session.discover(wanted.selection, told.tell) as batches:
                 async for files in batches:
                     yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
 
@@ -110,7 +110,7 @@ class MspAlpha(Dialect):
         told = Told()
 
         async def results() -> AsyncGenerator[Sequence[Any], None]:
-            async with contextlib.aclosing(self._session.test(wanted.selection, told.tell)) as batches:
+            async with self._session.test(wanted.selection, told.tell) as batches:
                 async for batch in batches:
                     yield [self._tested(result) for result in batch]
 

@@ -136,8 +136,7 @@ class Mtp(Dialect):
 
     async def _discover(self, params: RunParams) -> Any:
         async with self._answering(params) as request:
-            found = self._session.discover(request.selection, partial(self._tell, request))
-            async with contextlib.aclosing(found) as batches:
+            async with self._session.discover(request.selection, partial(self._tell, request)) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
                         request.found |= {mutant.id: KnownMutant.of(mutant) for mutant in mutants}
@@ -146,8 +145,7 @@ class Mtp(Dialect):
 
     async def _run(self, params: RunParams) -> Any:
         async with self._answering(params) as request:
-            testing = self._session.test(request.selection, partial(self._tell, request))
-            async with contextlib.aclosing(testing) as batches:
+            async with self._session.test(request.selection, partial(self._tell, request)) as batches:
                 async for results in batches:
                     by_path: dict[str, list[Result]] = {}
                     for result in results:
@@ -216,7 +214,7 @@ class Mtp(Dialect):
         found = {uid: self._known[uid] for uid in uids if uid in self._known}
         unknown = [node for node in nodes if node["uid"] not in found]
         if unknown:
-            async with contextlib.aclosing(self._session.discover(_places(unknown), told.tell)) as batches:
+            async with self._session.discover(_places(unknown), told.tell) as batches:
                 async for files in batches:
                     for path, mutants in files.items():
                         whole = f"{GROUP}{path}" in uids

@@ -161,7 +161,7 @@ class JsonRpcTestRunner(Dialect):
         nodes = [*operation.parents, *operation.due]
         await self._touch(operation, nodes, TestStatus.QUEUED, TestStatus.RUNNING)
         told = Told()
-        async with contextlib.aclosing(self._session.test(self._selection(operation.id), told.tell)) as batches:
+        async with self._session.test(self._selection(operation.id), told.tell) as batches:
             async for results in batches:
                 for result in results:
                     await self._finished(operation, result)
@@ -197,7 +197,7 @@ class JsonRpcTestRunner(Dialect):
             file.results.clear()
             before |= dict.fromkeys(file.mutants)
         told, empty = Told(), True
-        async with contextlib.aclosing(self._session.discover(selection, told.tell)) as batches:
+        async with self._session.discover(selection, told.tell) as batches:
             async for files in batches:
                 for path, mutants in files.items():
                     empty = empty and not mutants

@@ -8,9 +8,10 @@ import contextvars
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from attrs import define, field
 
@@ -30,6 +31,8 @@ from msp_bridge.toolkit import unwritable
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 STOP_S = 1.5  # for the end of a mutant; a cancel is answered within 2 s
 PREFIX = "msp-"  # of the names of temporary directories; short: some tests put sockets there
@@ -157,7 +160,7 @@ class Host:
     async def settle(self) -> None:
         """Wait until all tests are measured, or can't be: then it is to be prepared once more."""
         with contextlib.suppress(Interrupted):  # nobody measures any more
-            await self._answer(*self._process.post({"do": "settle"}))
+            await self._answer({"do": "settle"}, bool)
 
     async def unsteady_tests(self) -> dict[str, str]:
         """Run all tests twice more, without a mutant, once under load: which can't be relied on, and why."""
@@ -165,15 +168,14 @@ class Host:
         found: dict[str, str] = answer["unsteady"]
         return found
 
-    async def test(self, mutant: Mutant) -> Result | None:
+    def test(self, mutant: Mutant) -> Awaitable[Result | None]:
         """The verdict; None when the sandbox has another version of the file. Raises Interrupted.
 
         Cancelling waits until the mutant's processes are gone.
         """
         edit = mutant.handle
         row = [mutant.path, edit.source.digest, edit.start, edit.end, edit.normal_replacement]
-        answer = await self._answer(*self._process.post({"do": "test", "edit": row}))
-        return None if answer["status"] == "stale" else self._result(mutant, cast(MutantAnswer, answer))
+        return self._answer({"do": "test", "edit": row}, partial(self._result, mutant))
 
     async def reach(self, mutants: Sequence[Mutant], known: RanAlone, *, alone: bool) -> dict[Mutant, Reach]:
         """Implement `KnowsReach.reach`. Raises Interrupted. `known` holds for the host's files at the call."""
@@ -184,7 +186,9 @@ class Host:
             "functions": known.functions,
             "ran_alone": {test: sorted(ran) for test, ran in known.tests.items()},
         }
-        answer = await self._answer(*self._process.post(question))
+        return await self._answer(question, partial(self._reach, mutants))
+
+    def _reach(self, mutants: Sequence[Mutant], answer: Answer) -> dict[Mutant, Reach]:
         if not answer["sound"]:
             return {}
         sets = {mask: self._names(mask) for row in answer["reach"] if row is not None for mask in row}
@@ -199,8 +203,9 @@ class Host:
         """Implement `KnowsReach`."""
         return {} if self._imported is None else {test: (self._imported, ran) for test, ran in self._ran_alone.items()}
 
-    async def _answer(self, number: int, future: asyncio.Future[Answer]) -> Answer:
-        """To a question that can be stopped. Raises Interrupted."""
+    async def _answer(self, question: Request, read: Callable[[Answer], T]) -> T:
+        """What `read` makes of the answer to a question that can be stopped. Raises Interrupted."""
+        number, future = self._process.post(question)
         self._pending[number] = contextvars.copy_context()
         try:
             answer = await asyncio.shield(future)
@@ -215,7 +220,7 @@ class Host:
             del self._pending[number]
         if answer.get("status") == "stopped":
             raise Interrupted
-        return answer
+        return read(answer)
 
     def _names(self, mask: str) -> tuple[str, ...]:
         number = int(mask, 16)
@@ -283,7 +288,10 @@ class Host:
         remedy = f"see which test hangs (`python -m pytest -v`) and fix it, or {self._plan.remedy}"
         return BaselineError(problem, remedy)
 
-    def _result(self, mutant: Mutant, answer: MutantAnswer) -> Result:
+    def _result(self, mutant: Mutant, message: Answer) -> Result | None:
+        if message["status"] == "stale":
+            return None
+        answer = cast(MutantAnswer, message)
         self.notices.update(_unsteady(answer.get("unsteady", ())))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet

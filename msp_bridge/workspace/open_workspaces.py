@@ -76,17 +76,12 @@ class OpenWorkspaces:
 
     async def check(self, named: str | None) -> None:
         """Raises ConfigurationError when the configuration (perhaps of the file `named`) can't be used."""
-        async with self._use(named, look_again=True):
+        async with self.use(named, look_again=True):
             return
 
     @contextlib.asynccontextmanager
-    async def use(self, named: str | None) -> AsyncIterator[Workspace]:
+    async def use(self, named: str | None, *, look_again: bool = False) -> AsyncIterator[Workspace]:
         """The workspace with the configuration of the file `named`, or the default one; raises ConfigurationError."""
-        async with self._use(named, look_again=False) as workspace:
-            yield workspace
-
-    @contextlib.asynccontextmanager
-    async def _use(self, named: str | None, *, look_again: bool) -> AsyncIterator[Workspace]:
         if named:
             check_named(self.root, named, self._named)
         entry = await self._entry(named or self._named, look_again)

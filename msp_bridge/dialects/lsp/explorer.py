@@ -37,7 +37,7 @@ class Explorer:
         told = Told()
         for folder, selection in self._targets(None if uri is None else [uri]):
             found: dict[str, list[Mutant]] = {}
-            async with contextlib.aclosing(folder.session.discover(selection, told.tell)) as batches:
+            async with folder.session.discover(selection, told.tell) as batches:
                 async for batch in batches:
                     for path, mutants in batch.items():
                         found.setdefault(path, []).extend(mutants)

@@ -78,7 +78,7 @@ class Runs:
 
             version = asyncio.create_task(folder.versions.look(), name="look before a run")  # while the tool starts
             try:
-                async with contextlib.aclosing(folder.session.test(selection, tell)) as batches:
+                async with folder.session.test(selection, tell) as batches:
                     async for found in batches:
                         batch = [accepted.judged(result) for result in found]
                         counts.update(result.status for result in batch)
@@ -101,7 +101,7 @@ class Runs:
     async def recall(self, folder: Folder, path: str) -> None:
         """Show the verdicts of earlier runs about the file `path` that hold still. Raises BridgeError."""
         accepted = await _accepted(folder)
-        async with contextlib.aclosing(folder.session.known(Selection(targets=(Target(path),)))) as batches:
+        async with folder.session.known(Selection(targets=(Target(path),))) as batches:
             async for found in batches:
                 batch = [accepted.judged(result) for result in found]
                 await self._take(folder, batch, await folder.versions.look())
