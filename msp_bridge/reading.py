@@ -8,6 +8,8 @@ import json
 import os
 import stat
 import tomllib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,23 @@ def digest_of(content: bytes) -> str:
 def _check(file: str | Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is no regular file", os.fspath(file))
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether `glob.glob(pattern, recursive=True)` would find `path`: no `*` matches a leading dot."""
+    return _match(path.split("/"), pattern.split("/"))
+
+
+def _match(parts: Sequence[str], patterns: Sequence[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return _match(parts, patterns[1:]) or bool(
+            parts and not parts[0].startswith(".") and _match(parts[1:], patterns)
+        )
+    if not parts or (parts[0].startswith(".") and not patterns[0].startswith(".")):
+        return False
+    return fnmatchcase(parts[0], patterns[0]) and _match(parts[1:], patterns[1:])
 
 
 def text(file: str | Path, encoding: str = "utf-8", errors: str = "strict") -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
@@ -73,10 +72,10 @@ class CosmicRayConfiguration:
 
     def claims(self, path: str) -> bool:
         """Whether `path` is a module that would be mutated; looks at no file."""
-        if not path.endswith(".py") or any(matches(path, pattern) for pattern in self.excluded):
+        if not path.endswith(".py") or any(reading.matches(path, pattern) for pattern in self.excluded):
             return False
         return any(
-            path == base or matches(path, f"{glob.escape(base)}/**/*.py".removeprefix("./"))
+            path == base or reading.matches(path, f"{glob.escape(base)}/**/*.py".removeprefix("./"))
             for base in self.module_paths
         )
 
@@ -101,23 +100,6 @@ def find(project: Project) -> Path | None:
         if (project.root / name).is_file():
             return project.root / name
     return next((file for file in sorted(project.root.glob("*.toml")) if _has_table(file)), None)
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether `glob.glob(pattern, recursive=True)` would find `path`: no `*` matches a leading dot."""
-    return _match(path.split("/"), pattern.split("/"))
-
-
-def _match(parts: Sequence[str], patterns: Sequence[str]) -> bool:
-    if not patterns:
-        return not parts
-    if patterns[0] == "**":
-        return _match(parts, patterns[1:]) or bool(
-            parts and not parts[0].startswith(".") and _match(parts[1:], patterns)
-        )
-    if not parts or (parts[0].startswith(".") and not patterns[0].startswith(".")):
-        return False
-    return fnmatchcase(parts[0], patterns[0]) and _match(parts[1:], patterns[1:])
 
 
 def _python_files(directory: str, real: str, root: Path, above: tuple[str, ...] = ()) -> Iterator[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from attrs import frozen
 
+from msp_bridge import reading
 from msp_bridge.adapter import ConfigurationError, Status
 from msp_bridge.errors import suggestion
 
@@ -103,7 +103,7 @@ def _check(words: Sequence[str], where: str) -> None:
                 raise ConfigurationError(f"{where}: {match[0]} is no placeholder", f"write {{{match[1].lower()}}}")
 
 
-@frozen(slots=False)
+@frozen
 class Tool:
     """One sub-table of the adapter's settings. Globs are relative to the project's root, with `/`."""
 
@@ -176,7 +176,7 @@ class Tool:
 
     def claims(self, path: str) -> bool:
         """Whether `path` is one of its files; looks at no disk."""
-        return self._pattern.fullmatch(path) is not None
+        return any(reading.matches(path, pattern) for pattern in self.files)
 
     def listed(self, root: Path) -> list[str]:
         """Its files below `root`, sorted."""
@@ -185,43 +185,10 @@ class Tool:
             path.as_posix() for path in map(PurePosixPath, found) if self.claims(str(path)) and (root / path).is_file()
         )
 
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(_expression, self.files)), re.DOTALL)
-
 
 def tools_of(settings: Mapping[str, Any]) -> tuple[Tool, ...]:
     """The tools of the adapter's table, in its order; raises `ConfigurationError`."""
     return tuple(Tool.of(f"generic.{name}", table) for name, table in settings.items())
-
-
-def _expression(pattern: str) -> str:
-    """Translate a pattern of `glob.glob(…, recursive=True)` to a regular expression: no wildcard begins with a dot."""
-    parts = pattern.split("/")
-    expressions = []
-    for at, part in enumerate(parts):
-        last = at == len(parts) - 1
-        if part == "**":
-            expressions.append(r"(?:(?!\.)[^/]+/)*" + (r"(?!\.)[^/]+" if last else ""))
-        else:
-            dot = "" if part.startswith(".") else r"(?!\.)"
-            expressions.append(dot + _part(part) + ("" if last else "/"))
-    return "".join(expressions)
-
-
-def _part(part: str) -> str:
-    expression, at = "", 0
-    while at < len(part):
-        character = part[at]
-        end = part.find("]", at + 2)
-        if character == "[" and end > 0:
-            inner = part[at + 1 : end].replace("\\", r"\\")
-            expression += f"[^/{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-            at = end + 1
-            continue
-        expression += {"*": "[^/]*", "?": "[^/]"}.get(character) or re.escape(character)
-        at += 1
-    return expression
 
 
 def _globs(table: Mapping[str, Any], name: str) -> tuple[str, ...]:

@@ -84,10 +84,8 @@ async def _browse(
 ) -> int:
     from msp_bridge.browse.listing import Filter
     from msp_bridge.browse.retesting import Retesting
-    from msp_bridge.workspace.workspace import Workspace
 
-    opened = partial(Workspace.open, options.root, options.configuration, options.named)
-    async with contextlib.aclosing(Retesting(options.root, opened)) as retesting:
+    async with contextlib.aclosing(Retesting(options.root, options.open_workspace)) as retesting:
         program = browser(disk, results, retesting, Filter() if status is None else Filter(status))
         for number in (signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, partial(program.exit, return_code=Exit.INTERRUPTED))

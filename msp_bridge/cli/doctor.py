@@ -42,9 +42,7 @@ def command(context: click.Context, /, *, as_json: bool, run: bool, **values: An
       2    the command line is wrong, or names what isn't there
       130  interrupted
     """
-    options = Options.of(values, search=True)
-    options.check()
-    options.start_logging("error")
+    options = Options.of_command(values, "error")
     console = Console(highlight=False)
     findings = diagnose(options.root, options.configuration, options.named, run=run)
     shown = asyncio.run(_shown(findings, None if as_json else console, only_wrong=options.quiet))

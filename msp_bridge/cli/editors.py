@@ -24,7 +24,6 @@ from msp_bridge.errors import ConfigurationError
 from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
-from msp_bridge.workspace.workspace import Workspace
 
 COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name
 VSCODE, VSCODE_LSP = "vscode", "vscode-lsp"
@@ -97,9 +96,7 @@ def command(context: click.Context, /, editor: str | None, write: bool, **values
     """
     if write and editor is None:
         raise click.UsageError(f"--write needs an editor: {', '.join(EDITORS)}")
-    options = Options.of(values, search=True)
-    options.check()
-    options.start_logging("warning")
+    options = Options.of_command(values, "warning")
     if context.get_parameter_source("log_level") is not ParameterSource.COMMANDLINE:
         options = evolve(options, log_level=None)  # this terminal's environment isn't the editor's
     if editor in NEXT:
@@ -237,7 +234,7 @@ def _endings(options: Options) -> set[str]:
 def _tools(options: Options) -> list[MountedAdapter]:
     """The available tools; where a folder has none, the reason goes to stderr."""
     tools = []
-    for tool in Workspace.open(options.root, options.configuration, options.named).tools:
+    for tool in options.open_workspace().tools:
         if isinstance(tool.adapter, UnavailableAdapter):
             click.echo(f"msp-bridge: {tool.folder} is left out of watchPattern: {tool.adapter.reason}", err=True)
         else:

@@ -46,9 +46,7 @@ def command(yes: bool, **values: Any) -> None:
            can't be written
       130  interrupted
     """
-    options = Options.of({**{str(option.name): None for option in OPTIONS}, **values}, search=True)
-    options.check()
-    options.start_logging("error")
+    options = Options.of_command({**{str(option.name): None for option in OPTIONS}, **values}, "error")
     tools = tool_setups(detect_projects(options.root, options.configuration))
     if not tools:
         raise ConfigurationError(

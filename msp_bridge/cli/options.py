@@ -21,6 +21,8 @@ from msp_bridge.workspace.configuration import Configuration, check_adapters
 from msp_bridge.writing import open_private, writing_to
 
 if TYPE_CHECKING:
+    from msp_bridge.workspace.workspace import Workspace
+
     AnyChoice = click.Choice[str]
 else:
     AnyChoice = click.Choice  # which takes no type before click 8.2
@@ -135,6 +137,20 @@ class Options:
             log_file=outside(root, values["log_file"], "--log-file"),
             quiet=quiet,
         )
+
+    @classmethod
+    def of_command(cls, values: Mapping[str, Any], usual_level: str) -> Options:
+        """Those of a command in a terminal, checked; logging has begun (`start_logging`). Raises CommandLineError."""
+        options = cls.of(values, search=True)
+        options.check()
+        options.start_logging(usual_level)
+        return options
+
+    def open_workspace(self) -> Workspace:
+        """The workspace that they name. Raises BridgeError."""
+        from msp_bridge.workspace.workspace import Workspace  # here: an editor waits for `serve stdio`
+
+        return Workspace.open(self.root, self.configuration, self.named)
 
     def check(self) -> None:
         """Raises CommandLineError when the configuration file or the interpreter that was named is not there.

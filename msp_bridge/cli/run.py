@@ -30,7 +30,6 @@ from msp_bridge.reports.results import Score
 from msp_bridge.reports.terminal import mutant_table
 from msp_bridge.text import counted, counted_mutants, one_line
 from msp_bridge.workspace.targets import Selected, select
-from msp_bridge.workspace.workspace import Workspace
 
 UNBOUNDED = 10_000  # columns of a file or pipe, whose reader wants all of a path
 
@@ -138,12 +137,10 @@ def _names(paths: Sequence[str]) -> str:
 
 
 def _options(values: dict[str, Any], incremental: bool, store: str | None) -> Options:
-    options = Options.of(values, search=True)
-    options.check()
+    options = Options.of_command(values, "warning")
     kept = outside(options.root, store, "--store")
     if incremental or kept is not None:
         options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
-    options.start_logging("warning")
     return options
 
 
@@ -211,9 +208,7 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
       3    a tool can't run, or a file can't be parsed
       130  interrupted
     """
-    options = Options.of(values, search=True)
-    options.check()
-    options.start_logging("warning")
+    options = Options.of_command(values, "warning")
     selected = select(options.root, paths)
     told = Told()
     mutants = asyncio.run(_discover(options, selected, told))
@@ -236,7 +231,7 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
 
 
 async def _discover(options: Options, selected: Selected, told: Told) -> list[Mutant]:
-    async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+    async with contextlib.aclosing(options.open_workspace()) as workspace:
         return await found_mutants(workspace, selected, told)
 
 

@@ -147,7 +147,7 @@ class TerminalRun:
             from msp_bridge.cluster.connection import check_scheduler
 
             await check_scheduler(options.configuration.cluster)
-        async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+        async with contextlib.aclosing(options.open_workspace()) as workspace:
             selected = config.selected
             if config.since is not None:
                 selected = await selected.since(options.root, config.since)

@@ -51,14 +51,12 @@ def command(paths: tuple[str, ...], **values: Any) -> None:
       2    the command line or the configuration is wrong
       130  ended by Ctrl-C
     """
-    options = Options.of(values, search=True)
-    options.check()
-    options.start_logging("warning")
+    options = Options.of_command(values, "warning")
     asyncio.run(_watch(options, select(options.root, paths).takes))
 
 
 async def _watch(options: Options, takes: Callable[[Mutant], bool]) -> None:
-    async with contextlib.aclosing(Workspace.open(options.root, options.configuration, options.named)) as workspace:
+    async with contextlib.aclosing(options.open_workspace()) as workspace:
         watch = Watch(workspace, takes, Console(highlight=False, markup=False))
         await watch.run()
 

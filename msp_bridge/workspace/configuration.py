@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -239,18 +239,18 @@ def _configuration(table: Any, where: str, base: Path, adapters: Collection[str]
     for key in table:
         if key not in KEYS and key not in adapters:
             raise ConfigurationError(f"{where}: unknown key {key!r}", suggestion(key, sorted([*KEYS, *adapters])))
-    python = _string(table, "python", where)
-    cluster = _cluster(table, where)
+    python = _value(table, "python", where, _is_string, "a string")
+    cluster, within = _cluster(table, where), f"{where}, cluster"
     return Configuration(
         adapters=_adapters(table, where, adapters),
         python=None if python is None else Path(os.path.abspath(base / Path(python).expanduser())),
-        jobs=_jobs(table, where),
-        threshold=_threshold(table, where),
-        incremental=_incremental(table, where),
-        environment=_strings(table, "environment", "names of variables", where),
-        cluster=_string(cluster, "address", f"{where}, cluster"),
-        cluster_exclude=_strings(cluster, "exclude", "patterns of files", f"{where}, cluster"),
-        settings={name: _table(table, name, where) for name in table if name in adapters},
+        jobs=_value(table, "jobs", where, lambda value: type(value) is int and value >= 1, "a whole number from 1 on"),
+        threshold=_value(table, "threshold", where, _is_percentage, "a number", "a percentage from 0 to 100"),
+        incremental=_value(table, "incremental", where, lambda value: isinstance(value, bool), "true or false"),
+        environment=tuple(_value(table, "environment", where, _are_strings, "a list of names of variables") or ()),
+        cluster=_value(cluster, "address", within, _is_string, "a string"),
+        cluster_exclude=tuple(_value(cluster, "exclude", within, _are_strings, "a list of patterns of files") or ()),
+        settings={name: _value(table, name, where, _is_table, "a table") for name in table if name in adapters},
         folders=_folders(table, where, root, adapters),
     )
 
@@ -259,7 +259,7 @@ def _folders(
     table: Mapping[str, Any], where: str, root: Path, adapters: Collection[str]
 ) -> Mapping[str, Configuration]:
     folders = {}
-    for name, inner in (_table(table, "folders", where) if "folders" in table else {}).items():
+    for name, inner in (_value(table, "folders", where, _is_table, "a table") or {}).items():
         within, folder = f"{where}, folders.{name!r}", os.path.normpath(name)
         if os.path.isabs(folder) or folder.split(os.sep)[0] in (os.curdir, os.pardir):
             raise ConfigurationError(f"{within} names no folder below {root}", "name one, relative to it")
@@ -280,7 +280,7 @@ def _adapters(table: Mapping[str, Any], where: str, known: Collection[str]) -> t
     if chosen is None:
         return None
     names = [chosen] if isinstance(chosen, str) else chosen
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not _are_strings(names):
         raise ConfigurationError(f"{where}: adapter must be a name, or a list of names, not {chosen!r}")
     return check_adapters(tuple(names), where, known)
 
@@ -293,25 +293,30 @@ def check_adapters(names: tuple[str, ...], where: str, known: Collection[str]) -
     return names
 
 
-def _jobs(table: Mapping[str, Any], where: str) -> int | None:
-    jobs = table.get("jobs")
-    if jobs is not None and (type(jobs) is not int or jobs < 1):
-        raise ConfigurationError(f"{where}: jobs must be a whole number from 1 on, not {jobs!r}")
-    return jobs
-
-
-def _threshold(table: Mapping[str, Any], where: str) -> float | None:
-    value = table.get("threshold")
-    if value is not None and (type(value) not in (int, float) or not 0 <= value <= 100):
-        raise ConfigurationError(f"{where}: threshold must be a number, not {value!r}", "a percentage from 0 to 100")
+def _value(
+    table: Mapping[str, Any], key: str, where: str, right: Callable[[Any], bool], kind: str, remedy: str | None = None
+) -> Any:
+    """The value of `key`, None without one. Raises ConfigurationError for one that is not `right`."""
+    value = table.get(key)
+    if value is not None and not right(value):
+        raise ConfigurationError(f"{where}: {key} must be {kind}, not {value!r}", remedy)
     return value
 
 
-def _incremental(table: Mapping[str, Any], where: str) -> bool | None:
-    value = table.get("incremental")
-    if value is not None and not isinstance(value, bool):
-        raise ConfigurationError(f"{where}: incremental must be true or false, not {value!r}")
-    return value
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_percentage(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 100
 
 
 def _cluster(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -323,27 +328,6 @@ def _cluster(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         raise ConfigurationError(f"{where}: cluster must be an address or a table, not {value!r}")
     for key in value.keys() - CLUSTER_KEYS:
         raise ConfigurationError(f"{where}, cluster: unknown key {key!r}", suggestion(key, sorted(CLUSTER_KEYS)))
-    return value
-
-
-def _strings(table: Mapping[str, Any], key: str, meaning: str, where: str) -> tuple[str, ...]:
-    values = table.get(key, [])
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ConfigurationError(f"{where}: {key} must be a list of {meaning}, not {values!r}")
-    return tuple(values)
-
-
-def _string(table: Mapping[str, Any], key: str, where: str) -> str | None:
-    value = table.get(key)
-    if value is not None and not isinstance(value, str):
-        raise ConfigurationError(f"{where}: {key} must be a string, not {value!r}")
-    return value
-
-
-def _table(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    value = table[key]
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"{where}: {key} must be a table, not {value!r}")
     return value
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from msp_bridge.adapters.cosmic_ray import CosmicRay
 from msp_bridge.adapters.cosmic_ray.command import TestCommand
-from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find, matches
+from msp_bridge.adapters.cosmic_ray.configuration import CosmicRayConfiguration, find
 from support.cosmic_ray_trees import adapter_on, copied, discovered
 
 from msp_bridge.adapter import ConfigurationError, Project
 from msp_bridge.python_engine import PythonSource
+from msp_bridge.reading import matches
 
 GOOD = '[cosmic-ray]\nmodule-path = "m"\ntimeout = 5\ntest-command = "pytest -x"\n'
 
