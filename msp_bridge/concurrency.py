@@ -69,7 +69,7 @@ async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGene
     waiting: dict[asyncio.Task[T], AsyncGenerator[T, None]] = {}
 
     def take(source: AsyncGenerator[T, None]) -> None:
-        waiting[asyncio.ensure_future(_next(source))] = source
+        waiting[asyncio.ensure_future(anext(source))] = source
 
     try:
         for source in sources:
@@ -89,10 +89,6 @@ async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGene
             await cancel_all(list(waiting))
         finally:  # also when that was cancelled meanwhile
             await shielded(asyncio.gather(*(source.aclose() for source in sources), return_exceptions=True))
-
-
-async def _next(source: AsyncGenerator[T, None]) -> T:
-    return await anext(source)
 
 
 class SharedLock:

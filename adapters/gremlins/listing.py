@@ -13,6 +13,7 @@ import itertools
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ class GoListing:
             report_of_tool = await in_thread(reading.json_value, report)
             self.options = TestOptions.of_arguments((await in_thread(reading.text, arguments)).split("\n"))
         found = {file["file_name"]: file["mutations"] for file in report_of_tool["files"] or ()}
-        return {path: sorted(found[path], key=_order) for path in files if path in found}
+        return {path: sorted(found[path], key=itemgetter("line", "column", "type")) for path in files if path in found}
 
     def _prepare(self, private: Path, files: Iterable[str]) -> None:
         stand_in, module = private / "bin" / "go", private / "module"
@@ -199,10 +200,6 @@ def go_files(root: Path) -> list[str]:
         chosen = (name for name in fnmatch.filter(files, "*.go") if not name.endswith("_test.go"))
         found += [inside + name for name in chosen]
     return found
-
-
-def _order(place: Mapping[str, Any]) -> tuple[int, int, str]:
-    return place["line"], place["column"], place["type"]
 
 
 def _characters(content: bytes, offset: int) -> int:

@@ -5,7 +5,7 @@ docs/how-to/ci.md has more of both. Commands are written as block scalars: no te
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import indent
 
@@ -104,7 +104,8 @@ def proposals(root: Path, tools: Sequence[ToolSetup]) -> Iterator[tuple[str, str
 def github_job(tools: Sequence[ToolSetup]) -> str:
     """A workflow that tests what a pull request changes."""
     needed = dict.fromkeys(one.setup.toolchain for one in tools)
-    actions = (ACTION.format(action=action, setting=setting) for action, setting in _known(needed))
+    known = (ACTIONS[name] for name in needed if name in ACTIONS)
+    actions = (ACTION.format(action=action, setting=setting) for action, setting in known)
     commands = dict.fromkeys(command for one in tools for command in one.checkout)
     steps = "".join(f"      - run: |\n{indent(command, ' ' * 10)}\n" for command in commands)
     return GITHUB_JOB.format(actions="".join(actions), commands=steps)
@@ -116,24 +117,12 @@ def gitlab_jobs(tools: Sequence[ToolSetup]) -> str:
     toolchains = {one.name: one.setup.toolchain for one in tools}
     for one in tools:
         commands.setdefault(one.name, {}).update(dict.fromkeys(one.checkout))
-    return "\n".join(
-        GITLAB_JOB.format(
-            name=name,
-            image=IMAGES.get(toolchain, NO_IMAGE),
-            commands="".join(
-                f"    - |\n{indent(command, ' ' * 6)}\n" for command in (*commands[name], *_install(toolchain))
-            ),
-        )
-        for name, toolchain in toolchains.items()
-    )
-
-
-def _install(toolchain: str) -> Sequence[str]:
-    return ("pip install msp-bridge",) if toolchain == "python" else WITHOUT_PIP
-
-
-def _known(toolchains: Mapping[str, None]) -> Iterator[tuple[str, str]]:
-    return (ACTIONS[name] for name in toolchains if name in ACTIONS)
+    jobs = []
+    for name, toolchain in toolchains.items():
+        typed = (*commands[name], *(("pip install msp-bridge",) if toolchain == "python" else WITHOUT_PIP))
+        lines = "".join(f"    - |\n{indent(command, ' ' * 6)}\n" for command in typed)
+        jobs.append(GITLAB_JOB.format(name=name, image=IMAGES.get(toolchain, NO_IMAGE), commands=lines))
+    return "\n".join(jobs)
 
 
 def _names_bridge(file: Path) -> bool:

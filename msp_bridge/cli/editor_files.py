@@ -59,7 +59,7 @@ def _emacs(text: str, name: str) -> list[str]:
     home = new if new.is_dir() and not old.is_dir() else old
     init = Path.home() / ".emacs" if (Path.home() / ".emacs").is_file() else home / "init.el"
     plugin = home / f"{name}.el"
-    load = f'(load "{_quoted(plugin.with_suffix(""))}")'
+    load = f"(load {json.dumps(str(plugin.with_suffix('')), ensure_ascii=False)})"
     done = _own(plugin, text)
     before = _text(init)
     code = re.sub(r"^\s*;.*$", "", before, flags=re.MULTILINE)
@@ -186,10 +186,6 @@ def left_alone(file: Path, reason: str, editor: str) -> ConfigurationError:
     return ConfigurationError(
         f"{file} was left as it is, for {reason}", f"`msp-bridge editors {editor}` prints what to put into it"
     )
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _sublime() -> Path:

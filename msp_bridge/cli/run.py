@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +116,8 @@ def run(
     options = _options(values, incremental, store)
     outputs = Outputs.of(values, options.root)
     short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
-    selection = RunSelection(select(options.root, paths), since, shard, _names(paths), short)
+    names = ", ".join(map(click.format_filename, paths))
+    selection = RunSelection(select(options.root, paths), since, shard, names, short)
     outputs.check_dashboard(whole=selection.whole)
     _warn_of_an_applied_mutant(options.root)
     if live:
@@ -130,10 +130,6 @@ def run(
 def _warn_of_an_applied_mutant(root: Path) -> None:
     if (applied := AppliedMutant.of(root)) is not None:
         click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
-
-
-def _names(paths: Sequence[str]) -> str:
-    return ", ".join(map(click.format_filename, paths))
 
 
 def _options(values: dict[str, Any], incremental: bool, store: str | None) -> Options:

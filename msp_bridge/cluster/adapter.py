@@ -22,7 +22,6 @@ from msp_bridge import reading
 from msp_bridge.adapter import (
     Adapter,
     ChecksTests,
-    Edit,
     Finding,
     HasTestCommand,
     HasThreshold,
@@ -133,7 +132,7 @@ class _OnCluster:
         if isinstance(inner, ReportsSurroundings):
             self.surroundings = inner.surroundings
         if isinstance(inner, IgnoresMutants):
-            self.ignore = partial(_ignore, inner)
+            self.ignore = lambda mutant, reason: inner.ignore(evolve(mutant, handle=mutant.handle.inner), reason)
 
     @classmethod
     def setup(cls, project: Project) -> Setup | None:
@@ -291,10 +290,6 @@ class _OnCluster:
         """A warning, once."""
         log.log(logging.DEBUG if text in self._said else logging.WARNING, "%s", text)
         self._said.add(text)
-
-
-async def _ignore(inner: IgnoresMutants, mutant: Mutant, reason: str) -> Edit:
-    return await inner.ignore(evolve(mutant, handle=mutant.handle.inner), reason)
 
 
 async def _finding(preparing: Preparing, address: str) -> Finding:

@@ -43,8 +43,8 @@ class StrictConverter:
         self._converter.register_structure_hook(float, _number)
         self._converter.register_structure_hook(OneBased, _one_based)
         self._converter.register_structure_hook(Token, _token)
-        self._converter.register_structure_hook_factory(_is_list, self._list)
-        self._converter.register_structure_hook_factory(_is_dict, self._dict)
+        for kind, factory in ((list, self._list), (dict, self._dict)):
+            self._converter.register_structure_hook_factory(partial(_is_generic, kind), factory)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
 
     def structure(self, value: Any, expected: type[T]) -> T:
@@ -132,12 +132,8 @@ def _all(parts: Iterable[tuple[int | str, Any]], structure: Structure) -> list[A
     return made
 
 
-def _is_list(expected: Any) -> bool:
-    return getattr(expected, "__origin__", None) is list
-
-
-def _is_dict(expected: Any) -> bool:
-    return getattr(expected, "__origin__", None) is dict
+def _is_generic(kind: type, expected: Any) -> bool:
+    return getattr(expected, "__origin__", None) is kind
 
 
 def _exactly(expected: type[Any]) -> Any:

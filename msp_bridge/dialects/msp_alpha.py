@@ -15,7 +15,7 @@ from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
 from msp_bridge.dialects.msp import wire_mutant, wire_result
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
-from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.model import Status
 from msp_bridge.notices import Told
 from msp_bridge.session import Session
 from msp_bridge.workspace.selection import Selection, Target
@@ -102,7 +102,9 @@ class MspAlpha(Dialect):
         async def pending() -> AsyncGenerator[Sequence[Any], None]:
             async with self._session.discover(wanted.selection, told.tell) as batches:
                 async for files in batches:
-                    yield [self._pending(mutant) for mutants in files.values() for mutant in mutants]
+                    pending = {"status": Status.PENDING.value}
+                    found = (mutant for mutants in files.values() for mutant in mutants)
+                    yield [{"fileName": mutant.path, **wire_mutant(mutant), **pending} for mutant in found]
 
         return await self._delivered(pending(), wanted.token, told)
 
@@ -112,7 +114,7 @@ class MspAlpha(Dialect):
         async def results() -> AsyncGenerator[Sequence[Any], None]:
             async with self._session.test(wanted.selection, told.tell) as batches:
                 async for batch in batches:
-                    yield [self._tested(result) for result in batch]
+                    yield [{"fileName": result.mutant.path, **wire_result(result)} for result in batch]
 
         return await self._delivered(results(), wanted.token, told)
 
@@ -135,12 +137,6 @@ class MspAlpha(Dialect):
         if not answer:
             told.check_files()
         return answer
-
-    def _pending(self, mutant: Mutant) -> Any:
-        return {"fileName": mutant.path, **wire_mutant(mutant), "status": Status.PENDING.value}
-
-    def _tested(self, result: Result) -> Any:
-        return {"fileName": result.mutant.path, **wire_result(result)}
 
 
 def _configuration(uri: str | None) -> str | None:

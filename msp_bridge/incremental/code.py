@@ -113,14 +113,9 @@ def _definitions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Definition]]
         if isinstance(child, Definition):
             yield f"{prefix}{child.name}", child
         elif isinstance(child, ast.ClassDef):
-            for statement in child.body:
-                yield from _definitions_of(statement, f"{prefix}{child.name}.")
+            yield from _definitions(ast.Module(child.body, []), f"{prefix}{child.name}.")
         elif isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
             yield from _definitions(child, prefix)
-
-
-def _definitions_of(statement: ast.stmt, prefix: str) -> Iterator[tuple[str, Definition]]:
-    yield from _definitions(ast.Module([statement], []), prefix)
 
 
 def _first_line(node: Definition | ast.stmt) -> int:

@@ -38,6 +38,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from functools import cache, partial
+from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -191,7 +192,8 @@ class Workspace:
 
     async def within(self, selection: Selection) -> Selection:
         """`selection` with every path relative to the root. A large one is looked up in a thread, step by step."""
-        parts = [await self._looked_up(part, self._inside) for part in selection.split(AT_ONCE)]
+        within = methodcaller("within", self.root)
+        parts = [await self._looked_up(part, within) for part in selection.split(AT_ONCE)]
         return Selection.joined(parts) if parts else selection.within(self.root)
 
     async def aclose(self) -> None:
@@ -207,9 +209,6 @@ class Workspace:
     async def _looked_up(self, selection: Selection, look: Callable[[Selection], T]) -> T:
         """Look up `selection` with `look`; in a thread if it has many paths, so that other clients don't wait."""
         return look(selection) if selection.size < MANY else await in_thread(look, selection)
-
-    def _inside(self, selection: Selection) -> Selection:
-        return selection.within(self.root)
 
     def _existing(self, files: Iterable[str]) -> list[str]:
         """The ones of `files` that some tool may have mutants in."""

@@ -40,13 +40,13 @@
 //
 // With checkers no run rests, for StrykerJS ends its checkers when they have seen all mutants.
 
-import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { pathToFileURL } from 'node:url';
 
+import { filesAreUnchanged, noteFiles } from './noted_files.mjs';
 import { keepsTestsLoaded, nothingToRun } from './process_state.mjs';
 
 export function send(method, params = {}) {
@@ -188,48 +188,6 @@ async function dryRun(runner, task, input) {
     const failing = failed.map(({ name, failureMessage }) => [name, failureMessage]);
     send('failed', { error: reasons[result.status] ?? '', failing });
     throw error;
-  }
-}
-
-// --- Files of the private copy ---------------------------------------------------------------------------------------
-
-const RUNNERS_OWN = /^stryker-setup-\d+\.js$/; // the Vitest runner has one for each process
-let noted; // each file after the dry run: its stamp, and the digest of what the dry run has written
-
-function* filesBelow(directory) {
-  for (const entry of fs.readdirSync(directory, { withFileTypes: true })) {
-    const file = path.join(directory, entry.name);
-    if (!entry.isDirectory()) {
-      if (!RUNNERS_OWN.test(entry.name)) yield file;
-    } else if (entry.name !== 'node_modules') yield* filesBelow(file);
-  }
-}
-
-const stampOf = ({ mtimeMs, size, ino, mode }) => `${mtimeMs} ${size} ${ino} ${mode}`;
-const digestOf = (file) => createHash('sha1').update(fs.readFileSync(file)).digest('hex');
-
-// `began` is when the dry run began, in ms since the epoch: tests often write the same file in each run.
-function noteFiles(directories, began) {
-  noted = new Map();
-  for (const file of directories.flatMap((directory) => [...filesBelow(directory)])) {
-    const status = fs.lstatSync(file);
-    const written = status.isFile() && status.mtimeMs >= began - 1000; // some file systems count seconds
-    noted.set(file, { stamp: stampOf(status), digest: written ? digestOf(file) : undefined });
-  }
-}
-
-function isUnchanged(file) {
-  const before = noted.get(file);
-  if (before === undefined) return false;
-  return stampOf(fs.lstatSync(file)) === before.stamp || (before.digest !== undefined && digestOf(file) === before.digest);
-}
-
-function filesAreUnchanged(directories) {
-  try {
-    const files = directories.flatMap((directory) => [...filesBelow(directory)]);
-    return files.length === noted?.size && files.every(isUnchanged);
-  } catch {
-    return false; // something writes there still
   }
 }
 
