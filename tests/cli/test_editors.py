@@ -178,6 +178,18 @@ def test_write_leaves_what_it_does_not_understand(project: Path, elsewhere: Path
     assert file.read_bytes() == text
 
 
+def test_settings_that_can_not_be_read_or_made_are_named(project: Path, elsewhere: Path) -> None:
+    folder = project / ".vscode"
+    folder.write_text("a file in its place")
+    unmade = editors(project, elsewhere, "vscode-lsp", "--write")
+    folder.unlink()
+    (folder / "settings.json").mkdir(parents=True)
+    unread = editors(project, elsewhere, "vscode-lsp", "--write")
+    assert (unmade.returncode, unread.returncode) == (2, 2)
+    assert f"can't write {folder / 'settings.json'}" in unmade.stderr
+    assert f"{folder / 'settings.json'} was left as it is" in unread.stderr
+
+
 def test_write_needs_an_editor(project: Path, elsewhere: Path) -> None:
     done = editors(project, elsewhere, "--write")
     assert (done.returncode, done.stdout) == (2, "")
