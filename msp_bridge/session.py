@@ -70,11 +70,11 @@ class Session:
         async with self._workspaces.use(self._configuration) as workspace:
             return await workspace.ignore(mutant, "")
 
-    async def changed_since(self, revision: str) -> Selection:
-        """The mutants that git says were changed since `revision`, perhaps in part. Raises BridgeError."""
+    async def changed(self) -> Selection:
+        """The mutants that git says were changed since HEAD, perhaps in part. Raises BridgeError."""
         from msp_bridge.workspace.targets import Changes  # here: an editor waits for the rest
 
-        changes = await Changes.since(self.root, revision)
+        changes = await Changes.since(self.root, "HEAD")
         return Selection(
             targets=tuple(
                 Target(path, Location(Position(lines.start, 1), Position(lines.stop, 1)), partly=True)

@@ -104,13 +104,6 @@ def test_the_changed_paths_are_named(copy: Path) -> None:
     assert journal.undo() == ["a", "package/deep/d", "package/new"]
 
 
-def test_what_is_ignored_is_left_alone(copy: Path) -> None:
-    journal = Journal(str(copy), str(copy.parent / "pristine"), ignore=["package/deep"])
-    (copy / "package" / "deep" / "d").write_text("kept")
-    assert journal.undo() == []
-    assert (copy / "package" / "deep" / "d").read_text() == "kept"
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_any_mixture_of_changes_is_undone(copy: Path, seed: int) -> None:
     order, before = random.Random(seed), tree(copy)

@@ -40,7 +40,7 @@ class EditorCommands:
         if command == TEST_PROJECT:
             return Selection(), "the project"
         if command == TEST_CHANGED:
-            return await folder.session.changed_since("HEAD"), "what changed since HEAD"
+            return await folder.session.changed(), "what changed since HEAD"
         if argument.range is None:
             return Selection(targets=(Target(path),)), path
         source, saved = await self._folders.source(argument.uri), await folder.session.source(path)

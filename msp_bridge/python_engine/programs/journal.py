@@ -21,7 +21,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 Note = tuple[int, int, int, int, int]
 
@@ -31,9 +31,9 @@ _FICLONE = 0x40049409
 class Journal:
     """The state of `directory` that every `undo` returns to."""
 
-    def __init__(self, directory: str, pristine: str, ignore: Collection[str] = ()) -> None:
-        """`ignore`: paths relative to the directory. Raises OSError when it can't be read."""
-        self._directory, self._pristine, self._ignore = directory, pristine, frozenset(ignore)
+    def __init__(self, directory: str, pristine: str) -> None:
+        """Raises OSError when the directory can't be read."""
+        self._directory, self._pristine = directory, pristine
         self._notes = dict(self._walk())
 
     def undo(self) -> list[str]:
@@ -66,8 +66,6 @@ class Journal:
             parent = pending.pop()
             for name, status in _entries(os.path.join(self._directory, parent)):
                 path = f"{parent}/{name}" if parent else name
-                if path in self._ignore:
-                    continue
                 yield path, _note(status)
                 if stat.S_ISDIR(status.st_mode):
                     pending.append(path)
