@@ -140,14 +140,14 @@ class Options:
 
     @classmethod
     def of_command(cls, values: Mapping[str, Any], usual_level: str) -> Options:
-        """Those of a command in a terminal, checked; logging has begun (`start_logging`). Raises CommandLineError."""
+        """The options of a command in a terminal, checked; logging has begun. Raises CommandLineError."""
         options = cls.of(values, search=True)
         options.check()
         options.start_logging(usual_level)
         return options
 
     def open_workspace(self) -> Workspace:
-        """The workspace that they name. Raises BridgeError."""
+        """The workspace that the options name. Raises BridgeError."""
         from msp_bridge.workspace.workspace import Workspace  # here: an editor waits for `serve stdio`
 
         return Workspace.open(self.root, self.configuration, self.named)

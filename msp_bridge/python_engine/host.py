@@ -204,7 +204,7 @@ class Host:
         return {} if self._imported is None else {test: (self._imported, ran) for test, ran in self._ran_alone.items()}
 
     async def _answer(self, question: Request, read: Callable[[Answer], T]) -> T:
-        """What `read` makes of the answer to a question that can be stopped. Raises Interrupted."""
+        """Ask a question that can be stopped; `read` makes the result of the answer. Raises Interrupted."""
         number, future = self._process.post(question)
         self._pending[number] = contextvars.copy_context()
         try:
