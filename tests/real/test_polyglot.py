@@ -1,16 +1,19 @@
-"""One repository in three languages with four tools, through one session over stdio.
+"""One repository in four languages with five tools, through one session over stdio.
 
-mutmut, cosmic-ray and StrykerJS are the real ones; Stryker.NET is the scripted dotnet, for the SDK is not everywhere.
+mutmut, cosmic-ray, StrykerJS and gremlins are the real ones; Stryker.NET is the scripted dotnet, for the SDK is not everywhere.
+Where gremlins is not installed, there is no Go.
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from support import go_trees
 from support.msp_client import Client, ReaderWriter, Refused
 from support.net_trees import scripted_dotnet
 from support.servers import launched, mutants_of
@@ -21,6 +24,7 @@ from msp_bridge.testing import TreeState
 
 PROJECTS = Path(__file__).parents[1] / "projects"
 FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
+FOLDERS |= {"tools": "go_workspace/lib"} if go_trees.REAL else {}
 DONE: dict[str, Any] = {"files": {}}
 JOBS = 2
 
@@ -28,6 +32,9 @@ JOBS = 2
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for each tool, and one whose configuration is wrong."""
+    monkeypatch.setenv("PATH", go_trees.PROGRAMS)
+    if "GOCACHE" not in os.environ:  # beside the other HOME it would be empty
+        monkeypatch.setenv("GOCACHE", str(Path.home() / ".cache" / "go-build"))
     scripted_dotnet(tmp_path, monkeypatch)
     root = tmp_path / "repository"
     for folder, project in FOLDERS.items():
