@@ -23,7 +23,7 @@ CODE = "def f(a):\n    return a + 1\n"
 TESTS = ["test_a", "test_b", "test_c"]
 KILLER = 1
 UNSTEADY = frozenset({KILLER})
-PASSED = {"failure": None, "tests": 1, "seconds": 0.0}
+PASSED = {"failure": None, "tests": 1, "seconds": 0.0, "cpu": 0.0}
 SLOW = {**PASSED, "seconds": 1.0}  # is to be run under load
 FAILED = {"failure": [TESTS[KILLER], "no"], "tests": 1, "seconds": 0.0}
 REPORTS: dict[Seen, dict[str, Any] | None] = {
@@ -148,10 +148,10 @@ def test_a_time_limit_that_was_too_short_for_what_a_test_sets_up_is_no_verdict()
         trial.times_out(0)
         assert (trial.mutant.stage, "cpu_limit" in trial.sent[0]) == (Stage.CONTROL, False)
         trial.sent.clear()
-        trial.reports({**PASSED, "cpu": 3.01})  # 0.01 in the suite
+        trial.reports({**PASSED, "seconds": 4.01, "cpu": 3.01})  # 0.01 in the suite
         [again] = trial.sent
         assert (trial.mutant.stage, again["tests"]) == (Stage.LIVE, [0, 1, 2])
-        assert (again["limit"], again["cpu_limit"]) == pytest.approx((15 * (1 + 0.03 + 3), 2 + 3 * 3))
+        assert (again["limit"], again["cpu_limit"]) == pytest.approx((15 * (1 + 0.03 + 4), 2 + 3 * 3))
         trial.times_out(0)
         assert [(answer["status"], answer["killed_by"]) for answer in trial.answers] == [("Timeout", TESTS[0])]
 

@@ -50,6 +50,7 @@ class Baseline:
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
     survivors: frozenset[str] = frozenset()  # mutants with which the whole suite has passed
     suites_s: float = 0.0  # what such runs have cost, in seconds
+    set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and of CPU time: see `time_limits`
 
     @classmethod
     def of(cls, report: Report, collected: Collected) -> Baseline:
@@ -188,10 +189,11 @@ class Baseline:
         killers: Mapping[str, str],
         survivors: Iterable[str],
         suites_s: float,
+        set_up: tuple[float, float],
     ) -> Baseline:
         """With what an earlier process has found out."""
         known = replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
-        return replace(known, killers=killers, survivors=frozenset(survivors), suites_s=suites_s)
+        return replace(known, killers=killers, survivors=frozenset(survivors), suites_s=suites_s, set_up=set_up)
 
     def with_unsteady(self, tests: Iterable[int]) -> Baseline:
         """With tests that have passed, and failed, in a fork."""

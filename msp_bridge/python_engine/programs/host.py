@@ -119,7 +119,8 @@ class HostServer:
         """All tests are measured."""
         assert self._scheduler is not None
         known = self._scheduler.baseline
-        baseline = replace(baseline, killers=known.killers, survivors=known.survivors, suites_s=known.suites_s)
+        baseline = replace(baseline, killers=known.killers, survivors=known.survivors)
+        baseline = replace(baseline, suites_s=known.suites_s, set_up=known.set_up)
         same = self._scheduler.uses(self._servers.pair, self._world.parts)
         if not same:  # what was begun says nothing
             self._scheduler.stop_all()

@@ -22,13 +22,15 @@ The rows of `transitions` say what follows each run:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from .baseline import Baseline
 from .controls import Controls
-from .messages import Ended, Trace
+from .messages import Ended, Report, Trace
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
+from .time_limits import longer, were_short
 from .transitions import Action, Seen
 
 CONFIRMATIONS = 2  # runs with and without the mutant that a kill by an unsteady test takes
@@ -104,11 +106,18 @@ class KillConfirmation:
         self._controls.passed(killer)
         self._ran_without[killer] = mutant.ran[-1]
         if mutant.stage is Stage.CONTROL:
-            self._jobs.limits.note_control(report, self._way.baseline.durations[killer])
+            self._note_set_up(killer, report)
         if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS
         return Seen.UNCONFIRMED if unconfirmed else Seen.PASSED
+
+    def _note_set_up(self, test: int, report: Report) -> None:
+        baseline = self._way.baseline
+        seconds = baseline.durations[test] + (0.0 if self._live else baseline.collecting)
+        self._way.baseline = replace(baseline, set_up=longer(baseline.set_up, report, seconds))
+        if were_short(baseline.set_up, self._way.baseline.set_up):
+            self._note()
 
     def needs_others(self, test: int) -> bool:
         """Whether a test fails alone, as far as is known."""
@@ -179,7 +188,7 @@ class KillConfirmation:
             self._way.survived(mutant)
 
     def _killed(self, mutant: ScheduledMutant, killer: int) -> None:
-        if mutant.timed_out and self._jobs.limits.were_short(mutant.set_up):
+        if mutant.timed_out and were_short(mutant.set_up, self._way.baseline.set_up):
             self._again(mutant)
             return
         mutant.ran.append(self._ran_without.get(killer))

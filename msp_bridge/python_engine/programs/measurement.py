@@ -27,7 +27,7 @@ from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
-FORMAT = 5  # of the file: another one whenever what it says changes
+FORMAT = 6  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -102,6 +102,7 @@ class Measurement:
             "killers": dict(baseline.killers),
             "survivors": sorted(baseline.survivors),
             "suites_s": baseline.suites_s,
+            "set_up": baseline.set_up,
         }
         if self._file.is_dir():  # somebody has been at the cache
             shutil.rmtree(self._file)
@@ -127,7 +128,9 @@ class Measurement:
             alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
             unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
             killers, survivors, suites_s = saved["killers"], saved["survivors"], float(saved["suites_s"])
-            baseline = baseline.known(alone, dependent, unsafe, unsteady, killers, survivors, suites_s)
+            seconds, cpu_seconds = saved["set_up"]
+            set_up = float(seconds), float(cpu_seconds)
+            baseline = baseline.known(alone, dependent, unsafe, unsteady, killers, survivors, suites_s, set_up)
             return baseline if collected is None else baseline.of_tests(collected["tests"])
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None

@@ -14,7 +14,7 @@ from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
 from .messages import JobMessage, Trace, Verdict
-from .time_limits import TimeLimits
+from .time_limits import SetUp, TimeLimits
 
 PROBE_S = 2.0  # after which no other test begins
 LOAD_FACTOR = 5.0  # how much longer a test may take under load
@@ -51,7 +51,7 @@ class ScheduledMutant:
     ran: list[Trace | None] = field(default_factory=list)  # what its jobs depend on (`dependencies`)
     from_fresh: bool = False  # the verdict is that of a fresh process
     in_order: bool = False  # its fresh process runs all tests in their order, not the likely killer alone
-    set_up: float = 0.0  # that the limits of its last job allow for: see `time_limits`
+    set_up: SetUp = (0.0, 0.0)  # that the limits of its last job allow for: see `time_limits`
     timed_out: bool = False  # one of its jobs was over a limit
     stopped: bool = False
     late: bool = False  # its run of the suite is ended: it has taken too long
@@ -106,7 +106,7 @@ class MutantJobs:
         self._plan, self._controls, self._queue = plan, controls, queue
         self._live, self._fresh = servers
         self._parts = sorted(parts)
-        self.limits = TimeLimits(plan)
+        self._time_limits = TimeLimits(plan)
 
     def run_live(
         self,
@@ -136,8 +136,8 @@ class MutantJobs:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
         known = not (baseline.is_unknown and baseline.unmeasured)
-        limits = self._limits(baseline, mutant, None) if known else self.limits.of_others(self._plan.baseline_timeout_s)
-        self._submit(self._live, job | limits)
+        long = self._time_limits.of_others(self._plan.baseline_timeout_s)
+        self._submit(self._live, job | (self._limits(baseline, mutant, None) if known else long))
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -147,7 +147,7 @@ class MutantJobs:
     def run_probe(self, baseline: Baseline, id: int, tests: list[int]) -> None:
         """Note the lines that `tests` run, in a fork of the collected session, for some seconds at most."""
         job: JobMessage = {"id": id, "work": "measure", "tests": tests, "at_most": PROBE_S}
-        self._submit(self._live, job | self.limits.of_others(PROBE_S))
+        self._submit(self._live, job | self._time_limits.of_others(PROBE_S))
 
     def run_fresh(
         self,
@@ -174,9 +174,9 @@ class MutantJobs:
         """For `tests`, or the whole suite, after a collection that takes `collecting` seconds; for a mutant or none."""
         durations = baseline.durations if tests is None else [baseline.durations[test] for test in tests]
         if mutant is None:  # the longest test has paid for what these may have to set up
-            return self.limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
-        mutant.set_up = self.limits.set_up
-        return self.limits.of_mutant(durations, collecting)
+            return self._time_limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
+        mutant.set_up = baseline.set_up
+        return self._time_limits.of_mutant(durations, baseline.set_up, collecting)
 
     def _submit(
         self,

@@ -17,8 +17,8 @@ What a test takes is known from the suite. Alone it may take more: it pays for t
 earlier tests have put into caches. The suite does not tell that. So a limit that is over is no verdict yet: it is a
 failure of the test that ran, and is confirmed as one (`kill_confirmation`): by a run of that test alone without the
 mutant, with no limit of CPU time. What this took beyond its time in the suite is the *set-up*. The limits of all later
-jobs allow for it, and a mutant whose limits did not is run again. Where a fresh process runs all tests in their order,
-as the suite does, a time-out is final.
+jobs allow for the longest one, and a mutant whose limits did not is run again. It is kept with the baseline. Where a
+fresh process runs all tests in their order, as the suite does, a time-out is final.
 
 The time of a test by the clock stands for its CPU time, which is not measured. It is no less, unless several processes
 or threads work at once; the control of the test counts these.
@@ -33,6 +33,7 @@ from .messages import JobMessage, Report
 
 LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # the least limit for a test, and times what it takes
 SET_UP_FACTOR = 3.0  # times what a test may have to set up
+SetUp = tuple[float, float]  # by the clock, and of CPU time
 
 
 class TimeLimits:
@@ -40,23 +41,24 @@ class TimeLimits:
 
     def __init__(self, plan: TargetPlan) -> None:
         self._plan = plan
-        self.set_up = 0.0
 
-    def of_mutant(self, tests: Sequence[float], collecting: float = 0.0) -> JobMessage:
+    def of_mutant(self, tests: Sequence[float], set_up: SetUp, collecting: float) -> JobMessage:
         """The limits of a job with a mutant, whose `tests` take so long without it."""
         longest = max(tests, default=0.0) + collecting
-        cpu_limit = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * self.set_up
-        limits = self.of_others(sum(tests) + collecting + self.set_up)
+        cpu_limit = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * set_up[1]
+        limits = self.of_others(sum(tests) + collecting + set_up[0])
         return limits | {"cpu_limit": cpu_limit} if self._plan.cpu_limited else limits
 
     def of_others(self, seconds: float) -> JobMessage:
         """The limits of a job without a mutant, which takes about so long."""
         return {"limit": (seconds + self._plan.limit[0]) * self._plan.limit[1]}
 
-    def note_control(self, report: Report, seconds: float) -> None:
-        """Learn from the run of a test alone, without a mutant, which takes `seconds` in the suite."""
-        self.set_up = max(self.set_up, max(report["seconds"], report.get("cpu", 0.0)) - seconds)
 
-    def were_short(self, set_up: float) -> bool:
-        """Whether limits that allow for `set_up` say nothing."""
-        return self.set_up > set_up + LEAST_CPU_S / SET_UP_FACTOR
+def longer(known: SetUp, report: Report, seconds: float) -> SetUp:
+    """`known`, or more, by the report of a test that has run alone, without a mutant, and was to take `seconds`."""
+    return max(known[0], report["seconds"] - seconds), max(known[1], report["cpu"] - seconds)
+
+
+def were_short(allowed: SetUp, known: SetUp) -> bool:
+    """Whether limits that allow for one set-up say nothing, since another one is known."""
+    return any(more > less + LEAST_CPU_S / SET_UP_FACTOR for less, more in zip(allowed, known, strict=True))
