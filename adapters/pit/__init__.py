@@ -1,4 +1,4 @@
-"""PIT through the bridge: its mutants, each tested by its own minion, in a private copy that Maven compiles."""
+"""PIT through the bridge: its mutants, each tested by PIT's own code, in a private copy that Maven compiles."""
 
 from __future__ import annotations
 

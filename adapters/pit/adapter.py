@@ -1,4 +1,4 @@
-"""Pit: the adapter that lists PIT's mutants, and tests each in a minion of PIT's own."""
+"""Pit: the adapter that lists PIT's mutants, and tests each by PIT's own code."""
 
 from __future__ import annotations
 

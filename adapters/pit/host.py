@@ -8,8 +8,9 @@ which mutant. Any of them may be cancelled at any await, and what runs for it al
 - A question of that kind is asked once, by a task that belongs to nobody (`_Shared`). When nobody waits for it any
   more, the process is ended, and with it the JVMs that it has started; but not while another request uses it. It is
   started again when it is needed.
-- A mutant is tested for one request. When that is cancelled, the host is told to end the JVM of this mutant, and
-  the cancel is raised when that is done. The host and what it knows stay.
+- A mutant is tested for one request, by a tester that it borrows (`testers`), or where that is in doubt by a JVM that
+  the host starts for it. When the request is cancelled, the JVM of this mutant is ended, and the cancel is raised
+  when that is done. The host and what it knows stay.
 """
 
 from __future__ import annotations
@@ -23,19 +24,21 @@ from typing import Any, Generic, TypeVar
 from attrs import define, field
 
 from msp_bridge.adapter import BaselineError, ToolError
-from msp_bridge.concurrency import shielded
+from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import JsonLinesProcess
 
 from .installation import java
 from .maven import QUICK_START, Module
 from .names import failing_tests
+from .testers import Launch, Testers, is_native
 from .tool import Tool
 
 T = TypeVar("T")
 NAME = "PIT's host"
 SHOWN_CHARS = 600  # of PIT's messages
 SHOWN_TESTS = 5
+SURVIVED = "SURVIVED"
 
 
 @define
@@ -63,8 +66,10 @@ class _Shared(Generic[T]):
 class Host:
     """The process of one module in one state of its files. Errors: `ToolError`, `BaselineError`."""
 
-    def __init__(self, process: JsonLinesProcess) -> None:
-        self._process = process
+    def __init__(self, process: JsonLinesProcess, module: Module, tool: Tool, directory: Path) -> None:
+        self._process, self._module, self._tool = process, module, tool
+        self._settings = settings(module, tool, directory)
+        self._testers: Testers | None = None  # where mutants of the module may share a JVM
         self._listed = _Shared(self._list, self._abandoned)
         self._measured = _Shared(self._measure, self._abandoned)
         self._testing = 0  # mutants
@@ -75,9 +80,9 @@ class Host:
         class_path = ":".join([str(tool.program), *tool.class_path])
         argv = [java(), QUICK_START, f"-Djava.io.tmpdir={directory}", "-cp", class_path, "PitHost"]
         process = await JsonLinesProcess.start(argv, name=NAME, cwd=module.configuration.directory)
-        host = cls(process)
+        host = cls(process, module, tool, directory)
         try:
-            await host._ask({"do": "open", "settings": settings(module, tool, directory)})
+            await host._ask({"do": "open", "settings": host._settings})
         except BaseException:
             await host.close()
             raise
@@ -90,6 +95,8 @@ class Host:
 
     async def close(self) -> None:
         """End it and all JVMs that it has started."""
+        if self._testers is not None:
+            await self._testers.close()
         await self._process.close()
 
     async def mutants(self) -> list[dict[str, Any]]:
@@ -102,16 +109,29 @@ class Host:
 
     async def test(self, key: str) -> dict[str, Any]:
         """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`."""
-        question, answer = self._process.post({"do": "test", "key": key})
+        tests = (await self.tests())[key]
         self._testing += 1
+        try:
+            answer = None if self._testers is None else await self._testers.test(await self._arguments(key))
+            if answer is None or (answer["status"] == SURVIVED and answer["run"] != len(tests)):
+                answer = await self._test_alone(key)
+            return answer
+        finally:
+            self._testing -= 1
+
+    async def _arguments(self, key: str) -> str:
+        arguments: str = (await self._ask({"do": "arguments", "key": key}))["arguments"]
+        return arguments
+
+    async def _test_alone(self, key: str) -> dict[str, Any]:
+        """Test it in a minion of PIT's own, started for it."""
+        question, answer = self._process.post({"do": "test", "key": key})
         try:
             return _checked(await answer)
         except asyncio.CancelledError:
             with contextlib.suppress(ToolError):
                 await shielded(self._process.ask({"do": "stop", "of": question}))
             raise
-        finally:
-            self._testing -= 1
 
     async def _abandoned(self) -> None:
         if not (self._testing or self._listed.waiting or self._measured.waiting):
@@ -127,6 +147,12 @@ class Host:
         if "error" in answer and "did not pass without mutation" in answer["error"]:
             raise _baseline_error(answer)
         names = _checked(answer)["names"]
+        configuration = self._module.configuration
+        alone = configuration.flags["fullMutationMatrix"]
+        if not alone and not await in_thread(is_native, configuration.classes, configuration.test_classes):
+            jvm_arguments = [f"-javaagent:{answer['agent']}", *self._settings["jvmArgs"]]
+            launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
+            self._testers = Testers(launch)
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
 
     async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:

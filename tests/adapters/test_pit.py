@@ -18,12 +18,52 @@ pytestmark = needs_pit
 PRICE, STOCK = "price/src/main/java/example/price/Price.java", "stock/src/main/java/example/stock/Stock.java"
 PRICE_TEST = "price/src/test/java/example/price/PriceTest.java"
 MINION = "org.pitest.mutationtest.execute.MutationTestMinion"
+RATES = "stock/src/main/java/example/stock/Rates.java"
+OF_RATES = {
+    RATES: """package example.stock;
+
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+
+final class Rates {
+    private static final Map<Integer, Integer> KNOWN = new HashMap<>();
+
+    static int rate(int price) {
+        if (price > 1000) {
+            return 9;
+        }
+        if (price < 0) {
+            new Thread(() -> { while (true) LockSupport.park(); }).start();
+        }
+        return KNOWN.computeIfAbsent(price, each -> each * 2);
+    }
+}
+""",
+    "stock/src/test/java/example/stock/RatesTest.java": """package example.stock;
+
+import org.junit.Assert;
+import org.junit.Test;
+
+public class RatesTest {
+    @Test
+    public void rates() {
+        Assert.assertEquals(8, Rates.rate(4));
+    }
+}
+""",
+}
 VERDICTS = {
     "8 Math": Status.KILLED,
     "8 Math (3)": Status.SURVIVED,
     "12 ConditionalsBoundary": Status.SURVIVED,
     "12 NegateConditionals": Status.KILLED,
     "16 InvertNegs": Status.NO_COVERAGE,
+}
+RATES_VERDICTS = {
+    "17 Math": Status.KILLED,  # and leaves a wrong rate in a static field
+    "11 ConditionalsBoundary": Status.SURVIVED,
+    "14 NegateConditionals": Status.SURVIVED,
 }
 
 
@@ -47,19 +87,34 @@ async def test_a_cancel_ends_an_endless_mutant_and_keeps_what_was_measured(tmp_p
     async with adapter_on(copied(tmp_path), tools) as adapter:
         mutants = {key(mutant): mutant for mutant in await discovered(adapter, STOCK)}
         killed, endless = mutants["14 NegateConditionals"], mutants["23 Math"]
-        [result] = (await results_of(adapter, [killed])).values()
-        assert result.killed_by == ("example.stock.StockTest.aPriceIsKept",)
-        host = processes(running, "PitHost")
-        async with contextlib.aclosing(adapter.test([endless])) as items:
-            waiting = asyncio.create_task(anext(items))
-            while not processes(running, MINION):
-                await asyncio.sleep(0.01)
-            waiting.cancel()
-            await asyncio.wait([waiting])
-        assert processes(running, MINION) == []
-        [result] = (await results_of(adapter, [endless])).values()
-        assert result.status is Status.TIMEOUT
+        for program in ("Tester", MINION):  # the second has the last word on a time-out
+            async with contextlib.aclosing(adapter.test([endless])) as items:
+                waiting = asyncio.create_task(anext(items))
+                while not processes(running, program):
+                    await asyncio.sleep(0.01)
+                host = processes(running, "PitHost")
+                waiting.cancel()
+                await asyncio.wait([waiting])
+            assert processes(running, program) == []
+        results = await results_of(adapter, [killed, endless])
+        assert results["14 NegateConditionals"].killed_by == ("example.stock.StockTest.aPriceIsKept",)
+        assert results["23 Math"].status is Status.TIMEOUT
         assert processes(running, "PitHost") == host
+
+
+async def test_mutants_share_a_jvm_but_nothing_that_one_has_left(tmp_path: Path, tools: Path) -> None:
+    root, running = copied(tmp_path), RunningProcesses()
+    for path, text in OF_RATES.items():
+        (root / path).write_text(text, "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        mutants = {key(mutant): mutant for mutant in await discovered(adapter, RATES)}
+        testers = []
+        for name, status in RATES_VERDICTS.items():
+            [result] = (await results_of(adapter, [mutants[name]])).values()
+            assert (name, result.status) == (name, status)
+            testers.append(processes(running, "Tester"))
+    assert testers[0] == testers[1] != []
+    assert testers[2] == []  # a thread is left: the JVM is of no more use
 
 
 def processes(running: RunningProcesses, program: str) -> list[int]:

@@ -14,6 +14,7 @@ from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
 from msp_bridge.adapters.pit.names import failing_tests, readable_name
 from msp_bridge.adapters.pit.surroundings import surroundings
+from msp_bridge.adapters.pit.testers import Launch, is_native
 from msp_bridge.adapters.pit.tool import Tool, artifacts
 
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
@@ -112,6 +113,22 @@ def test_without_targets_the_packages_that_have_classes_are_meant(tmp_path: Path
     assert found["targetClasses"] == ("*", "c.*")
     assert found["targetTests"] == ("c.e.*",)
     assert [Path(entry).name for entry in found["classPath"]] == ["test-classes", "classes", "lib.jar", "pitest.jar"]
+
+
+def test_a_tester_shares_pit_and_the_test_framework_and_no_library_of_the_project(tmp_path: Path) -> None:
+    class_path = ("/m/org/junit/jupiter/api.jar", "/m/org/pitest/pitest.jar", "/m/commons-lang3.jar")
+    module = Module("", configured(tmp_path), (class_path[0], class_path[2]))
+    tool = Tool(class_path[1:], tmp_path / "program")  # PIT needs a library that the project has, too
+    argv = Launch.of(module, tool, ("/p/classes", *class_path), ["-ea"]).argv
+    assert argv[argv.index("-cp") + 1].split(":")[1:] == list(class_path)
+    assert argv[-2:] == (f"/p/classes:{class_path[2]}", ":".join(("/p/classes", *class_path)))
+
+
+def test_classes_that_load_native_code_are_found(tmp_path: Path) -> None:
+    (tmp_path / "A.class").write_bytes(b"\xca\xfe loadLibrary")
+    assert is_native(tmp_path)
+    (tmp_path / "A.class").write_bytes(b"\xca\xfe")
+    assert not is_native(tmp_path)
 
 
 def test_a_verdict_depends_on_the_jdk_the_pom_and_the_content_of_jars(tmp_path: Path) -> None:

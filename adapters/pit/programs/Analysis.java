@@ -1,6 +1,8 @@
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -24,6 +26,7 @@ import org.pitest.mutationtest.MutationResult;
 import org.pitest.mutationtest.MutationResultListener;
 import org.pitest.mutationtest.MutationResultListenerFactory;
 import org.pitest.mutationtest.MutationStatusMap;
+import org.pitest.mutationtest.TimeoutLengthStrategy;
 import org.pitest.mutationtest.build.MutationGrouper;
 import org.pitest.mutationtest.build.MutationGrouperFactory;
 import org.pitest.mutationtest.build.PercentAndConstantTimeoutStrategy;
@@ -33,6 +36,7 @@ import org.pitest.mutationtest.config.ReportOptions;
 import org.pitest.mutationtest.config.SettingsFactory;
 import org.pitest.mutationtest.engine.MutationDetails;
 import org.pitest.mutationtest.engine.MutationIdentifier;
+import org.pitest.mutationtest.execute.MinionArguments;
 import org.pitest.mutationtest.execute.MutationTestProcess;
 import org.pitest.mutationtest.tooling.AnalysisResult;
 import org.pitest.mutationtest.tooling.EntryPoint;
@@ -41,6 +45,7 @@ import org.pitest.process.LaunchOptions;
 import org.pitest.testapi.TestGroupConfig;
 import org.pitest.util.ExitCode;
 import org.pitest.util.Glob;
+import org.pitest.util.SafeDataOutputStream;
 import org.pitest.util.Verbosity;
 
 /**
@@ -54,11 +59,14 @@ import org.pitest.util.Verbosity;
  * <p>Used are only those parts of PIT that are the same in 1.17 and 1.25.
  */
 final class Analysis {
+    private static final String ENGINE = "gregor";
     private static final String NO_TEST = "msp.bridge.no.such.Test";
 
     private final Map<?, ?> settings;
     private final PluginServices plugins = PluginServices.makeForContextLoader();
     private final Map<String, MutationDetails> measured = new LinkedHashMap<>();
+    private EngineArguments engine;
+    private JarCreatingJarFinder agent;
     private WorkerFactory workers;
 
     Analysis(Map<?, ?> settings) {
@@ -88,7 +96,18 @@ final class Analysis {
         Map<String, Object> answer = new HashMap<>();
         answer.put("names", new ArrayList<Object>(numbers.keySet()));
         answer.put("tests", tests);
+        answer.put("agent", agent.getJarLocation().orElseThrow());
         return answer;
+    }
+
+    /** The arguments of PIT's minion for the mutant, for a {@link Tester}. */
+    String arguments(String key) {
+        MutationDetails mutant = measured.get(key);
+        ReportOptions options = options();
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
+            options.getVerbosity(), options.isFullMutationMatrix(), options.createMinionSettings()));
+        return Base64.getEncoder().encodeToString(bytes.toByteArray());
     }
 
     /** Tests the mutant in a JVM of its own, which `started` gets. Needs {@link #measure()}. */
@@ -96,9 +115,7 @@ final class Analysis {
         MutationDetails mutant = measured.get(key);
         MutationStatusMap statuses = new MutationStatusMap();
         statuses.setStatusForMutations(List.of(mutant), DetectionStatus.NOT_STARTED);
-        Collection<ClassName> classes = mutant.getTestsInOrder().stream()
-            .map(TestInfo.toDefiningClassName()).collect(Collectors.toSet());
-        MutationTestProcess minion = workers.createWorker(List.of(mutant), classes);
+        MutationTestProcess minion = workers.createWorker(List.of(mutant), testClasses(mutant));
         synchronized (this) { // all that starts other children has the lock, too
             List<ProcessHandle> before = ProcessHandle.current().children().collect(Collectors.toList());
             minion.start();
@@ -147,15 +164,22 @@ final class Analysis {
     private WorkerFactory workers(ReportOptions options) {
         SettingsFactory factory = new SettingsFactory(options, plugins);
         factory.createUpdater().updateConfig(null, options);
-        EngineArguments arguments = EngineArguments.arguments()
+        agent = new JarCreatingJarFinder(new ClassPathByteArraySource(options.getClassPath()));
+        engine = EngineArguments.arguments()
             .withExcludedMethods(options.getExcludedMethods()).withMutators(options.getMutators());
         LaunchOptions launch = new LaunchOptions(
-            new JarCreatingJarFinder(new ClassPathByteArraySource(options.getClassPath())),
-            factory.getJavaExecutable(), options.getJvmArgs(), environment());
+            agent, factory.getJavaExecutable(), options.getJvmArgs(), environment());
         return new WorkerFactory(base(), options.createMinionSettings(),
-            new MutationConfig(factory.createEngine().createEngine(arguments), launch), arguments,
-            new PercentAndConstantTimeoutStrategy(options.getTimeoutFactor(), options.getTimeoutConstant()),
+            new MutationConfig(factory.createEngine().createEngine(engine), launch), engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.getClassPath().getLocalClassPath());
+    }
+
+    private static TimeoutLengthStrategy timeLimit(ReportOptions options) {
+        return new PercentAndConstantTimeoutStrategy(options.getTimeoutFactor(), options.getTimeoutConstant());
+    }
+
+    private static Collection<ClassName> testClasses(MutationDetails mutant) {
+        return mutant.getTestsInOrder().stream().map(TestInfo.toDefiningClassName()).collect(Collectors.toSet());
     }
 
     private ReportOptions options() {
@@ -186,7 +210,7 @@ final class Analysis {
         options.setTimeoutFactor(((Number) settings.get("timeoutFactor")).floatValue());
         options.setNumberOfThreads(1);
         options.setVerbosity(Verbosity.QUIET);
-        options.setMutationEngine("gregor");
+        options.setMutationEngine(ENGINE);
         options.setReportDir((String) settings.get("reports"));
         options.setProjectBase(base().toPath());
         options.setFreeFormProperties(new Properties());

@@ -20,7 +20,8 @@ import org.pitest.util.Log;
  * Answers questions about the mutants of one module, as JSON lines: see `toolkit/json_lines.py`.
  *
  * <p>The questions, by what stands in "do": "open" with the "settings" comes first; "list" gives all mutants; "measure"
- * runs the tests without a mutant; "test" tests the mutant "key"; "stop" ends the test that question "of" has started,
+ * runs the tests without a mutant; "arguments" gives what {@link Tester} needs for the mutant "key"; "test" tests it in a JVM
+ * of its own; "stop" ends the test that question "of" has started,
  * and is answered when its JVM is dead. All but "open" are answered in threads of their own.
  */
 public final class PitHost {
@@ -107,6 +108,9 @@ public final class PitHost {
                     break;
                 case "measure":
                     return analysis.measure();
+                case "arguments":
+                    answer.put("arguments", analysis.arguments((String) question.get("key")));
+                    break;
                 case "test":
                     return analysis.test((String) question.get("key"), this::started);
                 default:

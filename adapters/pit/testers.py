@@ -1,0 +1,124 @@
+"""Testers: JVMs that test one mutant after another, each in class loaders of its own (`programs/Tester.java`).
+
+A tester is used again as long as it says that the mutant has changed nothing beyond its loader. It is ended when the
+request of its mutant is cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from msp_bridge import reading
+from msp_bridge.adapter import ToolError
+from msp_bridge.concurrency import shielded, shields
+from msp_bridge.toolkit import JsonLinesProcess
+
+from .installation import java
+from .maven import Module
+from .tool import Tool
+
+NAME = "a JVM of PIT's tests"
+MUTANTS = 100  # of one JVM, whose memory may grow
+LOADER = "-Djava.system.class.loader=SystemLoader"
+SHELL = ("sh", "-c", 'exec "$@" 3>&1 >&2', "sh")  # a test may write to descriptor 1
+OF_FRAMEWORK = re.compile(r"/(?:org/(?:junit|hamcrest|opentest4j|apiguardian|testng)|junit/junit)/")
+NATIVE = re.compile(rb"loadLibrary")  # a library can be loaded by one class loader of a JVM
+
+
+@frozen
+class Launch:
+    """How a tester is started."""
+
+    argv: tuple[str, ...]
+    directory: Path
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of(cls, module: Module, tool: Tool, class_path: Sequence[str], jvm_arguments: Sequence[str]) -> Launch:
+        """`class_path` is all that the tests see; of it, the tool and the test framework are loaded once in a JVM."""
+        framework = [entry for entry in module.class_path if OF_FRAMEWORK.search(entry)]
+        shared = {*framework, *tool.class_path} - ({*module.class_path} - {*framework})
+        own = [entry for entry in class_path if entry not in shared]
+        argv = (
+            java(),
+            *jvm_arguments,
+            LOADER,
+            "-cp",
+            os.pathsep.join([str(tool.program), *framework, *tool.class_path]),
+        )
+        paths = (os.pathsep.join(own), os.pathsep.join(class_path))
+        configuration = module.configuration
+        return cls((*SHELL, *argv, "Tester", *paths), configuration.directory, configuration.environment)
+
+
+@define(eq=False)
+class _Tester:
+    process: JsonLinesProcess
+    tested: int = 0
+    reusable: bool = False
+
+
+@define(eq=False)
+class Testers:
+    """The testers of one module in one state of its files. Cancelling: `test` ends the tester of its mutant."""
+
+    launch: Launch
+    _all: set[_Tester] = field(factory=set, init=False)
+    _idle: list[_Tester] = field(factory=list, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    async def test(self, arguments: str) -> dict[str, Any] | None:
+        """Test the mutant that `arguments` of PIT's minion are for. None: a JVM of its own must decide.
+
+        Raises `ToolError` when the testers were closed.
+        """
+        try:
+            async with self._tester() as tester:
+                answer = await tester.process.ask({"arguments": arguments})
+                tester.tested += 1
+                tester.reusable = not answer["changed"] and tester.tested < MUTANTS
+                return answer if "status" in answer else None
+        except ToolError:  # it could not be started, or has ended
+            if self._closed:
+                raise
+            return None
+
+    @contextlib.asynccontextmanager
+    async def _tester(self) -> AsyncIterator[_Tester]:
+        tester = self._idle.pop() if self._idle else await self._started()
+        tester.reusable = False
+        try:
+            yield tester
+        finally:
+            if tester.reusable and not self._closed:
+                self._idle.append(tester)
+            else:
+                self._all.discard(tester)
+                await shielded(tester.process.close())
+
+    async def _started(self) -> _Tester:
+        launch = self.launch
+        process = await JsonLinesProcess.start(launch.argv, name=NAME, cwd=launch.directory, env=launch.environment)
+        tester = _Tester(process)
+        self._all.add(tester)
+        return tester
+
+    @shields
+    async def close(self) -> None:
+        """End all testers."""
+        self._closed = True
+        await asyncio.gather(*(tester.process.close() for tester in self._all))
+
+
+def is_native(*directories: Path) -> bool:
+    """Whether a class file below `directories` loads native code. Blocks."""
+    files = (file for directory in directories for file in directory.rglob("*.class"))
+    return any(NATIVE.search(reading.content(file)) for file in files)
