@@ -28,16 +28,22 @@ PROJECT = {
     "tests/test_core.py": "from calc.core import big\n\n\ndef test_big():\n    assert big(50)\n",
 }
 
-# A mutant of `10` keeps this test waiting for ever.
+OTHER = {
+    "pyproject.toml": '[tool.mutmut]\nsource_paths = ["rates"]\ntimeout_constant = 6000\n',
+    "rates/__init__.py": "",
+    "rates/rate.py": "def high(a):\n    return a > 20\n",
+    "tests/test_rate.py": "from rates.rate import high\n\n\ndef test_high():\n    assert high(50)\n",
+}
+# A mutant of `20` keeps this test waiting for ever.
 SLOW = """\
 import subprocess
 import sys
 
-from calc.core import big
+from rates.rate import high
 
 
 def test_waits():
-    if not big(11):
+    if not high(21):
         subprocess.run([sys.executable, "-c", "import time; time.sleep(6000)", {mark!r}])
 """
 
@@ -92,10 +98,10 @@ async def test_a_trusted_project_shows_its_mutants_and_underlines_survivors(tmp_
 
 @needs_vscode
 @needs_bridge
-async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_there(tmp_path: Path) -> None:
-    running = RunningProcesses()
-    for name in ("one", "two"):
-        for path, text in PROJECT.items():
+async def test_a_save_and_the_cancel_button_are_about_the_tests_of_one_of_two_folders(tmp_path: Path) -> None:
+    running, mark = RunningProcesses(), new_mark()
+    for name, files in (("one", PROJECT), ("two", OTHER | {"tests/test_slow.py": SLOW.format(mark=mark)})):
+        for path, text in files.items():
             (tmp_path / name / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name / path).write_text(text)
     both = tmp_path / "both.code-workspace"
@@ -123,37 +129,22 @@ async def test_a_save_tests_the_changed_lines_of_each_folder_once_the_bridge_is_
         await page.press("s", control=True)
         await page.element("document.querySelector('.squiggly-warning')")
         await page.element(window.row("line 3, number: 10 to 11", "Failed"))
-    assert await running.settled(0) == []
-
-
-@needs_vscode
-@needs_bridge
-async def test_the_cancel_button_ends_the_tests_that_run_and_the_next_ones_run(tmp_path: Path) -> None:
-    running, mark, root = RunningProcesses(), new_mark(), tmp_path / "calculator"
-    patient = PROJECT["pyproject.toml"] + "timeout_constant = 6000\n"
-    for path, text in {**PROJECT, "pyproject.toml": patient, "tests/test_slow.py": SLOW.format(mark=mark)}.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    (root / ".venv").symlink_to(VENV)
-    async with workbench(tmp_path, root, root / "calc/core.py", environment(tmp_path)) as window:
-        await window.trust()
-        await window.show_testing()
-        await window.expand("mutmut")
-        await window.expand("calc/core.py")
-        await window.page.element(window.row("line 2, number: 10 to 11", "Not yet run"))
 
         # the button stops the run: what had no result yet is skipped, and no process is left
-        await window.test("calc/core.py")
+        await window.expand("two: mutmut")
+        await window.expand("rates/rate.py")
+        await page.element(window.row("number: 20 to 21", "Not yet run"))
+        await window.test("rates/rate.py")
         await until(lambda: marked(mark) != [])
         await window.cancel()
         assert await gone(mark)
-        await window.page.element(window.row("line 2, number: 10 to 11", "Skipped"))
-        assert bridges(root) == 1
+        await page.element(window.row("number: 20 to 21", "Skipped"))
+        assert bridges(tmp_path / "one") == 1  # it is of both folders
 
         # the same server goes on
-        await window.test("operator: > to >=")
-        await window.page.element(window.row("operator: > to >=", "Failed"))
-        assert bridges(root) == 1
+        await window.test("line 2, operator: > to >=")
+        await page.element(window.row("line 2, operator: > to >=", "Failed"))
+        assert bridges(tmp_path / "one") == 1
     assert await running.settled(0) == []
 
 

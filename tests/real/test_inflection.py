@@ -1,7 +1,7 @@
 """A real library that nobody here wrote, with its own tests, through a real server on a socket.
 
-A sample of the statuses is checked by fresh processes, a small one in the main ring; `MSP_BRIDGE_CHECK=all` checks every one (some
-minutes).
+A sample of the statuses is checked by fresh processes; `MSP_BRIDGE_CHECK=all` checks every one (some minutes). The main ring tests
+some functions, and a smaller sample.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Served:
     library: Path
     server: Server
     client: Client
-    checked: int  # mutants of a sample
+    every_case: bool
 
     async def results(self, params: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
         """Path and result of each mutant that a `mutationTest` reports."""
@@ -55,6 +55,11 @@ class Served:
     def processes(self) -> list[psutil.Process]:
         """What the server has running."""
         return psutil.Process(self.server.process.pid).children(recursive=True)
+
+
+def lines(first: int, last: int) -> dict[str, dict[str, int]]:
+    """A range of MSP, up to the beginning of the last line."""
+    return {"start": {"line": first, "column": 1}, "end": {"line": last, "column": 1}}
 
 
 async def scenario(served: Served, tmp_path: Path) -> None:
@@ -67,23 +72,26 @@ async def scenario(served: Served, tmp_path: Path) -> None:
     for path, mutant in discovered:
         compile(mutated((served.library / path).read_text(), mutant), path, "exec")
 
-    results = await served.results({})
-    assert sorted(mutant["id"] for _, mutant in results) == sorted(ids)
+    path = discovered[0][0]
+    asked: dict[str, Any] = {} if served.every_case else {"files": [{"path": path, "range": lines(80, 200)}]}
+    expected = mutants_of(await client.request("discover", asked))
+    results = await served.results(asked)
+    assert sorted(mutant["id"] for _, mutant in results) == sorted(mutant["id"] for _, mutant in expected)
     status = {mutant["id"]: mutant["status"] for _, mutant in results}
     whole = os.environ.get("MSP_BRIDGE_CHECK") == "all"
-    sample = results if whole else results[:: len(results) // served.checked]
+    sample = results if whole else results[:: len(results) // (16 if served.every_case else 4)]
     verdicts = await asyncio.to_thread(verdicts_of, served.library, sample, tmp_path)
     pairs = zip(sample, verdicts, strict=True)
     assert [mutant for (_, mutant), verdict in pairs if mutant["status"] != verdict] == []
 
-    path, mutant = discovered[len(discovered) // 2]
+    path, mutant = expected[len(expected) // 2]
     one = await served.results({"files": [{"path": path, "range": mutant["location"]}]})
     assert mutant["id"] in {tested["id"] for _, tested in one}
     again = await served.results({"mutants": {path: {"mutants": [mutant]}}})
     assert [(tested["id"], tested["status"]) for _, tested in again] == [(mutant["id"], status[mutant["id"]])]
-    lines = {"start": {"line": 80, "column": 1}, "end": {"line": 130, "column": 1}}
-    within = mutants_of(await client.request("discover", {"files": [{"path": path, "range": lines}]}))
-    ranged = await served.results({"files": [{"path": path, "range": lines}]})
+    few = {"files": [{"path": path, "range": lines(80, 130)}]}
+    within = mutants_of(await client.request("discover", few))
+    ranged = await served.results(few)
     assert {tested["id"] for _, tested in ranged} == {found["id"] for _, found in within}
     assert 0 < len(ranged) < len(results)
     assert {tested["id"]: tested["status"] for _, tested in ranged}.items() <= status.items()
@@ -110,7 +118,7 @@ async def test_a_client_gets_everything_from_a_real_library(library: Path, every
     tree = TreeState.of(library)
     arguments = ("serve", "socket", "--port", "0", "--", "--adapter", "mutmut", "--python", sys.executable)
     async with launched(library, *arguments) as server:
-        served = Served(library, server, await server.connect(), 16 if every_case else 4)
+        served = Served(library, server, await server.connect(), every_case)
         await scenario(served, tmp_path)
         left = served.processes()
         server.process.terminate()

@@ -214,6 +214,10 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     # One more library: `test_inflection.py` has the same scenario, and `test_polyglot.py` StrykerJS through a server.
     "real/test_json_pointer.py": (),
     "real/test_incremental_dependencies.py": ("[in a spawned one]", "[a variable]"),
+    # The same client through another transport.
+    "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
+    "dialects/test_mtp.py": ("is_served[socket]",),
+    "dialects/test_test_runner.py": ("is_served[socket]",),
     # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
     "server/test_interleavings.py": (),
     # The same at other moments.
