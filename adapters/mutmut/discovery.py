@@ -62,6 +62,7 @@ class MutmutDiscovery:
         self._kept, self._configuration = KeptAnswers.of(cache), ""
         self._program = ListingProgram(lambda: identity(root), self._start)
         self._known: dict[str, Discovered] = {}
+        self._unasked: dict[str, PythonSource] = {}  # files of which the program knows nothing
 
     async def mutants(self, scope: Scope) -> AsyncGenerator[Mutant | Notice, None]:
         """Yield the mutants of the files in scope, file by file. Raises ToolError.
@@ -191,12 +192,22 @@ class MutmutDiscovery:
         key = await in_thread(self._key, source, self._configuration)
         kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
         if kept:
+            self._unasked[source.path] = source
             return kept[key]
-        answer = await self._program.ask({"do": "mutants", "path": source.path, "text": source.normal}, source.normal)
+        question = {"do": "mutants", "path": source.path, "text": source.normal}
+        answer = await self._program.ask({**question, "earlier": await self._earlier(source.path)}, source.normal)
         if "problem" not in answer:
             key = await in_thread(self._key, source, answer["configuration"])
             await in_thread(self._kept.save, {key: answer})
         return answer
+
+    async def _earlier(self, path: str) -> Answer | None:
+        """The kept answer about the last text of a file of which the program knows nothing; None: there is none."""
+        if (source := self._unasked.pop(path, None)) is None:
+            return None
+        key = await in_thread(self._key, source, self._configuration)
+        kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
+        return {**kept[key], "text": source.normal} if kept else None
 
     def _key(self, source: PythonSource, configuration: str) -> bytes:
         """Under which the answer about a file is kept. Blocks."""

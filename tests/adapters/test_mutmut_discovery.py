@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import dataclasses
 import importlib
 import os
 import sys
@@ -367,6 +368,8 @@ async def test_ids_are_the_same_in_another_server(tmp_path):
 async def test_an_edited_file_is_discovered_anew(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         await trial.discover()
+    async with Trial.of("py_calc", tmp_path) as trial:  # has the mutants of the text before the edit from the first
+        await trial.discover()
         trial.edit("src/calc/ops.py", "a + b", "a * b")
         assert "operator: * to /" in {mutant.mutator for mutant in await trial.discover("src/calc/ops.py")}
 
@@ -459,8 +462,15 @@ def test_the_functions_of_a_file_one_by_one_have_the_mutants_of_the_file(generat
         assert list(found.items()) == list(whole.items()), path
 
 
+def known_from_another_process(generation, path, text):
+    mutations = generation.Mutations()
+    mutations.know(path, text, [dataclasses.astuple(change) for change in generation.Mutations().changes(path, text)])
+    return mutations
+
+
 def test_after_an_edit_the_mutants_are_those_of_the_new_file(generation):
-    mutations, path = generation.Mutations(), "pkg/m.py"
+    path = "pkg/m.py"
+    mutations, known = generation.Mutations(), known_from_another_process(generation, path, ORDINARY)
     for old, new in (
         ("", ""),
         ("import asyncio", "# moved\nimport asyncio"),
@@ -469,15 +479,21 @@ def test_after_an_edit_the_mutants_are_those_of_the_new_file(generation):
         ("a - 100", "a - 100  # pragma: no mutate"),
     ):
         text = ORDINARY.replace(old, new) if old else ORDINARY
-        assert list(mutations.by_function(path, text).items()) == list(generation.by_function(path, text).items())
+        whole = list(generation.by_function(path, text).items())
+        assert list(mutations.by_function(path, text).items()) == whole
+        assert list(known.by_function(path, text).items()) == whole
 
 
 def test_an_edit_of_one_function_makes_the_mutants_of_that_function_alone(generation, monkeypatch):
     mutations, made = generation.Mutations(), []
     mutations.by_function("pkg/m.py", ORDINARY)
+    known = known_from_another_process(generation, "pkg/m.py", ORDINARY)
     monkeypatch.setattr(generation, "by_function", lambda _path, code, _indent: made.append(code) or {})
-    mutations.by_function("pkg/m.py", ORDINARY.replace("return x * k", "return x / k"))
-    assert [code.split("\n")[0] for code in made] == ["def nested(items):"]
+    without_mutants = ["@functools.cache", "class Box:", "def twins(a):"]  # decorated, or of a name that comes again
+    for each, more in ((mutations, []), (known, without_mutants)):
+        each.by_function("pkg/m.py", ORDINARY.replace("return x * k", "return x / k"))
+        assert [code.split("\n")[0] for code in made] == ["def nested(items):", *more]
+        made.clear()
 
 
 def test_what_mutmut_cannot_parse_is_an_error_with_the_line_of_the_file(generation):

@@ -114,7 +114,7 @@ def main(options: dict[str, Any]) -> None:
             if request["do"] == "files":
                 answer = files(configuration)
             else:
-                answer = mutants.of(configuration, request["path"], request["text"])
+                answer = mutants.of(configuration, request["path"], request["text"], request.get("earlier"))
         except Exception as error:  # whatever mutmut and libcst raise: the one file, or the configuration, is at fault
             answer = {"problem": f"{type(error).__name__}: {error}"}
         channel.send({"id": request["id"], **answer})
@@ -142,11 +142,16 @@ class Mutants:
     def __init__(self) -> None:
         self._mutations: Mutations | None = None
 
-    def of(self, configuration: MutmutConfiguration, path: str, text: str) -> dict[str, Any]:
-        """Rows of handle, mutator, start, end, replacement; offsets in `text` (code points). And the configuration."""
+    def of(self, configuration: MutmutConfiguration, path: str, text: str, earlier: Any) -> dict[str, Any]:
+        """Rows of handle, mutator, start, end, replacement; offsets in `text` (code points). And the configuration.
+
+        `earlier`: such an answer about another text of the file, and that `text`; None where there is none.
+        """
         read = configuration.text
         if self._mutations is None:
             self._mutations = _mutations()
+        if earlier is not None and earlier["configuration"] == read:
+            self._mutations.know(path, earlier["text"], earlier["mutants"])
         rows = [
             (change.handle, change.mutator, change.start, change.end, change.replacement)
             for change in self._mutations.changes(path, text)

@@ -9,6 +9,7 @@ InvalidGeneratedSyntaxException: it is left out, and the others are kept.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,21 @@ class Mutations:
         for name, found in self.by_function(path, code).items():
             for number, (mutator, edit) in enumerate(found, start=1):
                 yield TextChange(get_mutant_name(Path(path), f"{name}__mutmut_{number}"), mutator, *edit)
+
+    def know(self, path: str, code: str, rows: Iterable[tuple[str, str, int, int, str]]) -> None:
+        """Remember the `changes` of a file that another process has found: `rows` of the fields of each."""
+        patterns = tuple(config().do_not_mutate_patterns)
+        pieces = pieces_of(code, line_by_line=bool(patterns))
+        if pieces is None or path in self._known:
+            return
+        starts = [piece.start for piece in pieces.functions]
+        known: dict[Known, ByFunction] = {}
+        for handle, mutator, start, end, replacement in rows:
+            piece = pieces.functions[bisect_right(starts, start) - 1]
+            name = handle.removeprefix(get_mutant_name(Path(path), "")).rpartition("__mutmut_")[0]
+            found = known.setdefault((piece, patterns), {}).setdefault(name, [])
+            found.append((mutator, piece.cut((start, end, replacement))))
+        self._known[path] = (pieces.rest, known)
 
     def by_function(self, path: str, code: str) -> ByFunction:
         """Make mutants as the function `by_function` does; only those of changed functions are made again."""

@@ -52,6 +52,12 @@ class Piece:
         moved = self.start - len(self.head)
         return start + moved, end + moved, replacement
 
+    def cut(self, edit: Edit) -> Edit:
+        """An edit of the file, as one of `code`."""
+        start, end, replacement = edit
+        moved = self.start - len(self.head)
+        return start - moved, end - moved, replacement
+
 
 @dataclass(frozen=True)
 class Pieces:
