@@ -124,6 +124,15 @@ async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: 
     assert (await verdict(root, isolated, "unused", "other"))[0] is Status.SURVIVED
 
 
+async def test_the_command_may_name_the_directory_of_the_mutant(root: Path) -> None:
+    write(root, {"pkg/inner/calc.py": CALC})
+    oracle = await Oracle.of(
+        root, ("sh", "-c", 'case "$0" in ./...|./.) ;; *) exit 1; esac', "./{directory}"), isolated=False
+    )
+    for file, status in (("calc.py", Status.SURVIVED), ("pkg/inner/calc.py", Status.KILLED)):
+        assert (await oracle.verdict_of(mutant(root, file, "a + b", "a - b"))).status is status
+
+
 async def test_tests_that_fail_without_a_mutant_are_no_oracle(root: Path) -> None:
     write(root, {"test_red.py": "def test_red():\n    assert not 'red'\n"})
     with pytest.raises(BaselineError) as caught:

@@ -54,6 +54,7 @@ from msp_bridge.source import BOM, SourceText
 
 BASELINE_TIMEOUT_S = 600.0
 TIMEOUT_FACTOR, TIMEOUT_MARGIN_S = 6.0, 10.0  # of the run without a mutant
+DIRECTORY, ALL_DIRECTORIES = "{directory}", "..."  # in a word of a command
 OUTPUT_LIMIT = 4000  # characters that are kept of what the tests print
 PYTEST_EXITS = {
     1: "a test failed",
@@ -161,7 +162,8 @@ class Oracle:
                     _write(copy / mutant.path, mutant)
                 except (OSError, ValueError, SyntaxError) as error:
                     return Verdict(Status.RUNTIME_ERROR, f"the mutant can't be written: {error}")
-            return await self._run(base, copy, kept, self.command if test is None else self._command_of(test))
+            command = self._command_on(mutant) if test is None else self._command_of(test)
+            return await self._run(base, copy, kept, command)
 
     async def _confirms(self, result: Result, verdict: Verdict) -> bool:
         """Whether the verdict of the suite, or the test alone that has killed the mutant, says the same."""
@@ -172,6 +174,11 @@ class Oracle:
         test = result.killed_by[0]
         killed = (await self.verdict_of(result.mutant, test)).status.detected
         return killed and (await self.verdict_of(None, test)).status is Status.SURVIVED
+
+    def _command_on(self, mutant: Mutant | None) -> tuple[str, ...]:
+        """The command for a mutant, as `HasTestCommand` says."""
+        directory = ALL_DIRECTORIES if mutant is None else os.path.dirname(mutant.path) or "."
+        return tuple(word.replace(DIRECTORY, directory) for word in self.command)
 
     def _command_of(self, test: str) -> tuple[str, ...]:
         """pytest's command for one test: without the words that name files of the project."""
