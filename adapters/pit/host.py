@@ -150,7 +150,7 @@ class Host:
         configuration = self._module.configuration
         alone = configuration.flags["fullMutationMatrix"]
         if not alone and not await in_thread(is_native, configuration.classes, configuration.test_classes):
-            jvm_arguments = [f"-javaagent:{answer['agent']}", *self._settings["jvmArgs"]]
+            jvm_arguments = [f"-javaagent:{answer['agent']}", *self._settings["quickJvmArgs"]]
             launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
             self._testers = Testers(launch)
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
@@ -169,6 +169,7 @@ def settings(module: Module, tool: Tool, directory: Path) -> dict[str, Any]:
     compiled = (str(configuration.test_classes), str(configuration.classes))
     return {
         **lists,
+        "quickJvmArgs": (QUICK_START, *lists["jvmArgs"]),  # not for PIT's minions, which have the last word
         **configuration.flags,
         "classPath": [*compiled, *module.class_path, *tool.class_path],
         "codePaths": [str(configuration.classes)],

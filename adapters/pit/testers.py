@@ -47,13 +47,8 @@ class Launch:
         framework = [entry for entry in module.class_path if OF_FRAMEWORK.search(entry)]
         shared = {*framework, *tool.class_path} - ({*module.class_path} - {*framework})
         own = [entry for entry in class_path if entry not in shared]
-        argv = (
-            java(),
-            *jvm_arguments,
-            LOADER,
-            "-cp",
-            os.pathsep.join([str(tool.program), *framework, *tool.class_path]),
-        )
+        parent = os.pathsep.join([str(tool.program), *framework, *tool.class_path])
+        argv = (java(), *jvm_arguments, LOADER, "-cp", parent)
         paths = (os.pathsep.join(own), os.pathsep.join(class_path))
         configuration = module.configuration
         return cls((*SHELL, *argv, "Tester", *paths), configuration.directory, configuration.environment)

@@ -75,7 +75,7 @@ final class Analysis {
 
     /** Every mutant, without its tests. */
     synchronized List<Object> list() {
-        ReportOptions options = options();
+        ReportOptions options = options("jvmArgs");
         options.setTargetTests(List.of(NO_TEST::equals));
         return mutants(options).stream().map(Analysis::described).collect(Collectors.toList());
     }
@@ -83,10 +83,10 @@ final class Analysis {
     /** Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests". */
     synchronized Map<String, Object> measure() {
         if (workers == null) {
-            for (MutationDetails mutant : mutants(options())) {
+            for (MutationDetails mutant : mutants(options("quickJvmArgs"))) {
                 measured.put(key(mutant), mutant);
             }
-            workers = workers(options());
+            workers = workers(options("jvmArgs"));
         }
         Map<String, Long> numbers = new LinkedHashMap<>();
         Map<String, Object> tests = new LinkedHashMap<>();
@@ -103,7 +103,7 @@ final class Analysis {
     /** The arguments of PIT's minion for the mutant, for a {@link Tester}. */
     String arguments(String key) {
         MutationDetails mutant = measured.get(key);
-        ReportOptions options = options();
+        ReportOptions options = options("jvmArgs");
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
             options.getVerbosity(), options.isFullMutationMatrix(), options.createMinionSettings()));
@@ -182,7 +182,7 @@ final class Analysis {
         return mutant.getTestsInOrder().stream().map(TestInfo.toDefiningClassName()).collect(Collectors.toSet());
     }
 
-    private ReportOptions options() {
+    private ReportOptions options(String jvmArguments) {
         ReportOptions options = new ReportOptions();
         options.setClassPathElements(texts("classPath"));
         options.setCodePaths(texts("codePaths"));
@@ -198,7 +198,7 @@ final class Analysis {
         options.setMutators(texts("mutators"));
         options.setFeatures(texts("features"));
         options.setLoggingClasses(texts("avoidCallsTo"));
-        options.addChildJVMArgs(texts("jvmArgs"));
+        options.addChildJVMArgs(texts(jvmArguments));
         options.setGroupConfig(new TestGroupConfig(texts("excludedGroups"), texts("includedGroups")));
         options.setDetectInlinedCode(Boolean.TRUE.equals(settings.get("detectInlinedCode")));
         options.setSkipFailingTests(Boolean.TRUE.equals(settings.get("skipFailingTests")));
