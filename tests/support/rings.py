@@ -247,8 +247,16 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_no_time_at_all_lets_nothing_stay",
     ),
 }
-# What takes longest begins first, after the core: so no process is left alone with it at the end.
-LONG = ("python_engine/test_corpus.py",)
+# What takes longest, of what would come late, begins first, after the core: no process is left alone with it at the end.
+LONG = (
+    "python_engine/test_corpus.py",
+    "real/test_incremental_edits.py",
+    "real/test_inflection.py",
+    "real/test_json_pointer.py",
+    "real/test_kills.py",
+    "soak/test_soak.py",
+    "test_oracle.py",
+)
 
 
 @pytest.fixture(autouse=True)
