@@ -25,6 +25,7 @@ STATUSES = {
 FAILED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. FAILED$", re.MULTILINE)
 COUNTED = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed;", re.MULTILINE)
 PANIC = re.compile(r"^thread '.*' .*panicked at .*:\n((?:.+\n)+?)(?=stack backtrace:|note: |\n)", re.MULTILINE)
+LIMIT = re.compile(r"Auto-set test timeout to (\d+)s")
 ERROR = re.compile(r"^error.*", re.MULTILINE)
 SHOWN_CHARS = 1000  # of a reason
 
@@ -36,6 +37,7 @@ class Outcomes:
     directory: Path
     due: Mapping[Key, Mutant]
     copied: Path | None = None  # the project, if the run makes copies of it
+    limit: str | None = None  # for tests, in seconds; if it isn't known, what the tool derives from its baseline
     _seen: int = field(default=0, init=False)
 
     def new(self) -> list[Result]:
@@ -46,6 +48,8 @@ class Outcomes:
             return []
         if outcomes and not self._seen and self.copied is not None:  # what was edited by now, is another mutant's
             self.due = {mutant.handle.key: mutant for mutant in as_discovered(self.copied, self.due.values())}
+        if self.limit is None and (found := LIMIT.search(self._log("debug.log"))):
+            self.limit = found[1]
         fresh, self._seen = outcomes[self._seen :], len(outcomes)
         return [result for outcome in fresh for result in self._results(outcome)]
 

@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,14 +33,14 @@ from .outcomes import Outcomes
 log = logging.getLogger(__name__)
 
 MAX_MUTANTS_OF_RUN = 500  # with some thousands of names the tool's regular expression gets too large
+LEAST_OF_A_RUN = 4  # mutants of several copies: each run takes some tenths of a second besides
 MUTANTS_OF_A_COPY = 8  # for fewer the build from nothing of another copy takes longer than testing them one by one
 SKIP = "--baseline=skip"
-LIMIT = re.compile(rb"Auto-set test timeout to (\d+)s")
 ISOLATION = "isolation"  # in the private directory
 SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$#&~-])")
 
 
-@frozen
+@define
 class _Place:
     """Where cargo-mutants runs once."""
 
@@ -49,7 +49,7 @@ class _Place:
     arguments: Sequence[str]
     env: Mapping[str, str | None]
     is_kept: bool
-    heard: Callable[[str], None]  # called with the seconds for tests that a run without a mutant has led to
+    limit: str | None = None  # for tests, in seconds, once it is known
 
 
 @define
@@ -63,8 +63,14 @@ class _Work:
 
     def take(self) -> list[Mutant]:
         """Some of what is due, fewer towards the end, so that all copies are done at about the same time."""
-        count = len(self.due) if self.copies == 1 else max(1, len(self.due) // (2 * self.copies))
+        count = len(self.due) if self.copies == 1 else max(LEAST_OF_A_RUN, len(self.due) // (2 * self.copies))
         return [self.due.popleft() for _ in range(min(count, len(self.due)))]
+
+    def note(self, state: Hashable, packages: frozenset[str], limit: str | None) -> None:
+        """A mutant has been tested: the tests pass without one."""
+        self.measured.set()
+        if limit is not None:
+            self.passed.note(state, packages, limit)
 
 
 @frozen
@@ -109,7 +115,7 @@ class CargoRun:
             except BaselineError as error:
                 log.info("%s; trying again in a copy that cargo-mutants makes", error)
         env = {"CARGO_TARGET_DIR": None}
-        own = _Place(self.isolation.root, self.root, ["--jobs", str(jobs)], env, is_kept=False, heard=lambda _: None)
+        own = _Place(self.isolation.root, self.root, ["--jobs", str(jobs)], env, is_kept=False)
         async with contextlib.aclosing(self._once(list(due), own, isolated)) as results:
             async for result in results:
                 if keep:
@@ -149,26 +155,18 @@ class CargoRun:
         state = await self._state(copy, isolated)
         limit = work.passed.limit(state, packages)
         limit = limit or self.copies.passed.limit((state, await in_thread(_lock, copy)), packages)
-        measured = list[str]()
-
-        def heard(seconds: str) -> None:
-            measured.append(seconds)
-            work.passed.note(state, packages, seconds)
-            work.measured.set()
-
-        if limit is not None:
-            work.measured.set()
         seen = self.isolation.root if isolated else copy.path
         env = {"CARGO_TARGET_DIR": str(seen / TARGET), "CARGO_MUTANTS_JOBS": None}
         arguments = ["--in-place", *([] if limit is None else [SKIP, "--timeout", limit])]
         if work.copies > 1:  # each run would have as many as the machine has processors
             arguments += ["--jobserver-tasks", str(max(1, (os.cpu_count() or 1) // work.copies))]
-        place = _Place(copy.path, root, arguments, env, is_kept=True, heard=heard)
+        place = _Place(copy.path, root, arguments, env, is_kept=True, limit=limit)
         async with contextlib.aclosing(self._once(current, place, isolated)) as results:
             async for result in results:
+                work.note(state, packages, place.limit)
                 yield result
-        if len(measured) > 0 and await in_thread(is_pinned, copy.path):
-            self.copies.passed.note((state, await in_thread(_lock, copy)), packages, measured[0])
+        if limit is None and place.limit is not None and await in_thread(is_pinned, copy.path):
+            self.copies.passed.note((state, await in_thread(_lock, copy)), packages, place.limit)
 
     async def _state(self, copy: Sandbox, isolated: bool) -> Hashable:
         """Name all that a run without a mutant in `copy` depends on, apart from the lock file, which cargo may make."""
@@ -181,7 +179,7 @@ class CargoRun:
         async with own_tmpdir() as env:
             directory = Path(env["TMPDIR"] or "")
             due = {mutant.handle.key: mutant for mutant in mutants}
-            outcomes = Outcomes(directory / "mutants.out", due, None if place.is_kept else self.root)
+            outcomes = Outcomes(directory / "mutants.out", due, None if place.is_kept else self.root, place.limit)
             within = partial(self._isolated, directory, place) if isolated else None
             cwd = self.root if isolated else place.root
             if SKIP not in arguments:
@@ -190,10 +188,9 @@ class CargoRun:
                 "--output", str(directory), *arguments, cwd=cwd, env={**env, **place.env}, within=within
             ) as tree:
                 async with contextlib.aclosing(tree.lines()) as lines:
-                    async for line in lines:  # one for each outcome, after that is in outcomes.json
-                        if limit := LIMIT.search(line):
-                            place.heard(limit[1].decode())
+                    async for _ in lines:  # one for each outcome, after that is in outcomes.json
                         for result in await in_thread(outcomes.new):
+                            place.limit = outcomes.limit
                             yield result
                 code = await tree.exited()
                 if code == BASELINE_FAILED:
@@ -201,6 +198,7 @@ class CargoRun:
                 if code not in SUCCESS:
                     raise self.command.failure(tree)
                 for result in await in_thread(outcomes.new):
+                    place.limit = outcomes.limit
                     yield result
             await in_thread(self.isolation.note, directory / ISOLATION)
 

@@ -36,7 +36,8 @@ async def test_the_adapter_keeps_its_promises_with_cargo_mutants(tmp_path: Path,
 
 
 @pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")
-async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path) -> None:
+async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "msp_bridge.phases")
     root = copied("rust_ws", tmp_path)
     wanted = {
         "replace * with + in total": Status.SURVIVED,
@@ -48,7 +49,11 @@ async def test_cargo_mutants_tests_mutants_of_every_kind(tmp_path: Path) -> None
     async with adapter_on(root) as adapter:
         chosen = [mutant for mutant in await discovered(adapter) if mutant.description in wanted]
         results = await results_of(adapter, chosen)
+        assert caplog.text.count("running the tests without mutants") == 1
+        again = await results_of(adapter, chosen[:1])
     assert {result.mutant.description: result.status for result in results} == wanted
+    assert [result.status for result in again] == [wanted[chosen[0].description]]
+    assert caplog.text.count("running the tests without mutants") == 1, "it is known"
 
 
 @pytest.mark.skipif(not REAL, reason="cargo-mutants is not installed")

@@ -6,9 +6,10 @@ comment at the end of a mutant's line says what becomes of it, `// caught`, `// 
 
 A file `stand-in.json` in the project may say otherwise: {"missing": true} has no subcommand `mutants`, {"baseline": "fails"}
 (or "fails in place"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
-{"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"meet": DIRECTORY} tests no mutant
-before two runs do, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute path. Each run in place notes in CARGO_TARGET_DIR/runs how it
-came by its limit of time. Each mutant changes its file, and what was changed is changed back.
+{"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"meet": DIRECTORY} tests
+a second mutant when another run has begun, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute
+path. Each run in place notes in CARGO_TARGET_DIR/runs how it came by its limit of time. Each mutant changes its file, and what
+was changed is changed back.
 """
 
 from __future__ import annotations
@@ -108,13 +109,15 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         return 4
     if options.baseline != "skip":
         output.add(outcome("Baseline", "Success", "log/baseline.log"), "ok       Unmutated baseline")
-        print(" INFO Auto-set test timeout to 20s", flush=True)
+        (output.directory / "debug.log").write_text(
+            "0.1s  INFO cargo_mutants::timeouts: Auto-set test timeout to 20s\n"
+        )
     if "meet" in script:
-        Path(script["meet"], str(os.getpid())).touch()
-        while len(os.listdir(script["meet"])) < 2:
-            time.sleep(0.02)
+        Path(script["meet"], Path(options.output).name).touch()
     for number, fields in enumerate(chosen):
         time.sleep(0.02)
+        while number == 1 and "meet" in script and len(os.listdir(script["meet"])) < 2:
+            time.sleep(0.02)
         log_path = f"log/mutant-{number}.log"
         summary = summary_of(root, fields)
         file = Path(copy) / fields["file"]
