@@ -32,6 +32,7 @@ BENCHMARKS = {
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
     "stryker_net": "Stryker.NET, alone and through the bridge",
     "gremlins": "gremlins, alone and through the bridge",
+    "cargo_mutants": "cargo-mutants, alone and through the bridge",
 }
 
 
