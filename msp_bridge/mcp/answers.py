@@ -172,7 +172,7 @@ class ShownMutant(Answer):
     covering_tests: Annotated[
         list[str] | None, Field(description=f"Tests that run this code, at most {MAX_TESTS}; null: not known.")
     ]
-    killed_by: Annotated[list[str] | None, Field(description="Tests that failed; null: not known.")]
+    killed_by: Annotated[list[str] | None, Field(description="Tests that failed or did not end; null: not known.")]
     reason: Annotated[
         str | None, Field(description="What the tool says of it, such as the failing test's message; may be cut.")
     ]
