@@ -22,17 +22,20 @@ BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
 MAX_COMPARED = 2000  # lines in the middle of two texts that are compared line by line; else all of them have changed
 CONTEXT = 3  # lines around a change, as git and diff show them
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
+LINE_END = re.compile("\n")
 
 
 @frozen
 class SourceText:
     """Text with its line ends as they are in the file (`\\r\\n` stays two characters) and without a byte order mark.
 
-    Lines end at `\\n`; lines and columns are 1-based; columns count UTF-16 code units (MSP 0.4, "Position and Location
-    Semantics"; JavaScript string offsets). Offsets count code points, as Python's `str` does.
+    Lines end at `\\n`, or at `line_end`, as for a tool that sees more line ends; lines and columns are 1-based; columns
+    count UTF-16 code units (MSP 0.4, "Position and Location Semantics"; JavaScript string offsets). Offsets count code
+    points, as Python's `str` does.
     """
 
     text: str
+    line_end: re.Pattern[str] = LINE_END
 
     @classmethod
     def read(cls, file: Path, encoding: str = "utf-8") -> SourceText:
@@ -49,11 +52,7 @@ class SourceText:
 
     @cached_property
     def _line_starts(self) -> list[int]:
-        starts, at = [0], self.text.find("\n")
-        while at >= 0:
-            starts.append(at + 1)
-            at = self.text.find("\n", at + 1)
-        return starts
+        return [0, *(found.end() for found in self.line_end.finditer(self.text))]
 
     @property
     def line_count(self) -> int:
@@ -74,9 +73,9 @@ class SourceText:
         """The offset (0-based code points) of `position`; raises ValueError when the text has no such place."""
         if not 1 <= position.line <= len(self._line_starts):
             raise ValueError(f"line {position.line} is not in a text of {len(self._line_starts)} lines")
-        start = self._line_starts[position.line - 1]
-        units, at = 1, start
-        while units < position.column and at < len(self.text) and self.text[at] != "\n":
+        start, *after = self._line_starts[position.line - 1 : position.line + 1]
+        units, at, end = 1, start, after[0] - 1 if after else len(self.text)
+        while units < position.column and at < end:
             units += 1 if self.text[at] < "\U00010000" else 2
             at += 1
         if units != position.column:

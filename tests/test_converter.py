@@ -11,8 +11,9 @@ import pytest
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
 from msp_bridge.dialects.converter import MAX_SHOWN, StrictConverter, WrongShape, camel_case, reads
-from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_mutant, wire_result
+from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_result
 from msp_bridge.jsonrpc.messages import RpcError
+from msp_bridge.rows import mutant_fields
 from msp_bridge.workspace.selection import KnownMutant, Selection, Target
 
 WIRE_LOCATION = {"start": {"line": 1, "column": 2}, "end": {"line": 3, "column": 4}}
@@ -226,7 +227,7 @@ def test_files_and_ranges_become_targets() -> None:
 
 def test_a_discovered_mutant_is_read_back_as_the_same() -> None:
     mutant = model.Mutant("a.py", "m", LOCATION, "", description="d")
-    wire = wire_mutant(mutant)
+    wire = mutant_fields(mutant)
     assert wire == {
         "id": mutant.id,
         "location": WIRE_LOCATION,

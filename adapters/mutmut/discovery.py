@@ -160,7 +160,8 @@ class MutmutDiscovery:
     async def _of(self, path: str) -> Discovered:
         """The mutants of the file at `path`; none when it is gone. Raises ToolError."""
         try:
-            stamp = _stamp(self._root / path)
+            status = (self._root / path).stat()
+            stamp = status.st_mtime_ns, status.st_size, status.st_ino
             known = self._known.get(path)
             if known is not None and known.stamp == stamp:
                 return known
@@ -225,11 +226,6 @@ class MutmutDiscovery:
             env=python_environment(self._python, self._cache),
             folder=PROGRAMS,
         )
-
-
-def _stamp(file: Path) -> Stamp:
-    status = file.stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _without(path: str, why: str) -> Remark:

@@ -17,13 +17,13 @@ from typing import Any, Self
 
 from attrs import field, frozen
 
-from msp_bridge.adapter import Location, Mutant, Position, Remark, Result, Status, ToolError
+from msp_bridge.adapter import Mutant, Position, Remark, Result, Status, ToolError
 from msp_bridge.rows import reported_result
-from msp_bridge.source import BOM, SourceText, utf16_length
+from msp_bridge.source import BOM, SourceText
 
 log = logging.getLogger(__name__)
 
-BREAK = re.compile("\r\n|[\r\n\u0085\u2028\u2029]")  # Roslyn's ends of lines; the protocol's lines end at `\n` only
+BREAK = re.compile("\r\n|[\r\n\u0085\u2028\u2029]")  # Roslyn's ends of lines
 # Why a mutant is Ignored [Stryker.Core/MutantFilters]: all but the second are the user's wish.
 FILTERED = "Removed by mutate filter"
 BLOCK_COVERED = "Removed by block already covered filter"
@@ -83,8 +83,9 @@ class Report:
         """
         found: list[ReportEntry | Remark] = []
         for path, file in sorted(self._files.items()):
-            text = ToolText.of(str(file.get("source", "")))
-            rows = [self._entry(path, text, row, digests.get(path), listing) for row in file["mutants"]]
+            text = str(file.get("source", "")).removeprefix(BOM)
+            source, roslyn = SourceText(text), SourceText(text, BREAK)
+            rows = [self._entry(path, source, roslyn, row, digests.get(path), listing) for row in file["mutants"]]
             found += (row for row in rows if isinstance(row, Remark))
             entries = [row for row in rows if isinstance(row, ReportEntry)]
             compiled = [entry for entry in entries if entry.status is not Status.COMPILE_ERROR]
@@ -116,15 +117,21 @@ class Report:
         return {str(test["id"]): str(test["name"]) for file in files.values() for test in file.get("tests") or ()}
 
     def _entry(
-        self, path: str, text: ToolText, row: Mapping[str, Any], digest: str | None, listing: bool
+        self,
+        path: str,
+        source: SourceText,
+        roslyn: SourceText,
+        row: Mapping[str, Any],
+        digest: str | None,
+        listing: bool,
     ) -> ReportEntry | Remark:
         """A remark where the file doesn't have the place, as after a `#line` directive, which positions follow."""
         try:
-            start, end = (text.offset(_position(row["location"][edge])) for edge in ("start", "end"))
+            start, end = (roslyn.offset(_position(row["location"][edge])) for edge in ("start", "end"))
             mutant = Mutant(
                 path,
                 str(row["mutatorName"]),
-                text.location(start, end),
+                source.location(start, end),
                 str(row.get("replacement") or ""),
                 description=row.get("description"),
                 handle=digest,
@@ -154,53 +161,3 @@ def _status_of(row: Mapping[str, Any]) -> tuple[Status, str | None]:
 
 def _position(place: Mapping[str, Any]) -> Position:
     return Position(int(place["line"]), int(place["column"]))
-
-
-@frozen
-class ToolText:
-    """The text as the report has it, without a byte order mark.
-
-    Roslyn's lines end at more characters than the protocol's; columns are 1-based UTF-16 code units in both.
-    """
-
-    text: str
-
-    @classmethod
-    def of(cls, text: str) -> ToolText:
-        """`text` may begin with a byte order mark."""
-        return cls(text.removeprefix(BOM))
-
-    @cached_property
-    def _source(self) -> SourceText:
-        return SourceText(self.text)
-
-    @cached_property
-    def _line_starts(self) -> list[int]:
-        return [0, *(found.end() for found in BREAK.finditer(self.text))]
-
-    def offset(self, position: Position) -> int:
-        """The offset (0-based code points) of Stryker.NET's `position`; ValueError when the text has no such place."""
-        if not 1 <= position.line <= len(self._line_starts) or position.column < 1:
-            raise ValueError(f"there is no line {position.line} with a column {position.column}")
-        start = self._line_starts[position.line - 1]
-        end = self._line_starts[position.line] if position.line < len(self._line_starts) else len(self.text)
-        line, wanted = self.text[start:end], position.column - 1
-        at = wanted if line.isascii() else _code_points(line, wanted)
-        if at > len(line):
-            raise ValueError(f"line {position.line} has no column {position.column}")
-        return start + at
-
-    def location(self, start: int, end: int) -> Location:
-        """The protocol's location of what is between two offsets."""
-        return self._source.location(start, end)
-
-
-def _code_points(line: str, units: int) -> int:
-    """How many characters of `line` take `units` code units."""
-    taken = at = 0
-    while taken < units and at < len(line):
-        taken += utf16_length(line[at])
-        at += 1
-    if taken != units:
-        raise ValueError(f"a line of {utf16_length(line)} code units has no place {units}")
-    return at

@@ -63,7 +63,8 @@ def command(
            textual is not installed
       130  ended by a signal
     """
-    browser = _browser_class()
+    with of_extra("browse", "`browse` needs textual"):
+        from msp_bridge.browse.app import Browser
     from msp_bridge.browse.loading import ResultsOnDisk
 
     options = Options.of({**dict.fromkeys(NAMES), **values}, search=True)
@@ -72,7 +73,7 @@ def command(
     results = disk.load()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandLineError("`browse` needs a terminal", "`msp-bridge results` prints the last results anywhere")
-    context.exit(asyncio.run(_browse(browser, options, disk, results, status)))
+    context.exit(asyncio.run(_browse(Browser, options, disk, results, status)))
 
 
 async def _browse(
@@ -91,9 +92,3 @@ async def _browse(
             asyncio.get_running_loop().add_signal_handler(number, partial(program.exit, return_code=Exit.INTERRUPTED))
         await program.run_async()
         return program.return_code or Exit.FINE
-
-
-def _browser_class() -> type[Browser]:
-    with of_extra("browse", "`browse` needs textual"):
-        from msp_bridge.browse.app import Browser
-    return Browser

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import signal
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,6 +26,7 @@ from msp_bridge.notices import FailingTest, Told, UnusableFile
 from msp_bridge.reports.merging import Shard
 from msp_bridge.reports.results import Score
 from msp_bridge.reports.terminal import mutant_table
+from msp_bridge.rows import mutant_fields
 from msp_bridge.text import counted, counted_mutants, one_line
 from msp_bridge.workspace.targets import Selected, select
 
@@ -119,17 +119,13 @@ def run(
     names = ", ".join(map(click.format_filename, paths))
     selection = RunSelection(select(options.root, paths), since, shard, names, short)
     outputs.check_dashboard(whole=selection.whole)
-    _warn_of_an_applied_mutant(options.root)
+    if (applied := AppliedMutant.of(options.root)) is not None:
+        click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
     if live:
         check_live()
     if shard is None:  # the threshold is that of the whole
         outputs = outputs.with_defaults(options.root, options.named)
     context.exit(_tested(TerminalRun(options, selection, live, every, force, verify, verify_command), outputs))
-
-
-def _warn_of_an_applied_mutant(root: Path) -> None:
-    if (applied := AppliedMutant.of(root)) is not None:
-        click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
 
 
 def _options(values: dict[str, Any], incremental: bool, store: str | None) -> Options:
@@ -210,9 +206,9 @@ def discover(paths: tuple[str, ...], as_json: bool, **values: Any) -> None:
     mutants = asyncio.run(_discover(options, selected, told))
     mutants.sort(key=lambda mutant: mutant.path)  # several tools' files come in any order
     if as_json:
-        from msp_bridge.dialects.msp import wire_files, wire_mutant
+        from msp_bridge.dialects.msp import wire_files
 
-        answer = wire_files((mutant.path, wire_mutant(mutant)) for mutant in mutants)
+        answer = wire_files((mutant.path, mutant_fields(mutant)) for mutant in mutants)
         click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
     else:
         console = _console()

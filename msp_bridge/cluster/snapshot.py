@@ -196,7 +196,9 @@ class SnapshotTree:
         for path in sorted(entries):
             if old.get(path) != entries[path]:
                 self._write(path, entries[path])
-        self._link_own()
+        for own in sorted(self.linked.iterdir()) if self.linked is not None else ():
+            if not os.path.lexists(self.root / own.name):
+                (self.root / own.name).symlink_to(own)
         rows = {path: (entry.kind, entry.content, entry.mode) for path, entry in entries.items()}
         self._note_file.write_text(json.dumps(rows), encoding="ascii")
 
@@ -232,8 +234,3 @@ class SnapshotTree:
         else:
             place.write_bytes(self.store.read(entry.content))
             place.chmod(entry.mode | 0o600)
-
-    def _link_own(self) -> None:
-        for own in sorted(self.linked.iterdir()) if self.linked is not None else ():
-            if not os.path.lexists(self.root / own.name):
-                (self.root / own.name).symlink_to(own)

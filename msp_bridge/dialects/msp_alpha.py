@@ -12,11 +12,12 @@ from attrs import frozen
 
 from msp_bridge.dialects.converter import STRICT, Token, reads
 from msp_bridge.dialects.dialect import Dialect, Handshake, path_of
-from msp_bridge.dialects.msp import wire_mutant, wire_result
+from msp_bridge.dialects.msp import wire_result
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Status
 from msp_bridge.notices import Told
+from msp_bridge.rows import mutant_fields
 from msp_bridge.session import Session
 from msp_bridge.workspace.selection import Selection, Target
 
@@ -104,7 +105,7 @@ class MspAlpha(Dialect):
                 async for files in batches:
                     pending = {"status": Status.PENDING.value}
                     found = (mutant for mutants in files.values() for mutant in mutants)
-                    yield [{"fileName": mutant.path, **wire_mutant(mutant), **pending} for mutant in found]
+                    yield [{"fileName": mutant.path, **mutant_fields(mutant), **pending} for mutant in found]
 
         return await self._delivered(pending(), wanted.token, told)
 

@@ -34,12 +34,13 @@ from attrs import define, evolve, field, frozen
 from msp_bridge.concurrency import shielded
 from msp_bridge.dialects.converter import reads
 from msp_bridge.dialects.dialect import Dialect
-from msp_bridge.dialects.msp import wire_mutant, wire_result
+from msp_bridge.dialects.msp import wire_result
 from msp_bridge.dialects.test_runner_tree import SOLUTION, STATUSES, ClientTree, File, TestStatus
 from msp_bridge.jsonrpc.connection import Connection, Method, Service
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
 from msp_bridge.model import Mutant, Result
 from msp_bridge.notices import Told
+from msp_bridge.rows import mutant_fields
 from msp_bridge.session import Session
 from msp_bridge.source import mutant_diff
 from msp_bridge.text import one_line
@@ -123,7 +124,7 @@ class JsonRpcTestRunner(Dialect):
         if file is None:
             raise RpcError(ErrorCode.INVALID_PARAMS, f"params.id: there is no mutant {id[:100]!r}")
         mutant, result = file.mutants[id], file.results.get(id)
-        sent = wire_mutant(mutant) if result is None else wire_result(result)
+        sent = mutant_fields(mutant) if result is None else wire_result(result)
         return {**sent, "diff": mutant_diff(await self._session.source(mutant.path), mutant) or None}
 
     async def _perform(self, operation: Operation, work: Coroutine[Any, Any, None]) -> Any:

@@ -24,7 +24,8 @@ from msp_bridge import reading
 from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.content import ContentIndex, MutantContent
-from msp_bridge.reports.standard import Report, ReportedMutant, entries, location, location_fields, reported_mutants
+from msp_bridge.reports.standard import Report, ReportedMutant, entries, reported_mutants, start_of
+from msp_bridge.rows import location_fields, reported_mutant
 from msp_bridge.source import Changed, SourceText
 from msp_bridge.writing import replace_content
 
@@ -123,7 +124,7 @@ def joined(reports: Iterable[Report]) -> Report | None:
     if newest is None:
         return None
     for file in files.values():
-        file["mutants"] = sorted(file["mutants"].values(), key=lambda fields: _start(fields))
+        file["mutants"] = sorted(file["mutants"].values(), key=start_of)
     return {**newest, "files": dict(sorted(files.items())), "testFiles": tests}
 
 
@@ -205,12 +206,6 @@ def _moved(path: str, file: Mapping[str, Any], source: str) -> Iterator[Mapping[
         return
     changed = Changed.between(file["source"], source)
     for fields in file["mutants"]:
-        place = changed.moved(location(fields["location"]))
-        if place is not None:
-            mutant = Mutant(path, fields["mutatorName"], place, fields.get("replacement", ""))
-            yield {**fields, "id": mutant.id, "location": location_fields(place)}
-
-
-def _start(fields: Mapping[str, Any]) -> tuple[int, int]:
-    start = fields["location"]["start"]
-    return start["line"], start["column"]
+        mutant = reported_mutant(path, fields)
+        if (place := changed.moved(mutant.location)) is not None:
+            yield {**fields, "id": evolve(mutant, location=place).id, "location": location_fields(place)}

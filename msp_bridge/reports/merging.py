@@ -15,8 +15,9 @@ from typing import Any
 from attrs import define, field, frozen
 
 import msp_bridge
-from msp_bridge.model import Location, Mutant, Status
-from msp_bridge.reports.standard import THRESHOLDS, location
+from msp_bridge.model import Mutant, Status
+from msp_bridge.reports.standard import THRESHOLDS, start_of
+from msp_bridge.rows import reported_mutant
 
 TEXT = re.compile(r"(\d+)/(\d+)")
 KEY = "shard"  # in a report's `config`
@@ -115,11 +116,13 @@ def merged(reports: Sequence[NamedReport]) -> Fields:
     for named in reports:
         tests.add(named)
         files.add(named)
+    for file in files.by_path.values():
+        file["mutants"].sort(key=start_of)
     result = {
         "schemaVersion": "2",
         "thresholds": THRESHOLDS,
         "framework": {"name": "msp-bridge", "version": msp_bridge.__version__},
-        "files": {path: {**file, "mutants": _sorted(file["mutants"])} for path, file in sorted(files.by_path.items())},
+        "files": dict(sorted(files.by_path.items())),
         "testFiles": dict(sorted(tests.by_path.items())),
     }
     for key, values in (
@@ -148,7 +151,7 @@ class _Files:
                     "relative to the same root"
                 )
             for fields in theirs["mutants"]:
-                self._add(_identity(path, fields), ours["mutants"], fields)
+                self._add(reported_mutant(path, fields), ours["mutants"], fields)
 
     def _add(self, mutant: Mutant, mutants: list[Fields], fields: Fields) -> None:
         if mutant in self._places:
@@ -182,20 +185,10 @@ class _Tests:
             ours["tests"] += [test for test in theirs["tests"] if test["id"] not in present]
 
 
-def _sorted(mutants: list[Fields]) -> list[Fields]:
-    return sorted(mutants, key=lambda fields: location(fields["location"]).start)
-
-
 def _tests(report: Mapping[str, Any]) -> Iterator[tuple[str, Fields]]:
     for path, file in report.get("testFiles", {}).items():
         for test in file["tests"]:
             yield path, test
-
-
-def _identity(path: str, fields: Mapping[str, Any]) -> Mutant:
-    """Without the id: what a mutant is doesn't depend on which run has numbered it."""
-    place: Location = location(fields["location"])
-    return Mutant(path, fields["mutatorName"], place, fields.get("replacement", ""))
 
 
 def _shard_of(config: Mapping[str, Any]) -> tuple[Shard, str] | None:

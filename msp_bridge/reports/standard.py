@@ -16,9 +16,9 @@ from typing import Any, cast
 from attrs import frozen
 
 import msp_bridge
-from msp_bridge.model import Location, Mutant, Position, Result
+from msp_bridge.model import Result
 from msp_bridge.reports.results import changed_lines, replacement_of
-from msp_bridge.rows import reported_result
+from msp_bridge.rows import mutant_fields, outcome_fields, reported_mutant, reported_result
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable
 
@@ -53,17 +53,7 @@ def report(root: Path, results: Sequence[Result], config: Mapping[str, Any] | No
 
 def outcome(result: Result) -> dict[str, Any]:
     """Fields of the format that a result adds to its mutant, with the mutant's id."""
-    fields = {
-        "id": result.mutant.id,
-        "status": result.status.value,
-        "statusReason": result.status_reason,
-        "static": result.static,
-        "duration": result.duration,
-        "coveredBy": result.covered_by,
-        "killedBy": result.killed_by,
-        "testsCompleted": result.tests_completed,
-    }
-    return {name: _encodable(value) for name, value in fields.items() if value is not None}
+    return cast("dict[str, Any]", _encodable({"id": result.mutant.id, **outcome_fields(result)}))
 
 
 @frozen
@@ -85,7 +75,7 @@ def entries(report: Mapping[str, Any]) -> Iterator[ReportedMutant]:
     for path, file in report["files"].items():
         source = SourceText(file["source"])
         for fields in file["mutants"]:
-            result = _result_of(path, fields)
+            result = reported_result(reported_mutant(path, fields), fields)
             known = source if "replacement" in fields else None
             yield ReportedMutant(result, changed_lines(known, result.mutant), replacement_of(result.mutant, known))
 
@@ -95,10 +85,10 @@ def reported_mutants(report: Report) -> Iterator[Mapping[str, Any]]:
     return (fields for file in report["files"].values() for fields in file["mutants"])
 
 
-def location(fields: Mapping[str, Any]) -> Location:
-    """A location of the format."""
-    start, end = fields["start"], fields["end"]
-    return Location(Position(start["line"], start["column"]), Position(end["line"], end["column"]))
+def start_of(fields: Mapping[str, Any]) -> tuple[int, int]:
+    """The line and column at which a mutant begins, by its fields: they are sorted by it in a file."""
+    start = fields["location"]["start"]
+    return start["line"], start["column"]
 
 
 def invalid(values: list[Any]) -> list[str | None]:
@@ -129,26 +119,8 @@ def _file(file: Path, results: Iterable[Result]) -> dict[str, Any]:
     return {
         "language": LANGUAGES.get(file.suffix, file.suffix.removeprefix(".")),
         "source": source,
-        "mutants": [_mutant(result) for result in results],
+        "mutants": [mutant_fields(result.mutant) | outcome_fields(result) for result in results],
     }
-
-
-def _mutant(result: Result) -> dict[str, Any]:
-    mutant = result.mutant
-    description = {} if mutant.description is None else {"description": mutant.description}
-    return {
-        "mutatorName": mutant.mutator,
-        "location": location_fields(mutant.location),
-        "replacement": mutant.replacement,
-        **description,
-        **outcome(result),
-    }
-
-
-def location_fields(location: Location) -> dict[str, Any]:
-    """Make the format's form of a location."""
-    start, end = location.start, location.end
-    return {"start": {"line": start.line, "column": start.column}, "end": {"line": end.line, "column": end.column}}
 
 
 def _test_files(results: Iterable[Result]) -> dict[str, Any]:
@@ -160,17 +132,6 @@ def _test_files(results: Iterable[Result]) -> dict[str, Any]:
         path = PurePosixPath(file).as_posix() if separator else ""
         files.setdefault(path, {"tests": []})["tests"].append({"id": name, "name": test or name})
     return files
-
-
-def _result_of(path: str, fields: Mapping[str, Any]) -> Result:
-    mutant = Mutant(
-        path,
-        fields["mutatorName"],
-        location(fields["location"]),
-        fields.get("replacement", ""),
-        fields.get("description"),
-    )
-    return reported_result(mutant, fields)
 
 
 def _wrong(validate: Any, value: Any) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msp_bridge.adapters.stryker_net.report import ToolText
+from msp_bridge.adapters.stryker_net.report import BREAK
 from support.net_trees import Scripted, adapter_on, copied, discovered, results_of
 
 from msp_bridge.adapter import Position, Status
@@ -61,12 +61,10 @@ def test_a_place_of_the_tool_is_the_same_place_in_the_protocol(text: str, data: 
     before = text[:offset].replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u0085", "\n")
     line = before[before.rfind("\n") + 1 :]
     position = Position(before.count("\n") + 1, len(line.encode("utf-16-le")) // 2 + 1)
-    tool = ToolText.of(text)
-    assert tool.offset(position) == offset
-    assert tool.location(offset, offset).start == SourceText(text).position(offset)
+    assert SourceText(text, BREAK).offset(position) == offset
 
 
 @pytest.mark.parametrize("position", [Position(3, 1), Position(1, 9), Position(0, 1), Position(2, 2)])
 def test_a_place_that_the_text_does_not_have_is_refused(position: Position) -> None:
     with pytest.raises(ValueError, match="no"):
-        ToolText.of("abc\n\U0001f600").offset(position)
+        SourceText("abc\n\U0001f600", BREAK).offset(position)

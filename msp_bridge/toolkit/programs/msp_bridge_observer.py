@@ -45,12 +45,6 @@ def _gist(text: str) -> str:
     return exception if place is None else f"{exception} ({os.path.basename(place[1])}, line {place[2]})"
 
 
-def _failed(report: Any) -> None:
-    _counts["failed"] += 1
-    if _counts["failed"] <= LIMIT:
-        _write({"failed": report.nodeid, "message": _message(report)})
-
-
 def pytest_configure() -> None:
     """pytest has begun."""
     _write({"started": True})
@@ -61,7 +55,9 @@ def pytest_runtest_logreport(report: Any) -> None:
     if report.when == "call":
         _counts["completed"] += 1
     if report.failed:
-        _failed(report)
+        _counts["failed"] += 1
+        if _counts["failed"] <= LIMIT:
+            _write({"failed": report.nodeid, "message": _message(report)})
 
 
 def pytest_collectreport(report: Any) -> None:
