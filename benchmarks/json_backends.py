@@ -12,7 +12,7 @@ from attrs import asdict, frozen
 from benchmarks.laboratory import Laboratory, RealProject, SetUpFailed
 from benchmarks.measuring import Comparison, Go, Values, alternate, compare
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.model import Status
+from msp_bridge.model import Location, Position, Status
 
 ROUNDS = 15
 MUTANTS = 1000
@@ -24,7 +24,7 @@ class MutantResult:
     """A mutant after its test, as MSP has it."""
 
     id: str
-    location: msp.Location
+    location: Location
     mutator_name: str
     status: Status
     description: str | None = None
@@ -103,10 +103,8 @@ def _msgspec() -> Backend:
     return Backend(module.encode, module.decode, converter.dumps, converter.loads)
 
 
-def _location(line: int) -> msp.Location:
-    return msp.Location(
-        msp.Position(msp.OneBased(line), msp.OneBased(5)), msp.Position(msp.OneBased(line), msp.OneBased(14))
-    )
+def _location(line: int) -> Location:
+    return Location(Position(line, 5), Position(line, 14))
 
 
 def _results() -> dict[str, list[MutantResult]]:

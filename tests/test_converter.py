@@ -185,7 +185,7 @@ def test_a_file_name_in_a_path_stays_as_it_is(converter: StrictConverter, path: 
 
 @pytest.mark.parametrize("number", [0, -1, 1.0, 1.5, "1", True, None])
 def test_positions_are_one_based_whole_numbers(converter: StrictConverter, number: Any) -> None:
-    (fault,) = faults(converter, {"line": number, "column": 1}, msp.Position)
+    (fault,) = faults(converter, {"line": number, "column": 1}, model.Position)
     assert "must be a whole number from 1 on" in fault
 
 

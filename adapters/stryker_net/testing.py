@@ -61,7 +61,7 @@ class Testing:
         root, of = self._project.root, attrgetter("handle")
         due = await asyncio.to_thread(as_discovered, root, dict.fromkeys(mutants), of)
         async with self._preparation.held() as prepared:
-            untested = [_untested(prepared, mutant) for mutant in due if _needs_no_test(prepared, mutant)]
+            untested = [known for mutant in due if (known := _known(prepared, mutant)) is not None]
         for known in untested:
             yield known
         done = {result.mutant for result in untested}
@@ -104,8 +104,8 @@ class Testing:
         found = prepared.entry(mutant)
         if found is None:
             return HostVerdict(mutant)
-        if _needs_no_test(prepared, mutant):
-            return HostVerdict(mutant, _untested(prepared, mutant))
+        if (known := _known(prepared, mutant)) is not None:
+            return HostVerdict(mutant, known)
         if prepared.by_tool is not None:
             raise ByTheTool(prepared.by_tool)
         part, entry = found
@@ -154,15 +154,10 @@ class ByTheTool(Exception):
         self.reason = reason
 
 
-def _needs_no_test(prepared: Prepared, mutant: Mutant) -> bool:
+def _known(prepared: Prepared, mutant: Mutant) -> Result | None:
+    """The result of a mutant that needs no test."""
     found = prepared.entry(mutant)
-    return found is not None and not found[1].pending
-
-
-def _untested(prepared: Prepared, mutant: Mutant) -> Result:
-    found = prepared.entry(mutant)
-    assert found is not None
-    return evolve(found[1].result, mutant=mutant)
+    return None if found is None or found[1].pending else evolve(found[1].result, mutant=mutant)
 
 
 def _result(mutant: Mutant, entry: ReportEntry, cases: Sequence[Case], outcome: Outcome) -> Result:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from msp_bridge.cli import Exit
-from msp_bridge.cli.known import MUTATOR, NAMES, STATUS
+from msp_bridge.cli.known import MUTATOR, STATUS
 from msp_bridge.cli.options import OPTIONS, Options, with_options
 from msp_bridge.errors import CommandLineError
 from msp_bridge.model import Status
@@ -67,7 +67,7 @@ def command(
         from msp_bridge.browse.app import Browser
     from msp_bridge.browse.loading import ResultsOnDisk
 
-    options = Options.of({**dict.fromkeys(NAMES), **values}, search=True)
+    options = Options.of(values, search=True)
     options.check()
     disk = ResultsOnDisk(options.root, paths, mutator)
     results = disk.load()

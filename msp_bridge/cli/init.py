@@ -46,7 +46,7 @@ def command(yes: bool, **values: Any) -> None:
            can't be written
       130  interrupted
     """
-    options = Options.of_command({**{str(option.name): None for option in OPTIONS}, **values}, "error")
+    options = Options.of_command(values, "error")
     tools = tool_setups(detect_projects(options.root, options.configuration))
     if not tools:
         raise ConfigurationError(

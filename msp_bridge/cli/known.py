@@ -13,7 +13,6 @@ from msp_bridge.last_results import KnownResults, statuses_named
 from msp_bridge.model import Status
 
 PROJECT_OPTIONS = [option for option in OPTIONS if option.name in ("root", "adapter", "config")]
-NAMES = [str(option.name) for option in OPTIONS]
 
 
 def statuses(_: click.Context, __: click.Parameter, value: str | None) -> frozenset[Status] | None:
@@ -34,4 +33,4 @@ MUTATOR = click.Option(["--mutator"], metavar="NAME", help="Only mutants of the 
 
 def known_results(values: Mapping[str, Any]) -> KnownResults:
     """The last results of the project of a command, from click's values by name. Raises ConfigurationError."""
-    return KnownResults(Options.of({**dict.fromkeys(NAMES), **values}, search=True).root)
+    return KnownResults(Options.of(values, search=True).root)

@@ -109,21 +109,22 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, search: bool = False) -> Options:
-        """From click's values by name. Raises CommandLineError.
+        """From click's values by name, those of a command that has some of these options too. Raises CommandLineError.
 
         Without a root it is the current directory, or the enclosing project's if that is to be searched for.
         """
-        root = Path(os.path.abspath(values["root"] or "."))
+        root = Path(os.path.abspath(values.get("root") or "."))
         if not root.is_dir():
             raise CommandLineError(f"--root: there is no directory {root}")
-        named = values["config"] and os.path.abspath(values["config"])
+        config, python = values.get("config"), values.get("python")
+        named = config and os.path.abspath(config)
         configuration = Configuration(
-            adapters=_adapter(values["adapter"]),
-            python=Path(os.path.abspath(Path(values["python"]).expanduser())) if values["python"] else None,
-            jobs=values["jobs"],
+            adapters=_adapter(values.get("adapter")),
+            python=Path(os.path.abspath(Path(python).expanduser())) if python else None,
+            jobs=values.get("jobs"),
             cluster=values.get("cluster"),
         )
-        if search and not values["root"]:
+        if search and not values.get("root"):
             from msp_bridge.workspace.detection import project_root  # here: an editor waits for `serve stdio`
 
             root = project_root(root, configuration, named)
@@ -133,8 +134,8 @@ class Options:
             root=root,
             named=named,
             configuration=configuration,
-            log_level=values["log_level"] or level,
-            log_file=outside(root, values["log_file"], "--log-file"),
+            log_level=values.get("log_level") or level,
+            log_file=outside(root, values.get("log_file"), "--log-file"),
             quiet=quiet,
         )
 

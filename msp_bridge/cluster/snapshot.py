@@ -17,7 +17,6 @@ import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 
 from attrs import define, frozen
@@ -58,7 +57,7 @@ class Snapshot:
                 continue
             content = os.readlink(sandbox.path / path) if record.kind is Kind.LINK else record.digest
             entries[path] = SnapshotEntry(record.kind.value, content, record.source[4] & 0o777)
-        digest = _digest(repr((sandbox.digest, *exclude)).encode("utf-8", "surrogatepass"))
+        digest = reading.digest_of(repr((sandbox.digest, *exclude)).encode("utf-8", "surrogatepass"))
         return cls(f"{sandbox.path.name}-{digest}", sandbox.path, entries)
 
     def pieces(self, digests: Collection[str]) -> Iterator[dict[str, bytes]]:
@@ -122,7 +121,7 @@ class ContentStore:
         try:
             for digest, compressed in files.items():
                 content = zlib.decompress(compressed)
-                if _digest(content) != digest:
+                if reading.digest_of(content) != digest:
                     raise ToolError("a file of the snapshot arrived damaged", "run it again")
                 replace_content(self.directory / digest, content)
         except OSError as error:
@@ -135,7 +134,7 @@ class ContentStore:
             content = file.read_bytes()
         except FileNotFoundError:
             raise ToolError(f"{file} was deleted before it was read", "run it again") from None
-        if _digest(content) != digest:
+        if reading.digest_of(content) != digest:
             file.unlink(missing_ok=True)
             raise ToolError(f"{file} is damaged", "run it again")
         return content
@@ -160,10 +159,6 @@ class ContentStore:
                 with contextlib.suppress(FileNotFoundError):
                     files.append((one.stat(), one.path))
         return sorted(files, key=lambda one: -one[0].st_mtime)
-
-
-def _digest(content: bytes) -> str:
-    return blake2b(content, digest_size=16).hexdigest()
 
 
 @define

@@ -13,11 +13,12 @@ from typing import Any, NewType, TypeVar, get_args, get_type_hints
 import attrs
 from cattrs.preconf.orjson import make_converter
 
-from msp_bridge.dialects.msp_types import OneBased
 from msp_bridge.jsonrpc.messages import ErrorCode, RpcError
+from msp_bridge.model import Position
 
 T = TypeVar("T")
 Token = NewType("Token", object)  # an integer or a string, as in LSP ("Partial Result Progress", "Work Done Progress")
+OneBased = NewType("OneBased", int)  # of a model's position
 Structure = Callable[[Any], Any]  # raises WrongShape
 
 MAX_FAULTS = 5
@@ -63,7 +64,7 @@ class StrictConverter:
             raise RpcError(ErrorCode.INVALID_PARAMS, str(error), {"faults": error.faults}) from None
 
     def _structure_class(self, cls: type[Any]) -> Any:
-        types = get_type_hints(cls)
+        types = get_type_hints(cls) if cls is not Position else {"line": OneBased, "column": OneBased}
         fields = [
             (field.name, camel_case(field.name), self._structure(types[field.name]), field.default is attrs.NOTHING)
             for field in attrs.fields(cls)

@@ -79,7 +79,11 @@ def to_test(params: Any) -> Selection:
     if selected.mutants is None:
         return _files(selected.files)
     return Selection(
-        mutants=tuple(_known(path, mutant) for path, file in selected.mutants.items() for mutant in file.mutants)
+        mutants=tuple(
+            KnownMutant(path, mutant.location, mutant.mutator_name, mutant.replacement)
+            for path, file in selected.mutants.items()
+            for mutant in file.mutants
+        )
     )
 
 
@@ -99,17 +103,4 @@ def wire_files(mutants: Iterable[tuple[str, Any]], named: Iterable[str] = ()) ->
 def _files(files: list[msp.FileRange] | None) -> Selection:
     if files is None:
         return Selection()
-    return Selection(targets=tuple(Target(file.path, _model_location(file.range)) for file in files))
-
-
-def _known(path: str, mutant: msp.DiscoveredMutant) -> KnownMutant:
-    location = _model_location(mutant.location)
-    assert location is not None
-    return KnownMutant(path, location, mutant.mutator_name, mutant.replacement)
-
-
-def _model_location(location: msp.Location | None) -> model.Location | None:
-    if location is None:
-        return None
-    start, end = location.start, location.end
-    return model.Location(model.Position(start.line, start.column), model.Position(end.line, end.column))
+    return Selection(targets=tuple(Target(file.path, file.range) for file in files))

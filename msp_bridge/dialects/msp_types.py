@@ -1,35 +1,16 @@
 """The params of MSP 0.4, as its specification names them, in lsprotocol's style: attrs classes, snake_case fields.
 
-On the wire the fields are camelCase, and absent when None. Positions are 1-based; columns count UTF-16 code units.
-They are not compared and have no `repr`: attrs would compile that for each class while an editor waits.
+On the wire the fields are camelCase, and absent when None. Positions and locations are the model's own. These classes
+are not compared and have no `repr`: attrs would compile that for each of them while an editor waits.
 """
 
 from __future__ import annotations
 
-from typing import NewType
-
 from attrs import frozen
 
+from msp_bridge.model import Location
+
 VERSION = "0.4.0"  # the VS Code client compares the whole string
-
-
-OneBased = NewType("OneBased", int)  # the converter refuses less than 1
-
-
-@frozen(eq=False, repr=False)
-class Position:
-    """A place between two characters ("Position and Location Semantics")."""
-
-    line: OneBased
-    column: OneBased
-
-
-@frozen(eq=False, repr=False)
-class Location:
-    """`start` is inclusive, `end` exclusive."""
-
-    start: Position
-    end: Position
 
 
 @frozen(eq=False, repr=False)

@@ -32,7 +32,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from msp_bridge.model import Mutant, Ran
-from msp_bridge.reading import content
+from msp_bridge.reading import content, digest_of
 from msp_bridge.toolkit.tree import Kind
 
 FUNCTION = 0x2  # CO_NEWLOCALS: set for functions, not for modules and classes
@@ -255,8 +255,7 @@ def _read(file: Path, noted: str) -> SplitFile | None:
         data = content(file)
     except OSError:
         return None
-    known = blake2b(data, digest_size=16).hexdigest()  # `sync.digest_of`
-    return SplitFile.of(data, noted) if noted.endswith(known) else None
+    return SplitFile.of(data, noted) if noted.endswith(digest_of(data)) else None
 
 
 def _is(kind: Kind, noted: str) -> bool:
