@@ -16,7 +16,7 @@ from msp_bridge.errors import CommandLineError
 from msp_bridge.last_results import KnownResults
 from msp_bridge.reports.comparison import Comparison
 from msp_bridge.reports.kept import is_complete
-from msp_bridge.reports.standard import Report, ReportedMutant
+from msp_bridge.reports.standard import Report
 from msp_bridge.reports.terminal import missed
 from msp_bridge.reports.trend import TrendPoint, badge_json, badge_svg, diagram
 from msp_bridge.source import SourceText
@@ -96,12 +96,8 @@ def _report(known: KnownResults, name: str) -> Report:
 
 def _print(root: Path, comparison: Comparison, report: Report) -> None:
     console = Console(highlight=False, markup=False)
-
-    def show(entry: ReportedMutant) -> None:
+    for entry in (*comparison.killed, *comparison.survived):
         mutant = entry.result.mutant
         source = SourceText(report["files"][mutant.path]["source"])
         console.print(missed(root, entry.result, source, f"  {mutant.id}"), soft_wrap=True)
-
-    for entry in (*comparison.killed, *comparison.survived):
-        show(entry)
     console.print(comparison.title, soft_wrap=True)

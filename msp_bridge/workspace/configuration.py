@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from msp_bridge import reading
 from msp_bridge.errors import ConfigurationError, suggestion
@@ -45,21 +45,12 @@ class Configuration:
 
     def over(self, other: Configuration) -> Configuration:
         """This configuration where it sets something, else `other`."""
-        return evolve(
-            other,
-            adapters=other.adapters if self.adapters is None else self.adapters,
-            python=self.python or other.python,
-            jobs=self.jobs or other.jobs,
-            threshold=other.threshold if self.threshold is None else self.threshold,
-            incremental=other.incremental if self.incremental is None else self.incremental,
-            store=self.store or other.store,
-            environment=self.environment or other.environment,
-            cluster=self.cluster or other.cluster,
-            cluster_exclude=self.cluster_exclude or other.cluster_exclude,
-            tool_file=self.tool_file or other.tool_file,
-            settings={**other.settings, **self.settings},
-            folders={**other.folders, **self.folders},
-        )
+        said = {name: value for name, value in asdict(self, recurse=False).items() if value != getattr(UNSET, name)}
+        tables = {name: {**getattr(other, name), **getattr(self, name)} for name in ("settings", "folders")}
+        return evolve(other, **{**said, **tables})
+
+
+UNSET = Configuration()  # of each setting, the value that sets nothing
 
 
 def misplaced_table(
