@@ -1,4 +1,7 @@
-"""What holds for all tests. `support/rings.py` says which run when, `support/skips.py` which may be skipped in CI."""
+"""What holds for all tests.
+
+`support/rings.py` says which run when, `support/skips.py` which may be skipped in CI, `support/cpu_times.py` what they cost.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
 # The scripted plugin is installed, as far as importlib.metadata can tell.
 sys.path.insert(0, str(Path(__file__).parent))
 
-pytest_plugins = ("support.rings", "support.skips")
+pytest_plugins = ("support.rings", "support.cpu_times", "support.skips")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import threading
 from pathlib import Path
 
@@ -34,12 +33,14 @@ from msp_bridge.testing import RunningProcesses
 BOTH = pytest.mark.parametrize("modules", [CORE9, CORE8], ids=["served", "command line"])
 
 
+@pytest.mark.usefixtures("portable")
 @BOTH
-async def test_a_red_suite_is_shown_with_its_failing_tests_and_run_again_when_something_has_changed(
+async def test_a_suite_that_is_red_broken_or_empty_is_shown_and_run_again_when_something_has_changed(
     modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
-    (root / "test/red.spec.js").write_text("it('is red', () => { throw new Error('for a reason'); });\n")
+    red, specs = root / "test/red.spec.js", root / "test/price.spec.js"
+    red.write_text("it('is red', () => { throw new Error('for a reason'); });\n")
     async with adapter_on(root) as adapter:
         mutants = await discovered(adapter)
         with pytest.raises(BaselineError) as caught:
@@ -51,26 +52,12 @@ async def test_a_red_suite_is_shown_with_its_failing_tests_and_run_again_when_so
             with pytest.raises(BaselineError, match="is red: for a reason") as again:
                 await results_of(adapter, mutants[:1])
             assert again.value.failing == ("is red",)
-        (root / "test/red.spec.js").write_text("")
-        assert len(await results_of(adapter, mutants[:1])) == 1
-
-
-@pytest.mark.usefixtures("portable")
-async def test_tests_that_cannot_be_loaded_are_shown(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    (root / "test/red.spec.js").write_text("import './nowhere.js';\n")
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
+        red.write_text("import './nowhere.js';\n")
         with pytest.raises(ToolError, match=r"(?s)^the tests can't be run without any mutant .*nowhere\.js"):
             await results_of(adapter, mutants[:1])
-
-
-@pytest.mark.usefixtures("portable")
-async def test_no_tests_at_all_are_no_success(tmp_path: Path) -> None:
-    root = copied("js_mocha", tmp_path)
-    (root / "test/price.spec.js").write_text("")
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
+        red.write_text("")
+        assert len(await results_of(adapter, mutants[:1])) == 1
+        specs.write_text("")
         with pytest.raises(ToolError, match="StrykerJS ran no tests: correct the options of the test runner"):
             await results_of(adapter, mutants[:1])
 
@@ -264,15 +251,6 @@ async def test_links_to_directories_and_to_nowhere_are_the_same_in_the_copy(
         mutants = await discovered(adapter)
         [told] = await unusable(adapter)
         assert told.startswith("lib/circle.js: StrykerJS can't instrument it: ELOOP")
-        assert len(await results_of(adapter, mutants[:1])) == 1
-
-
-async def test_a_copy_that_is_deleted_under_a_warm_server_is_made_anew(tmp_path: Path) -> None:
-    root = copied("js_command", tmp_path)
-    async with adapter_on(root) as adapter:
-        mutants = await discovered(adapter)
-        assert len(await results_of(adapter, mutants[:1])) == 1
-        shutil.rmtree(tmp_path / "cache")
         assert len(await results_of(adapter, mutants[:1])) == 1
 
 

@@ -120,10 +120,8 @@ async def test_other_files_are_tested_by_another_run(tmp_path: Path) -> None:
 async def test_nothing_of_it_is_there_when_its_time_is_over(tmp_path: Path) -> None:
     root = copied("js_mocha", tmp_path)
     async with adapter_on(root, settings={"warm": 0.3}) as adapter:
-        mutants = await some_of(adapter, "lib/price.js", 3)
-        for _ in range(2):
-            assert statuses(await results_of(adapter, mutants)).keys() == set(mutants)
-            await gone(workers())
+        await results_of(adapter, await some_of(adapter, "lib/price.js", 1))
+        await gone(workers())
 
 
 async def test_no_time_at_all_lets_nothing_stay(tmp_path: Path) -> None:

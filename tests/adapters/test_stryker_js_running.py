@@ -25,7 +25,7 @@ def at_line(mutants: list[Mutant], path: str, line: int) -> list[Mutant]:
 
 @BOTH
 async def test_each_result_says_all_that_stryker_knows_and_the_next_request_gets_its_own_alone(
-    modules: Path, tmp_path: Path
+    modules: Path, every_case: bool, tmp_path: Path
 ) -> None:
     root = copied("js_mocha", tmp_path, modules)
     async with adapter_on(root) as adapter:
@@ -33,6 +33,8 @@ async def test_each_result_says_all_that_stryker_knows_and_the_next_request_gets
         results = {result.mutant: result for result in await results_of(adapter, mutants)}
         check_results(results)
         assert results.keys() == set(mutants)
+        if modules is CORE8 and not every_case:
+            return
         (block,) = [mutant for mutant in at_line(mutants, "lib/price.js", 11) if mutant.replacement == "{}"]
         within = [m for m in mutants if block.location.contains(m.location) and m.path == block.path]
         assert len(within) > 5

@@ -29,28 +29,24 @@ SOURCES = {
 TESTS = "[Fact] public void F() { } // kills: a + b\n[Fact] public void G() { } // covers: p + q\n"
 
 
-@pytest.mark.parametrize("name", SOURCES)
-async def test_a_mutant_is_exact_wherever_it_stands(dotnet: Scripted, tmp_path: Path, name: str) -> None:
+async def test_a_mutant_is_exact_wherever_it_stands_and_whatever_its_file_is_called(
+    dotnet: Scripted, tmp_path: Path
+) -> None:
     root = copied("net_calc", tmp_path)
-    (root / "src/Calc/Odd.cs").write_bytes(SOURCES[name])
-    (root / "tests/Calc.Tests/OddTests.cs").write_text(TESTS)
-    source = SourceText.read(root / "src/Calc/Odd.cs")
-    async with adapter_on(root) as adapter:
-        first, second = await discovered(adapter, "src/Calc/Odd.cs")
-        assert (source.at(first.location), source.at(second.location)) == ("a + b", "p + q")
-        assert source.apply(first) == source.text.replace("a + b", "a - b")
-        [result] = await results_of(adapter, [second])
-    assert (result.mutant, result.status) == (second, Status.SURVIVED)
-
-
-async def test_names_with_special_characters_find_their_file(dotnet: Scripted, tmp_path: Path) -> None:
-    root = copied("net_calc", tmp_path)
-    (root / "src/Calc/Odd[1]{2}.cs").write_bytes(SOURCES["bom"])
+    paths = [f"src/Calc/Odd[{number}]{{2}}.cs" for number in range(len(SOURCES))]
+    for path, text in zip(paths, SOURCES.values(), strict=True):
+        (root / path).write_bytes(text)
     (root / "tests/Calc.Tests/OddTests.cs").write_text(TESTS)
     async with adapter_on(root) as adapter:
-        first, _ = await discovered(adapter, "src/Calc/Odd[1]{2}.cs")
-        [result] = await results_of(adapter, [first])
-    assert result.status is Status.KILLED
+        found = {path: await discovered(adapter, path) for path in paths}
+        results = await results_of(adapter, [mutant for mutants in found.values() for mutant in mutants])
+    for path, name in zip(paths, SOURCES, strict=True):
+        source = SourceText.read(root / path)
+        first, second = found[path]
+        assert (source.at(first.location), source.at(second.location)) == ("a + b", "p + q"), name
+        assert source.apply(first) == source.text.replace("a + b", "a - b"), name
+        statuses = {result.mutant: result.status for result in results if result.mutant.path == path}
+        assert statuses == {first: Status.KILLED, second: Status.SURVIVED}, name
 
 
 @given(st.text(alphabet="ab\t \r\n\u2028\u0085\u00e9\U0001f600", max_size=40), st.data())

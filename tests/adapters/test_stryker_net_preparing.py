@@ -37,6 +37,14 @@ def shop(prepared: Path) -> Path:
     return prepared
 
 
+async def test_mutants_get_the_verdicts_of_their_tests(shop: Path) -> None:
+    async with adapter_on(shop, jobs=2) as adapter:
+        mutants = await discovered(adapter)
+        killed, survivor = of(mutants, "price + price * percent / 100"), of(mutants, "sum > FreeShippingFrom")
+        results = await results_of(adapter, [killed, survivor])
+    assert {(result.mutant, result.status.value) for result in results} == {(killed, "Killed"), (survivor, "Survived")}
+
+
 async def test_the_adapter_keeps_its_promises(shop: Path) -> None:
     project = Project(root=shop, cache=shop.parent / "cache", jobs=2)
     await check_adapter(StrykerNet, project, sample=2)
@@ -46,13 +54,7 @@ async def test_edits_of_code_and_tests_and_red_tests_are_seen(
     shop: Path, temporary: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with adapter_on(shop, jobs=2) as adapter:
-        survivor = of(await discovered(adapter), "price + price * percent / 100")
         weak = of(await discovered(adapter), "sum > FreeShippingFrom")
-        results = await results_of(adapter, [survivor, weak])
-        assert {(result.mutant, result.status.value) for result in results} == {
-            (survivor, "Killed"),
-            (weak, "Survived"),
-        }
     text = (shop / SHOP_TESTS).read_text()
     red = "[Fact] public void Red() => Assert.Equal(1, Cart.Total(1, 1));"
     green = "[Fact] public void Exact() => Assert.Equal(50, Cart.Total(50, 1));"

@@ -18,7 +18,6 @@ from msp_bridge.workspace.selection import Selection
 from msp_bridge.workspace.workspace import Workspace
 
 each_kit = pytest.mark.parametrize("kit", KITS, ids=lambda kit: kit.adapter)
-SOME_HARMS = ("steady", "slow", "leave", "daemon")  # after each of the others StrykerJS starts a process anew
 ENDLESS = [
     *(("at import", kit) for kit in PYTHON_KITS),
     *(("in a test", kit) for kit in KITS),  # StrykerJS, which has one limit for both, is asked once
@@ -26,14 +25,11 @@ ENDLESS = [
 
 
 @each_kit
-async def test_no_harm_that_a_mutant_does_reaches_another_mutant_or_the_tree(
-    kit: Kit, every_case: bool, tmp_path: Path
-) -> None:
-    harms = kit.harms if every_case or kit in PYTHON_KITS else SOME_HARMS
-    root = kit.lay_out(tmp_path / "project", *harms)
+async def test_no_harm_that_a_mutant_does_reaches_another_mutant_or_the_tree(kit: Kit, tmp_path: Path) -> None:
+    root = kit.lay_out(tmp_path / "project", *kit.harms)
     tree = TreeState.of(root)
     async with served(kit, root, "--jobs", "2") as there:
-        assert await there.statuses() == {harm: kit.status(harm) for harm in harms}
+        assert await there.statuses() == {harm: kit.status(harm) for harm in kit.harms}
         assert await there.statuses("steady") == {"steady": "Killed"}
     assert tree.differences(TreeState.of(root)) == []
 

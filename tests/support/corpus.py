@@ -2,8 +2,9 @@
 
 A fresh process for each mutant is most of what the corpus costs. So the verdicts of fresh processes are kept in
 `tests/corpus/verdicts.json`, for a digest of the project and for the versions of Python and pytest. A kept verdict can
-only confirm a result: where the two differ, or where none is kept, fresh processes decide. `make test-all` uses no kept
-verdict, and fails where a fresh process says something else than the file; `make corpus` writes the file anew.
+only confirm a result: where the two differ, or where none is kept, fresh processes decide. `make test-all` tests some
+mutants of each project anew, and fails where a fresh process says something else than the file; `make corpus` tests all,
+and writes the file.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Truths:
     """What fresh processes say of the corpus. Each mutant is tested in one once, for all tests that share this."""
 
     directory: Path  # for copies of the projects
-    use_kept: bool
+    anew: int  # the mutants of a project that are tested in fresh processes whatever is kept
     _oracles: dict[str, Oracle] = field(factory=dict)
     _verdicts: dict[Mutant, Verdict] = field(factory=dict)
 
@@ -65,15 +66,15 @@ class Truths:
         """Check `most` of the results, the same ones each time; returns a line for each that is wrong."""
         drawn = _drawn(results, most)
         assert drawn
-        kept = _kept(kind) if self.use_kept else {}
-        doubtful = [result for result in drawn if kept.get(result.mutant.id) is not result.status.detected]
-        if not doubtful:
+        anew, rest = drawn[: self.anew], drawn[self.anew :]
+        kept = {} if os.environ.get(WRITE) else _kept(kind)
+        doubtful = [result for result in rest if kept.get(result.mutant.id) is not result.status.detected]
+        if not (anew or doubtful):
             return []
         oracle = await self._oracle_of(kind)
-        known = {} if self.use_kept else self._verdicts
-        verification = await oracle.compare(doubtful, jobs=2, known=known)
-        if kind != BY_CHANCE and not self.use_kept:
-            self._compare_with_kept(kind, [result.mutant for result in drawn])
+        verification = await oracle.compare([*anew, *doubtful], jobs=2, known=self._verdicts)
+        if kind != BY_CHANCE and anew:
+            self._compare_with_kept(kind, [result.mutant for result in (*anew, *doubtful)])
         return [str(difference) for difference in verification.differences]
 
     async def _oracle_of(self, kind: str) -> Oracle:

@@ -17,15 +17,12 @@ There are three rings, each within the next:
 from __future__ import annotations
 
 import random
-import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
 IN_CORE = pytest.StashKey[bool]()
-CORE_CPU_S = 6.0  # that a test of the core may use, its processes included; several times what any needs alone
 
 # What starts tools, or takes longer than half a second of CPU: directories, files, and parts of the names of tests in a file.
 NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
@@ -119,7 +116,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     ),
     "adapters/test_stryker_js_workspaces.py": ("has_the_statuses_of_strykerjs", "test_what_a_package_of_the_workspace"),
     "adapters/test_stryker_net_conformance.py": ("net_repo",),
-    "adapters/test_stryker_net_places.py": ("test_a_mutant_is_exact_wherever_it_stands",),
     "cli/test_run_reports.py": ("test_the_shards_are_the_whole",),
     "cluster/test_faulty_workers.py": ("test_a_worker_of_another_program",),
     "dialects/test_every_dialect.py": ("test_each_request_gets_one_answer",),
@@ -147,12 +143,17 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
     "workspace/test_interpreter.py": ("test_an_environment_with_nothing_but_the_bridge",),
     "workspace/test_projects.py": ("test_it_gives_way_at_the_root",),
 }
+# Of the corpus: kinds of code for which the engine does what it does for a kind that the main ring has.
+FURTHER_KINDS = """asyncio_loop c_extension cached_at_import class_cells data_classes dispatch enums fixed_port flaky forkserver generators
+left_behind mangling metaclasses namespace_package pickles programs pytest_plugin random_order real_time recompiled signals signatures
+source_text sqlite_cwd stack_frames threads"""
 # The same form: what only `make test-all` runs.
 COMBINATIONS: dict[str, tuple[str, ...]] = {
     # StrykerJS 8 by its command line, where StrykerJS 9 as a server holds the same; a run's results are tested with both.
     "adapters/test_stryker_js_discovery.py": ("command line",),
     "adapters/test_stryker_js_faults.py": ("command line",),
-    "adapters/test_stryker_js_isolation.py": ("command line", "portable"),
+    # The network of the machine: `isolation/` and `test_generic_isolation.py` have it, and the way back from it, without StrykerJS.
+    "adapters/test_stryker_js_isolation.py": ("command line", "portable", "listen_on_a_port", "need_the_network"),
     "adapters/test_stryker_js_kept_listings.py": ("command line",),
     # Further layouts: each package manager has the one that asks most of it, and the core has each command.
     "adapters/test_stryker_js_install.py": (
@@ -172,13 +173,19 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     ),
     # Without isolation, where it is the same code from the sandbox on; the conformance suites have both.
     "adapters/test_generic_running.py": ("portable",),
+    "adapters/test_generic_conformance.py": ("[prices]",),  # with one tool; the main ring has two
+    # The real gremlins, and cosmic-ray's second way: `gremlins` has a test of a cancel, and the way is that of `generic`.
+    "adapters/test_cancel_everywhere.py": ("gremlins", "by a command"),
     "adapters/test_gremlins.py": ("test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     "adapters/test_stryker_js_conformance.py": ("portable", "command_line"),
     "adapters/test_stryker_js_setup.py": (
         "portable",
         "command line",
-        "test_the_threshold_is_that",
+        "configuration[modules1",
+        "configuration[modules2",
+        "configuration[modules3",
+        "test_a_run_below_the_threshold",  # as with any adapter, when the threshold is known
         "in_yarns_archives",
     ),
     "adapters/test_stryker_js_workspaces.py": (
@@ -189,29 +196,34 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "python_engine/test_corpus.py": (
         "off",
         "overlays",
-        "test_mutmut_says_what_a_fresh_process_says[flaky-on]",  # `test_steadiness.py` has tests that fail by chance
+        *(f"says[{kind}-on]" for kind in FURTHER_KINDS.split()),
         # The engine is the one that mutmut's mutants are tested by, in the same projects.
-        "test_cosmic_ray_says_what_a_fresh_process_says[class_cells-on]",
-        "test_cosmic_ray_says_what_a_fresh_process_says[closures-on]",
-        "test_cosmic_ray_says_what_a_fresh_process_says[late_imports-on]",
-        "test_cosmic_ray_says_what_a_fresh_process_says[left_behind-on]",
-        "test_cosmic_ray_says_what_a_fresh_process_says[stack_frames-on]",
-        "test_cosmic_ray_says_what_a_fresh_process_says[xdist-on]",
+        *(f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]" for kind in ("closures", "late_imports", "xdist")),
     ),
-    "test_oracle.py": ("beside-",),
+    "test_oracle.py": ("[beside", "test_a_runtime_error_is_contradicted"),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_broken_tools.py": ("-cosmic-ray]", "disturbs_nothing[cosmic-ray]"),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
-    "faults/test_harmful_tests.py": ("cosmic-ray]", "in a test-stryker-js]"),
+    "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_stopped_tools.py": ("cosmic-ray]", "stryker-js]"),
+    # `test_failures.py` has a worker with another tool, and `test_faulty_workers.py` one of another program.
+    "cluster/test_other_workers.py": ("test_a_worker_with_another_version",),
+    "cluster/test_networks.py": ("test_a_slow_network",),
+    # Real limits in a real suite: `isolation/test_namespaces.py` and `test_fork_server.py` have each limit.
+    "python_engine/test_mutant_limits.py": ("test_a_mutant_that_uses_up",),
+    # The same commands with another tool, or on another forge.
+    "cli/test_survivors_life.py": ("[stryker-js]",),
+    "cli/test_run_docs.py": ("GitLab",),
+    "cli/test_run_verify.py": ("[cosmic-ray]",),
     # `test_failures.py` has the conformance suite on a cluster with a scripted adapter, `test_other_workers.py` mutmut.
     "cluster/test_conformance_on_a_cluster.py": (),
     # Other verdicts than the corpus has, in the same way, from projects that are larger.
-    "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec",),
+    "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec", "syntax-engine", "nothere'-command"),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
-    # One more library: `test_inflection.py` has the same scenario, and `test_polyglot.py` StrykerJS through a server.
+    # Libraries, with the scenario that `test_polyglot.py` has for each tool; `test_frameworks.py` has an application.
+    "real/test_inflection.py": (),
     "real/test_json_pointer.py": (),
     "real/test_incremental_dependencies.py": ("[in a spawned one]", "[a variable]"),
     # The same client through another transport.
@@ -220,20 +232,29 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "dialects/test_test_runner.py": ("is_served[socket]",),
     # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
     "server/test_interleavings.py": (),
-    # The same at other moments.
+    # The same at other moments, or in one more project.
+    "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-", "no_process[2-"),
+    "adapters/test_stryker_net_conformance.py": ("net_repo",),
     "adapters/test_cosmic_ray_safety.py": (
         "no_status[1]",
         "no_status[2]",
         "no_status[3]",
         "no_status[4]",
         "no_status[5]",
+        # `check_adapter` and `faults/test_broken_places.py` have it.
+        "test_requests_share_the_jobs",
+        "test_two_bridges_on_one_project",
     ),
+    "adapters/test_mutmut_warm.py": ("test_two_servers_on_one_project",),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]", "nothing[2]", "nothing[3]"),
-    # With random edits and moments; each kind of edit and kill has a test of its own.
+    # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
+    "soak/test_soak.py": (),
     "real/test_incremental_edits.py": (),
     "real/test_kills.py": (),
-    # Kills, faults, edits and frameworks with the real Stryker.NET: the conformance suite runs it, and a scripted one fails.
+    # Kills, faults, edits and frameworks with the real Stryker.NET: a test has its verdicts, and the scripted one keeps all
+    # promises and fails.
     "adapters/test_stryker_net_preparing.py": (
+        "test_the_adapter_keeps_its_promises",
         "test_a_tool_or_a_bridge_that_is_killed",
         "test_code_that_does_not_compile",
         "test_edits_of_code_and_tests_and_red_tests",
@@ -245,6 +266,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_stryker_js_open_run.py": (
         "test_other_files_are_tested_by_another_run",
         "test_no_time_at_all_lets_nothing_stay",
+        "test_what_a_mutant_leaves_behind_reaches_no_later_request",  # `test_stryker_js_process_state.py`: no other mutant
     ),
 }
 # What takes longest, of what would come late, begins first, after the core: no process is left alone with it at the end.
@@ -257,21 +279,6 @@ LONG = (
     "soak/test_soak.py",
     "test_oracle.py",
 )
-
-
-@pytest.fixture(autouse=True)
-def core_is_quick(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A slow test of the core fails. CPU time counts: a loaded machine is no fault of the test."""
-    before = _cpu_s()
-    yield
-    if request.node.stash.get(IN_CORE, False):
-        used = _cpu_s() - before
-        assert used < CORE_CPU_S, f"takes {used:.0f} s of CPU: make it cheaper, or name it in NOT_CORE"
-
-
-def _cpu_s() -> float:
-    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
