@@ -13,7 +13,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from msp_bridge.adapters.cosmic_ray import CosmicRay
 from support.cosmic_ray_trees import adapter_on, contents, copied, discovered, processes, results_of
 from support.servers import until
 
@@ -119,28 +118,6 @@ async def test_a_newer_request_does_not_wait_for_an_older_one(lasting: Path) -> 
         await newer
     assert order.getvalue().count("N") == 3
     assert order.getvalue().endswith("oo")  # it had its results while the older one still had mutants to test
-
-
-async def test_requests_share_the_jobs_and_each_gets_its_own_results(lasting: Path) -> None:
-    root = copied("cr_src", lasting)
-    async with adapter_on(root, jobs=2) as adapter:
-        mutants = await discovered(adapter)
-        both = await asyncio.gather(results_of(adapter, mutants[:6]), results_of(adapter, mutants[3:9]))
-    assert {result.mutant for result in both[0]} == set(mutants[:6])
-    assert {result.mutant for result in both[1]} == set(mutants[3:9])
-
-
-async def test_two_bridges_on_one_project_never_share_a_sandbox(lasting: Path) -> None:
-    root = copied("cr_src", lasting)
-    async with adapter_on(root) as one:
-        mutants = await discovered(one)
-        other = CosmicRay(one._project)
-        try:
-            both = await asyncio.gather(results_of(one, mutants[:5]), results_of(other, mutants[:5]))
-        finally:
-            await other.aclose()
-    assert {path.name for path in (lasting / "cache").glob("command-*") if path.is_dir()} == {"command-0", "command-1"}
-    assert {result.status for results in both for result in results} == {Status.KILLED}
 
 
 async def test_tests_that_something_kills_are_run_once_more(lasting: Path) -> None:

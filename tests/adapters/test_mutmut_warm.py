@@ -98,19 +98,6 @@ async def test_nothing_is_measured_again_by_the_next_server(tmp_path):
         assert again == measured, "no two runs take the same time"
 
 
-async def test_two_servers_on_one_project_have_a_copy_each(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as one:
-        await one.host()
-        mutants = of(await one.discover(), "add", "absolute")
-        async with Trial.of("py_calc", tmp_path) as other:
-            both = await asyncio.gather(one.test(mutants), other.test(mutants))
-            assert {handle: result.status for handle, result in both[0].items()} == {
-                handle: result.status for handle, result in both[1].items()
-            }
-            assert {path.name for path in (tmp_path / "cache").glob("copy-?")} == {"copy-0", "copy-1"}
-            await other.adapter.aclose()
-
-
 async def test_an_edited_test_counts_at_once(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         mutants = of(await trial.discover(), "untested")

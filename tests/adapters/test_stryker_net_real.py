@@ -82,15 +82,6 @@ async def test_each_framework_gives_the_verdicts_of_a_mutated_file(
     assert "Expected" in str(by_replacement["a / b"].status_reason)
 
 
-async def test_a_file_that_can_not_be_parsed_is_named(tmp_path: Path) -> None:
-    broken = "namespace Calc; public static class Broken { public static int F(int a) => a + ; }"
-    root = laid_out(tmp_path / "project", {"Sums": SUMS, "Broken": broken}, {"xunit": XUNIT})
-    async with adapter_on(root) as adapter:
-        for path in ("src/Calc/Broken.cs", "src/Calc/Sums.cs"):  # the compiler makes nothing of either
-            with pytest.raises(ToolError, match=r"doesn't build: src/Calc/Broken\.cs\(1,80\): error CS1525"):
-                await discovered(adapter, path)
-
-
 async def test_places_are_exact_whatever_stands_before_them(solution: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_runs(monkeypatch)
     async with adapter_on(solution) as adapter:

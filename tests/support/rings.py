@@ -35,7 +35,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "adapters/test_conformance.py",
         "adapters/test_generic_conformance.py",
         "adapters/test_generic_isolation.py",
-        "adapters/test_generic_running.py",
         "adapters/test_gremlins.py",
         "adapters/test_gremlins_modules.py",
         "adapters/test_ignoring.py",
@@ -88,16 +87,15 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "server/test_interleavings.py",
         "server/test_mcp.py",
         "soak",
-        "test_conformance_suite.py",
         "test_docker.py",
         "test_oracle.py",
-        "test_round_trip.py",
         "test_the_written_adapter.py",
     ),
     (),
 ) | {
     "adapters/test_cargo_mutants_conformance.py": ("with_cargo_mutants",),
     "adapters/test_cosmic_ray_conformance.py": ("test_a_killed_bridge", "cr_src"),
+    "adapters/test_generic_running.py": ("test_the_results_are_those_of_the_tool_itself", "portable"),
     "adapters/test_mutmut_setup.py": (
         "test_an_installation_without_what_mutmut_needs",
         "test_a_plugin_that_the_tests_need",
@@ -241,11 +239,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "no_status[3]",
         "no_status[4]",
         "no_status[5]",
-        # `check_adapter` and `faults/test_broken_places.py` have it.
-        "test_requests_share_the_jobs",
-        "test_two_bridges_on_one_project",
     ),
-    "adapters/test_mutmut_warm.py": ("test_two_servers_on_one_project",),
     "adapters/test_stryker_net_copies.py": ("at_any_moment_leaves_nothing[1]", "nothing[2]", "nothing[3]"),
     # With random requests, edits and moments; each kind of request, edit and kill has a test of its own.
     "soak/test_soak.py": (),
