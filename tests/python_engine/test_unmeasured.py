@@ -104,6 +104,21 @@ async def test_a_cancel_ends_the_run_of_all_tests_and_the_next_request_begins_it
         assert {result.status for result in (await trial.test()).values()} == {Status.KILLED, Status.SURVIVED}
 
 
+async def test_an_edit_during_the_first_run_of_all_tests_keeps_what_was_measured(tmp_path: Path, end: Path) -> None:
+    count = tmp_path / "count"  # of the runs of a test that comes first, and that no mutant concerns
+    tree = files(end)
+    tree["pkg/number.py"] = tree.pop("pkg/m.py")
+    tree["tests/test_a.py"] = f"def test_counted():\n    open({str(count)!r}, 'a').write('x')\n".encode()
+    tree["tests/test_m.py"] = tree["tests/test_m.py"].replace(b"import m", b"import number as m")
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        assert (await first_kill(trial)).status is Status.KILLED
+        trial.edit("pkg/number.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
+        assert (await first_kill(trial)).status is Status.KILLED
+        assert count.read_text() == "x"
+        end.touch()
+        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED, Status.SURVIVED}
+
+
 async def test_after_an_edit_a_kill_does_not_wait_for_the_tests_that_are_measured_again(
     tmp_path: Path, end: Path
 ) -> None:

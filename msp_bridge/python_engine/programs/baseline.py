@@ -46,7 +46,7 @@ class Baseline:
     ran_alone: Mapping[int, frozenset[Function]] = field(default_factory=dict)
     told_apart: frozenset[Function] = frozenset()
     unmeasured: int = 0  # tests of which it is not known what they run now
-    is_unknown: bool = False  # nothing but the collection is known
+    is_unknown: bool = False  # there was no run of all tests yet
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
     survivors: frozenset[str] = frozenset()  # mutants with which the whole suite has passed
     suites_s: float = 0.0  # what such runs have cost, in seconds
@@ -77,11 +77,15 @@ class Baseline:
         known = cls.of({"durations": {}, "failing": {}}, collected)
         return replace(known, unmeasured=(1 << len(known.tests)) - 1, is_unknown=True)
 
-    def measured(self, report: Report, *, all: bool = True) -> Baseline:
-        """With what some tests run, by the report of a run of them; `all`: nothing else is to be measured."""
+    def measured(self, report: Report, *, all: bool = False, in_order: bool = True) -> Baseline:
+        """With what some tests run that were not measured, by the report of a run of them.
+
+        `all`: nothing else is to be measured. `in_order`: they ran as in the suite, and are measured by that.
+        """
         again = Baseline.of(report, {"tests": self.tests, "seconds": self.collecting})
-        done = {int(test) for test in report["durations"]}
+        done = {test for test in map(int, report["durations"]) if self.unmeasured >> test & 1}
         tests = sum(1 << test for test in done)
+        failing = {test: text for test, text in again.failing.items() if test in done}
         merged: dict[str, dict[int, int]] = {}
         for name in self.lines.keys() | again.lines.keys():
             old, new = self.lines.get(name, {}), again.lines.get(name, {})
@@ -99,9 +103,10 @@ class Baseline:
             ],
             lines=merged,
             late=self.late | again.late,
-            failing={**{test: text for test, text in self.failing.items() if test not in done}, **again.failing},
-            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests,
-            unmeasured=0 if all else self.unmeasured,
+            failing={**{test: text for test, text in self.failing.items() if test not in done}, **failing},
+            subprocess_tests=self.subprocess_tests & ~tests | again.subprocess_tests & tests,
+            unmeasured=0 if all else self.unmeasured & ~tests if in_order else self.unmeasured,
+            is_unknown=self.is_unknown and not all,
         )
 
     def of_tests(self, tests: Sequence[str]) -> Baseline | None:

@@ -53,8 +53,8 @@ class ForkServer:
 
     A job: {"id", "do": "run", "limit": seconds, "parts", "edit", …}. An answer: {"id", "exit", "kill_reason",
     "report", "tests"}; report is None when the process didn't get so far, and {"fault", "begun"} where our own code has
-    failed. {"do": "stop", "ids": [...]} kills. {"do": "renew"}: files have changed. The end of the channel ends
-    everything.
+    failed. Before it may come {"id", "piece"}, a part of a report. {"do": "stop", "ids": [...]} kills.
+    {"do": "renew"}: files have changed. The end of the channel ends everything.
     """
 
     def __init__(
@@ -218,6 +218,8 @@ class ForkServer:
 
     def _read(self, job: JobProcess) -> None:
         job.read()
+        for piece in job.pieces():
+            self._send({"id": job.id, "piece": piece})
         if job.has_reported and job.is_apart and not job.kill_reason and not job.answered:
             self._answer(job, 0)
 
@@ -279,5 +281,8 @@ class ForkServer:
             "report": job.report,
             "tests": job.ended.now,
         }
+        self._send(answer)
+
+    def _send(self, answer: Mapping[str, object]) -> None:
         with contextlib.suppress(OSError):  # the channel has ended
             self._channel.send(answer)

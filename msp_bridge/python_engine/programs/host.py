@@ -14,6 +14,7 @@ import signal
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 from ...isolation import descendants
@@ -93,7 +94,10 @@ class HostServer:
         if answers is None:
             raise SystemExit("a fork server has ended")  # the bridge starts a new host
         for answer in answers:
-            if answer["id"] == MEASUREMENT:
+            if "piece" in answer:
+                if self._scheduler is not None:
+                    self._scheduler.learn(answer["piece"])
+            elif answer["id"] == MEASUREMENT:
                 self._on_measurement(answer)
             elif self._scheduler is not None:
                 self._scheduler.receive(answer)
@@ -241,9 +245,8 @@ class HostServer:
         for server in self._servers.running if message["changed"] else ():
             server.channel.send({"do": "renew"})
         old = self._files.forget(message["changed"])
-        known = None if self._scheduler is None else self._scheduler.baseline
-        if self._background.runs or (known is not None and known.is_unknown):  # nothing to go on from
-            known = None
+        pieces = self._background.end()
+        known = None if self._scheduler is None else reduce(Baseline.measured, pieces, self._scheduler.baseline)
         baseline, self._how = None, "reloaded"
         same = before is not None and (before.arguments, before.sources) == (plan.arguments, plan.sources)
         if same and known is not None and self._servers.live is not None:

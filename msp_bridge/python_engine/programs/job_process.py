@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from pathlib import Path
@@ -23,6 +23,7 @@ from .messages import JobMessage, Report
 WAITING_S = 60.0  # a process that was forked ahead is used within: others write into /tmp and the home directory
 LOOKS = 8  # at its CPU time, before a test in an endless loop is over its limit
 END = b"\n"  # of a report
+PIECE = b'{"piece"'  # begins what is told before the report
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -104,10 +105,17 @@ class JobProcess:
             os.close(self.reader)
             self.reader = -1
 
+    def pieces(self) -> Iterator[Report]:
+        """Take what it has told before its report."""
+        while self.received.startswith(PIECE) and END in self.received:
+            line, _, self.received = self.received.partition(END)
+            piece: Report = json.loads(bytes(line))["piece"]
+            yield piece
+
     @property
     def has_reported(self) -> bool:
         """Whether all of the report is here, though the process may not have ended."""
-        return self.received.endswith(END)
+        return self.received.endswith(END) and not self.received.startswith(PIECE)
 
     @property
     def report(self) -> Report | None:
@@ -145,6 +153,11 @@ class Job:
     scratch: Path
     writer: int
     ended: TestCount  # of a mutant
+
+    def tell(self, piece: Report) -> None:
+        """Send a part of what the report will say. Where that can't be done, nor can the report."""
+        with contextlib.suppress(OSError):
+            Channel(-1, self.writer).send({"piece": piece})
 
     def end(self, report: Report) -> NoReturn:
         """Send the report, and end the process."""

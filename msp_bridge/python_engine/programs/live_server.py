@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...isolation import descendants
@@ -21,12 +23,14 @@ from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, loaded_elsewhere, monitoring
 from .job_process import Job
-from .line_coverage import ProbedFiles, TestCoverage, lines_of
+from .line_coverage import Line, ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
 from .messages import Collected, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
 from .world import World
+
+PIECE_S, PIECE_PART = 2.0, 0.1  # how often a measurement tells what it has measured; and after which part of its time
 
 
 class Collecting(PytestSession):
@@ -149,7 +153,7 @@ class Live:
         message = job.message
         self._tests.use_scratch(job.scratch)
         if message["work"] == "measure":
-            return (yield from self._measure(message))
+            return (yield from self._measure(job))
         if self._dependencies is not None:
             self._dependencies.renew()
         if message.get("segment") is not None:
@@ -163,13 +167,14 @@ class Live:
     def _with_dependencies(self, report: Report) -> Report:
         return report if self._dependencies is None else {**report, "ran": self._dependencies.report()}
 
-    def _measure(self, message: JobMessage) -> Work:
+    def _measure(self, job: Job) -> Work:
         """Run `tests`, or all, without a mutant; see `Baseline` for what is measured.
 
         A test that takes more than `stuck` seconds ends the process; 0: none does. `at_most`: after so many seconds in
         all, the test that runs is interrupted, and none of the others begins. `counts`: the number of tests that have
-        been run is noted.
+        been run is noted. `pieces`: what was measured is also told from time to time.
         """
+        message = job.message
         tests: Sequence[int] | None = message["tests"]
         stuck, at_most = message.get("stuck", 0), message.get("at_most", 0.0)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # no watchdog thread: its locks don't survive the fork
@@ -179,11 +184,8 @@ class Live:
         if alone and self._dependencies is not None:
             self._dependencies.renew()
         self._tests.coverage.measure(lines_of(self._functions, self._sources(), self._probed), self._plan.filenames)
-        names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
-        durations: dict[int, float] = {}
-        lines: dict[tuple[str, int], int] = {}
-        failing: dict[int, str] = {}
-        subprocess_tests = 0
+        whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
+        due = began if message.get("pieces") else math.inf
         with contextlib.suppress(TimeoutError):  # between two tests
             for test, turn in self._tests.turns(range(len(self._tests.items)) if tests is None else tests):
                 duration = yield from self._tests.run(turn)
@@ -193,32 +195,64 @@ class Live:
                 hits, started = self._tests.coverage.of(self._tests.items[test])
                 if stuck:
                     signal.alarm(stuck)
-                bit = 1 << test
-                subprocess_tests |= bit if started else 0
-                for line in hits:
-                    lines[line] = lines.get(line, 0) | bit
-                if self._tests.failure is not None:
-                    failing[test], self._tests.failure = self._tests.failure.text, None
-                durations[test] = duration  # at last: it says that the test is measured
+                failure, self._tests.failure = self._tests.failure, None
+                piece.note(test, duration, hits, started, None if failure is None else failure.text)
+                if (now := time.perf_counter()) >= due and turn[1] is not None:
+                    job.tell(self._measured(piece))
+                    whole.add(piece)
+                    piece, due = MeasuredTests(), now + max(PIECE_S, PIECE_PART * (now - began))
             signal.alarm(0)
+        whole.add(piece)
+        report = self._measured(whole)
+        return self._with_dependencies(report) if alone else report
+
+    def _measured(self, tests: MeasuredTests) -> Report:
+        names = dict(zip(self._plan.filenames, self._plan.sources, strict=False))
         by_path: dict[str, dict[int, str]] = {}
-        for (filename, number), mask in lines.items():
+        for (filename, number), mask in tests.lines.items():
             by_path.setdefault(names[filename], {})[number] = hex(mask)
         late = loaded_files(frozenset(self._plan.filenames)) - self._loaded
-        report: Report = {
-            "durations": durations,
+        return {
+            "durations": tests.durations,
             "lines": by_path,
-            "failing": failing,
-            "subprocess_tests": hex(subprocess_tests),
+            "failing": tests.failing,
+            "subprocess_tests": hex(tests.subprocess_tests),
             "late": sorted(names[filename] for filename in late),
             "unseen": {} if monitoring is not None else self._unseen(names),
         }
-        return self._with_dependencies(report) if alone else report
 
     def _unseen(self, names: Mapping[str, str]) -> dict[str, list[Key]]:
         """Functions without probes, by the paths `names` of their files."""
         found = {names[filename]: self._functions.not_given(filename) for filename in self._loaded}
         return {path: keys for path, keys in found.items() if keys}
+
+
+@dataclass
+class MeasuredTests:
+    """Notes what some tests have run; see `Report`."""
+
+    durations: dict[int, float] = field(default_factory=dict)
+    lines: dict[Line, int] = field(default_factory=dict)
+    failing: dict[int, str] = field(default_factory=dict)
+    subprocess_tests: int = 0
+
+    def note(self, test: int, duration: float, hits: Collection[Line], started: bool, failure: str | None) -> None:
+        """Note that one test was run; `started`: it has started a process."""
+        bit = 1 << test
+        self.subprocess_tests |= bit if started else 0
+        for line in hits:
+            self.lines[line] = self.lines.get(line, 0) | bit
+        if failure is not None:
+            self.failing[test] = failure
+        self.durations[test] = duration  # at last: it says that the test is measured
+
+    def add(self, other: MeasuredTests) -> None:
+        """Add further tests."""
+        self.durations.update(other.durations)
+        self.failing.update(other.failing)
+        self.subprocess_tests |= other.subprocess_tests
+        for line, mask in other.lines.items():
+            self.lines[line] = self.lines.get(line, 0) | mask
 
 
 class Interruption:

@@ -2,7 +2,8 @@
 
 A measurement is a generator of `Run`s. It gets the answer to each, and returns the baseline; None: the servers have to
 be started anew. `drive` waits for it. `Background` runs it while mutants are tested: then the host reads the answers,
-and gives it those with the id `MEASUREMENT`.
+and gives it those with the id `MEASUREMENT`. The jobs of these tell from time to time what they have measured, so
+little is lost when one is ended: by a cancel, or by an edit.
 """
 
 from __future__ import annotations
@@ -103,6 +104,18 @@ class Background:
             self._stopped = True
             self._run.server.channel.send({"do": "stop", "ids": [MEASUREMENT]})
 
+    def end(self) -> list[Report]:
+        """End it, and wait until it has ended: what its job has told until then."""
+        self.stop()
+        pieces: list[Report] = []
+        while self._run is not None:
+            answers = self._run.server.channel.receive()
+            found = [answer for answer in answers or () if answer["id"] == MEASUREMENT]  # others were stopped
+            pieces += [answer["piece"] for answer in found if "piece" in answer]
+            if answers is None or any("piece" not in answer for answer in found):
+                self.abandon()
+        return pieces
+
     def abandon(self) -> None:
         """Forget it: the server that runs its job is ended."""
         self._steps = self._run = None
@@ -129,7 +142,7 @@ class Background:
     def _send(self, run: Run) -> None:
         self._run = run
         COUNTS[MEASURED].reset()
-        run.server.channel.send(run.message)
+        run.server.channel.send(run.message | {"pieces": True})
 
 
 def _say_news(run: Run, say: Say) -> None:

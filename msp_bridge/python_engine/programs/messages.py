@@ -108,6 +108,7 @@ class JobMessage(TypedDict, total=False):
     left_out: Sequence[str]
     stuck: int  # seconds that one test of a measurement may take; 0: any
     at_most: float  # seconds for all tests of a measurement
+    pieces: bool  # it tells from time to time what it has measured
 
 
 class Stop(TypedDict):

@@ -39,7 +39,7 @@ from .job_queue import JobQueue
 from .kill_confirmation import KillConfirmation
 from .likely_tests import LikelyTests
 from .live_code import CodeChange
-from .messages import Ended, Verdict
+from .messages import Ended, Report, Verdict
 from .mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from .survivors import Survivors
 from .transitions import TRANSITIONS, Action, Seen
@@ -119,6 +119,11 @@ class MutantScheduler:
         """Start on the way."""
         mutant = self._mutants[request] = ScheduledMutant(request, edit, change)
         (self._seek if self.baseline.unmeasured else self._route)(mutant)
+
+    def learn(self, piece: Report) -> None:
+        """Note that some more tests are measured."""
+        self.baseline = self.baseline.measured(piece)
+        self._seek_all()
 
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured: `baseline`."""

@@ -6,12 +6,13 @@ While the tests run without a mutant, which takes as long as the suite, each mut
 them says something or all tests are measured:
 
 - For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
-- The tests that are known to run it, and the last killer of its function, run with it.
+- The tests that are known to run it, and the last killer of its function, run with it. The measurement tells of more
+  and more tests what they run.
 - Tests that are likely to run it are measured before their turn (`Probes`), which makes them known.
 - The whole suite runs with it beside the measurement, after `EARLY_S`: for one mutant that all known tests pass with,
   where several jobs may run at once. It would be run anyway (`survivors`), and where it passes, the mutant has
-  survived. Where it takes longer than the measurement and `LATE` times that, it is ended: its limit was not known, and
-  the mutant begins again.
+  survived. Where its limit is not known yet, and it takes longer than the measurement and `LATE` times that, it is
+  ended, and the mutant begins again.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Unmeasured:
         moments = [began + (0.0 if long else PATIENCE_S), began + EARLY_S]
         self._moments = deque(moments if baseline.unmeasured else [])
         self.early: ScheduledMutant | None = None  # for which the suite runs, or has run
+        self._is_limited = False  # that run
 
     @property
     def wait_s(self) -> float | None:
@@ -61,7 +63,7 @@ class Unmeasured:
     def complete(self, baseline: Baseline) -> None:
         """All tests are measured."""
         self._moments.clear()
-        if self.early is not None and self.early.stage is Stage.SUITE:
+        if self.early is not None and self.early.stage is Stage.SUITE and not self._is_limited:
             self._moments.append(time.monotonic() + LATE * baseline.total)
 
     def next(self, baseline: Baseline, mutant: ScheduledMutant, last: int | None) -> tuple[Stage, list[int]]:
@@ -73,7 +75,7 @@ class Unmeasured:
         if tests := [test for test in dict.fromkeys(tests) if test not in mutant.tried]:
             return Stage.LIVE, tests
         if covering and self._suite_is_due(baseline, mutant):
-            self.early = mutant
+            self.early, self._is_limited = mutant, not baseline.is_unknown
             return Stage.SUITE, self._survivors.suite(baseline, mutant)
         self.probes.start(baseline, mutant)
         return Stage.UNMEASURED, []
@@ -111,7 +113,7 @@ class Probes:
         self.id = None
         reject_fault(answer)
         report = answer["report"]
-        return baseline if report is None or not baseline.unmeasured else baseline.measured(report, all=False)
+        return baseline if report is None else baseline.measured(report, in_order=False)
 
     def stop(self, queue: JobQueue) -> list[int]:
         """The ids of the jobs to stop."""
