@@ -9,9 +9,10 @@ mutants, and tests them itself.
 1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
 2. A mutant that no test runs has no coverage, if it compiles. Code outside of functions runs at each start: all tests
    run it.
-3. The tests that run it are run in one process, in the order of the package. If one fails, they are run without the
-   mutant, once for each set of tests: if they pass, the mutant is killed.
-4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts.
+3. The tests that run it are run in one process, in the order of the package. If a test that
+   passes alone without the mutant fails, and again alone, it kills the mutant. One that fails by chance hardly does.
+4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts. If
+   one fails that passes alone with the mutant, all run once more.
 
 A fresh process runs the tests of each mutant. Many mutants may lie in one binary (`binaries`), of which one is on.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,6 +36,8 @@ from .binaries import Binary, MutatedBinaries, Refused, by_package
 from .execution import Edit, Outcome, TestRunner
 from .go import Package
 from .suite import MeasuredSuites, Suite
+
+Run = Callable[[tuple[str, ...]], Awaitable[Outcome]]  # of these tests with one mutant; of all, if there are none
 
 NOT_BUILT = "no package of this machine's build has the file"
 
@@ -175,11 +178,22 @@ class GremlinsRun:
         suite, tests = job.suite, job.tests
         program = await in_thread(job.binary.program, job.number)
         edit = await in_thread(self.binaries.edit, job.mutant, program.with_name(f"edit-{job.number}"))
+        run = partial(self._run, suite, program, edit=edit)
         if tests and len(tests) < len(suite.tests):
-            outcome = await self._run(suite, program, tests, edit)
-            if outcome.code != 0 and await self._passes(suite, tests):
+            outcome = await run(tests)
+            if outcome.code != 0 and await self._is_certain(suite, tests, outcome, run):
                 return self._result(job, outcome)
-        return self._result(job, await self._run(suite, program, (), edit))
+        outcome = await run(())
+        if outcome.code != 0 and not await self._is_certain(suite, (), outcome, run):
+            outcome = await run(())
+        return self._result(job, outcome)
+
+    async def _is_certain(self, suite: Suite, tests: tuple[str, ...], outcome: Outcome, run: Run) -> bool:
+        """Whether the mutant is the reason why `tests`, or with () all, did not pass when they ran."""
+        if outcome.timed_out:
+            return not tests or await self._passes(suite, tests)
+        killer = next((test for test in outcome.failed if test in suite.alone), None)
+        return killer is not None and (await run((killer,))).code != 0
 
     async def _passes(self, suite: Suite, tests: tuple[str, ...]) -> bool:
         """Whether `tests` pass without a mutant when no others run before them."""

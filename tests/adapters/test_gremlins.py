@@ -50,6 +50,26 @@ STOCK = {
     "29 CONDITIONALS_NEGATION >=": Status.KILLED,
     "30 INCREMENT_DECREMENT --": Status.TIMEOUT,
 }
+CHANCE = """package price
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The first run of each binary with a mutant fails; of the measured one, none does.
+func TestChance(t *testing.T) {
+	Free(0)
+	program, _ := os.Executable()
+	if _, err := os.Stat(filepath.Join(filepath.Dir(program), "measured.test")); err == nil {
+		return
+	}
+	if os.Mkdir(program+".tried", 0700) == nil {
+		t.Fatal("by chance")
+	}
+}
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +166,16 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_left_out(tmp_path
     assert isinstance(notice, FailingTest)
     assert notice.test == "TestRed"
     assert "red" in notice.output
+
+
+async def test_a_test_that_fails_by_chance_kills_no_mutant(tmp_path: Path) -> None:
+    root = copied(tmp_path)
+    (root / "price" / "chance_test.go").write_text(CHANCE, "utf-8")
+    async with adapter_on(root) as adapter:
+        mutants, _ = await discovered(adapter, "price/price.go")
+        tested = [each for each in mutants if key(each) in ("24 CONDITIONALS_BOUNDARY >", "38 ARITHMETIC_BASE -")]
+        results, _ = await results_of(adapter, tested)
+    assert [result.status for result in results.values()] == [Status.SURVIVED, Status.SURVIVED]
 
 
 async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:
