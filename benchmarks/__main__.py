@@ -28,6 +28,7 @@ BENCHMARKS = {
     "whole": "A whole run",
     "incremental": "A whole run that reuses verdicts",
     "cluster": "A Dask cluster beside the local pool, and simulated workers",
+    "peers": "mutmut, irradiate and pytest-gremlins beside the bridge",
     "cosmic_ray": "A whole run, with cosmic-ray",
     "stryker_js": "StrykerJS's own server, alone and through the bridge",
     "stryker_net": "Stryker.NET, alone and through the bridge",

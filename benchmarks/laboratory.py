@@ -100,6 +100,11 @@ class Laboratory:
         """The interpreter of an environment with pygls 2."""
         return self._environment("pygls", ["--requirement", HERE / "requirements.txt"]) / BIN / "python"
 
+    def peer(self, project: RealProject, name: str) -> Path:
+        """The interpreter of an environment with the peer `name`, pytest, and what `project` needs."""
+        (peer,) = (line for line in (HERE / "peers.txt").read_text().splitlines() if line.startswith(f"{name}=="))
+        return self._environment(f"{name}-{project.name}", [peer, "pytest", *project.requirements]) / BIN / "python"
+
     def stryker(self) -> list[str | Path]:
         """The command of StrykerJS, without npx, which would only make it slower."""
         node = shutil.which("node")
