@@ -199,6 +199,18 @@ print(ended["kill_reason"], ended["tests"])
     assert printed(code, tmp_path) == [" 8", "timeout 2"]
 
 
+def test_a_job_that_waits_is_ended_when_the_test_that_runs_is_over_its_limit_by_the_clock(tmp_path):
+    code = """
+send(id=1, turns=3, hangs=True, test_limit=0.8, cpu_limit=60)
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+send(id=2, turns=8, test_limit=60, cpu_limit=60)
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+"""
+    assert printed(code, tmp_path) == ["timeout 0", " 8"]
+
+
 def test_a_job_with_other_parts_gets_a_process_of_its_own(tmp_path):
     code = """
 ran(id=1)

@@ -146,7 +146,7 @@ class ForkServer:
                 return
             process.give(message)  # if it has died, its exit code says why
         process.id = message["id"]
-        process.begins(message["limit"], message.get("cpu_limit"))
+        process.begins(message)
         self._running[process.pid] = process
 
     def _stop(self, ids: Collection[int]) -> None:

@@ -42,9 +42,10 @@ class JobProcess:
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
     deadline: float = 0.0  # time.monotonic()
-    cpu_limit: float | None = None  # seconds, for each test
-    looks: float = math.inf  # when its CPU time is looked at (time.monotonic())
-    before: tuple[int, float] = (0, 0.0)  # the tests that had ended at a look, and the CPU time at the first such look
+    cpu_limit: float = math.inf  # seconds, for each test
+    test_limit: float = math.inf  # seconds by the clock, for each test
+    looks: float = math.inf  # when the test that runs is looked at (time.monotonic())
+    before: tuple[int, float, float] = (0, 0.0, 0.0)  # tests that had ended, CPU time and clock at the first such look
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
     answered: bool = False
 
@@ -53,12 +54,15 @@ class JobProcess:
         """When it can have a job no more (time.monotonic())."""
         return self.forked + WAITING_S
 
-    def begins(self, limit: float, cpu_limit: float | None) -> None:
-        """It gets its job now. Both limits in seconds."""
+    def begins(self, message: JobMessage) -> None:
+        """It gets this job now."""
         now = time.monotonic()
-        self.deadline, self.cpu_limit = now + limit, cpu_limit
-        if cpu_limit is not None:
-            self.looks = now + cpu_limit / LOOKS
+        self.deadline, self.before = now + message["limit"], (0, 0.0, now)
+        self.cpu_limit, self.test_limit = message.get("cpu_limit", math.inf), message.get("test_limit", math.inf)
+        self._look_later(now)
+
+    def _look_later(self, now: float) -> None:
+        self.looks = now + min(self.cpu_limit, self.test_limit) / LOOKS
 
     @property
     def next_look(self) -> float:
@@ -66,16 +70,17 @@ class JobProcess:
         return min(self.deadline, self.looks)
 
     def is_over(self) -> bool:
-        """Whether it has reached one of its limits: the clock's, or that of the CPU time of the test that runs."""
+        """Whether it has reached its own limit, or the test that runs has reached one of its two."""
         now = time.monotonic()
-        if now < self.looks or self.cpu_limit is None:
+        if now < self.looks:
             return now >= self.deadline
-        self.looks = now + self.cpu_limit / LOOKS
+        self._look_later(now)
         roots = [self.pid] if self.namespace is None else [self.pid, self.namespace.init]  # which has the orphans
         seconds, ended = descendants.cpu_seconds(roots), self.ended.now
         if ended != self.before[0]:
-            self.before = ended, seconds
-        return now >= self.deadline or seconds - self.before[1] >= self.cpu_limit
+            self.before = ended, seconds, now
+        _, seconds_before, since = self.before
+        return now >= self.deadline or seconds - seconds_before >= self.cpu_limit or now - since >= self.test_limit
 
     @property
     def is_apart(self) -> bool:

@@ -98,8 +98,9 @@ class JobMessage(TypedDict, total=False):
     do: Literal["run"]
     work: Literal["mutant", "measure"]
     parts: list[str]  # of the world, that it has for itself
-    limit: float  # seconds, as the next
-    cpu_limit: float  # for each test of a mutant; where it lacks, there is none
+    limit: float  # seconds by the clock, for all tests
+    cpu_limit: float  # seconds of CPU time for each test of a mutant; where it lacks, there is none
+    test_limit: float  # seconds by the clock, likewise
     tests: Sequence[Any] | None  # indexes, in a fresh process names; None: all
     counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
     edit: Row  # `FileEdit`

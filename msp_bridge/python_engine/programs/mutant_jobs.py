@@ -135,9 +135,10 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        known = not (baseline.is_unknown and baseline.unmeasured)
-        long = self._time_limits.of_others(self._plan.baseline_timeout_s)
-        self._submit(self._live, job | (self._limits(baseline, mutant, None) if known else long))
+        mutant.set_up = baseline.set_up
+        unknown = baseline.is_unknown and baseline.unmeasured
+        limits = self._time_limits.of_unmeasured(mutant.set_up) if unknown else self._limits(baseline, mutant, None)
+        self._submit(self._live, job | limits)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""

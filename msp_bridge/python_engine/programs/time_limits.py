@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 The clock can't tell an endless loop from a machine that is busy: a test that gets a tenth of a CPU takes ten times as
-long. CPU time can. But a mutant that waits, for a lock or for a message that nobody sends, takes none. So a job has two
+long. CPU time can. But a mutant that waits, for a lock or for a message that nobody sends, takes none. So a job has three
 limits:
 
 - *CPU time*, for the test that runs: an endless loop in it. Not for all tests of the job: beside tests that take 30 s,
@@ -12,6 +12,8 @@ limits:
   process by itself, it kills one that a test has started, which then is a failure, and tests can see and change it.
 - *The clock*, for all tests of the job, as the tool has it: (t + s) * factor. Where the user has set these it is the
   only one, and so it is where there is no /proc.
+- *The clock*, for the test that runs, by the same rule with the time of the longest test: beside tests that take a
+  minute, one that waits for a message would have a quarter of an hour.
 
 What a test takes is known from the suite. Alone it may take more: it pays for the fixtures of the session and for what
 earlier tests have put into caches. The suite does not tell that. So a limit that is over is no verdict yet: it is a
@@ -32,6 +34,7 @@ from .channel import TargetPlan
 from .messages import JobMessage, Report
 
 LEAST_CPU_S, CPU_FACTOR = 2.0, 20.0  # the least limit for a test, and times what it takes
+UNMEASURED_S = 3.0  # by the clock, that a test is taken for whose time is not known
 SET_UP_FACTOR = 3.0  # times what a test may have to set up
 SetUp = tuple[float, float]  # by the clock, and of CPU time
 
@@ -45,13 +48,25 @@ class TimeLimits:
     def of_mutant(self, tests: Sequence[float], set_up: SetUp, collecting: float) -> JobMessage:
         """The limits of a job with a mutant, whose `tests` take so long without it."""
         longest = max(tests, default=0.0) + collecting
-        cpu_limit = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * set_up[1]
         limits = self.of_others(sum(tests) + collecting + set_up[0])
-        return limits | {"cpu_limit": cpu_limit} if self._plan.cpu_limited else limits
+        if self._plan.cpu_limited:
+            limits["cpu_limit"] = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * set_up[1]
+            limits["test_limit"] = self._by_the_clock(longest + SET_UP_FACTOR * set_up[0])
+        return limits
+
+    def of_unmeasured(self, set_up: SetUp) -> JobMessage:
+        """The limits of a job with a mutant that runs the suite before it is known how long its tests take."""
+        limits = self.of_others(self._plan.baseline_timeout_s)
+        if self._plan.cpu_limited:
+            limits["test_limit"] = self._by_the_clock(UNMEASURED_S + SET_UP_FACTOR * set_up[0])
+        return limits
 
     def of_others(self, seconds: float) -> JobMessage:
         """The limits of a job without a mutant, which takes about so long."""
-        return {"limit": (seconds + self._plan.limit[0]) * self._plan.limit[1]}
+        return {"limit": self._by_the_clock(seconds)}
+
+    def _by_the_clock(self, seconds: float) -> float:
+        return (seconds + self._plan.limit[0]) * self._plan.limit[1]
 
 
 def longer(known: SetUp, report: Report, seconds: float) -> SetUp:
