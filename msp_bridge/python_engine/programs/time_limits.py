@@ -3,8 +3,8 @@
 Theory of operation
 -------------------
 The clock can't tell an endless loop from a machine that is busy: a test that gets a tenth of a CPU takes ten times as
-long. CPU time can. But a mutant that waits, for a lock or for a message that nobody sends, takes none. So a job has three
-limits:
+long. CPU time can. But a mutant that waits, for a lock or for a message that nobody sends, takes none. So a job has
+three limits:
 
 - *CPU time*, for the test that runs: an endless loop in it. Not for all tests of the job: beside tests that take 30 s,
   a loop would have ten minutes. It is the time of the job's process and of all below it: a mutant may loop in a process
