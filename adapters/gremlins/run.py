@@ -9,8 +9,8 @@ mutants, and tests them itself.
 1. The tests of the package run once without a mutant, all together and each alone, with coverage (`suite`).
 2. A mutant that no test runs has no coverage, if it compiles. Code outside of functions runs at each start: all tests
    run it.
-3. The tests that run it are run in one process, in the order of the package. If a test that
-   passes alone without the mutant fails, and again alone, it kills the mutant. One that fails by chance hardly does.
+3. The tests that run it are run in one process, in the order of the package. The first that fails kills the mutant if
+   it passes alone without the mutant and fails alone with it. A test that fails by chance hardly does.
 4. Else all tests of the package run with it. They decide, so what a mutant leaves behind for a later test counts. If
    one fails that passes alone with the mutant, all run once more.
 

@@ -64,12 +64,12 @@ class PhaseLines:
     """Says each phase in one line on stderr, for a run whose output is no terminal: a CI's log, or a pipe."""
 
     def __init__(self) -> None:
-        self._last = ""
+        self._said = set[str]()
 
     def show(self, phase: PhaseReport) -> None:
-        """Say the phase, unless it is the one that was said last."""
-        if phase.name != self._last:
-            self._last = phase.name
+        """Say the phase, once: where several mutants are tested at once, theirs alternate."""
+        if phase.name not in self._said:
+            self._said.add(phase.name)
             sys.stderr.write(f"msp-bridge: {one_line(phase.name)} …\n")
             sys.stderr.flush()
 

@@ -83,9 +83,9 @@ def test_while_mutants_are_looked_for_the_files_are_counted() -> None:
     assert "mutmut: looking for mutants (3/40)" in terminal.shown
 
 
-def test_off_a_terminal_each_phase_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_off_a_terminal_each_phase_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     lines = PhaseLines()
-    for name, done in ((COPYING, 1), (COPYING, 2), (BASELINE, 0), (BASELINE, 9)):
+    for name, done in ((COPYING, 1), (COPYING, 2), (BASELINE, 0), (COPYING, 3), (BASELINE, 9)):
         lines.show(PhaseReport(name, done, 9))
     out, err = capsys.readouterr()
     assert (out, err.splitlines()) == ("", [f"msp-bridge: {COPYING} …", f"msp-bridge: {BASELINE} …"])
