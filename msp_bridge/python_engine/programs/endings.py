@@ -101,7 +101,8 @@ def verdict_of(answer: Ended, plan: TargetPlan) -> Verdict:
     if answer["kill_reason"] == "timeout":
         reason = "the tests took longer than the time limit, ({:g} s + their time without the mutant) * {:g}"
         if plan.cpu_limited:
-            reason += f", or one of them {CPU_FACTOR:g} times its time, and {LEAST_CPU_S:g} s at least, of CPU time"
+            reason += f"; or one of them took longer than that limit for it alone, or {CPU_FACTOR:g} times its time"
+            reason += f" in CPU time, and {LEAST_CPU_S:g} s at least"
         return {"status": "Timeout", "reason": reason.format(*plan.limit)}
     if report is None:
         status = "Killed" if plan.exit_kills and answer["exit"] != 0 else "RuntimeError"
