@@ -1,7 +1,7 @@
-"""One repository in four languages with five tools, through one session over stdio.
+"""One repository in six languages with all seven tools and generic ones, through one session over stdio.
 
-mutmut, cosmic-ray, StrykerJS and gremlins are the real ones; Stryker.NET is the scripted dotnet, for the SDK is not everywhere.
-Where gremlins is not installed, there is no Go.
+mutmut, cosmic-ray, StrykerJS, gremlins and PIT are the real ones; Stryker.NET and cargo-mutants are scripted, for the SDK is not
+everywhere, and building cargo-mutants takes minutes. Where gremlins or PIT is not installed, there is no Go or no Java.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from support import go_trees
+from support import go_trees, java_trees, rust_trees
 from support.msp_client import Client, ReaderWriter, Refused
 from support.net_trees import scripted_dotnet
 from support.servers import launched, mutants_of
@@ -24,7 +24,9 @@ from msp_bridge.testing import TreeState
 
 PROJECTS = Path(__file__).parents[1] / "projects"
 FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web": "js_mocha"}
+FOLDERS |= {"crates": "rust_stand_in", "shelf": "generic_shop"}
 FOLDERS |= {"tools": "go_workspace/lib"} if go_trees.REAL else {}
+FOLDERS |= {"till": "java_shop"} if java_trees.REAL else {}
 DONE: dict[str, Any] = {"files": {}}
 JOBS = 2
 
@@ -32,9 +34,11 @@ JOBS = 2
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder for each tool, and one whose configuration is wrong."""
-    monkeypatch.setenv("PATH", go_trees.PROGRAMS)
-    if "GOCACHE" not in os.environ:  # beside the other HOME it would be empty
+    rust_trees.stand_in(tmp_path, monkeypatch)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'programs'}{os.pathsep}{go_trees.PROGRAMS}")
+    if "GOCACHE" not in os.environ:  # beside the other HOME it would be empty, and so would Maven's repository
         monkeypatch.setenv("GOCACHE", str(Path.home() / ".cache" / "go-build"))
+    monkeypatch.setenv("MAVEN_OPTS", f"-Dmaven.repo.local={Path.home() / '.m2' / 'repository'}")
     scripted_dotnet(tmp_path, monkeypatch)
     root = tmp_path / "repository"
     for folder, project in FOLDERS.items():
