@@ -60,11 +60,20 @@ class _Work:
     copies: int
     passed: Passed = field(factory=Passed, init=False)  # for these mutants, also if it may not be kept for others
     measured: asyncio.Event = field(factory=asyncio.Event, init=False)  # the first copy has come beyond its baseline
+    lock: bytes = field(default=b"", init=False)  # the lock file of the copy in which the tests have passed
 
     def take(self) -> list[Mutant]:
         """Some of what is due, fewer towards the end, so that all copies are done at about the same time."""
         count = len(self.due) if self.copies == 1 else max(LEAST_OF_A_RUN, len(self.due) // (2 * self.copies))
         return [self.due.popleft() for _ in range(min(count, len(self.due)))]
+
+    def pin(self, copy: Path) -> None:
+        """Give `copy` the lock file with which the tests have passed, if there is one yet. Blocks.
+
+        Where the project has none, cargo makes one in each copy. An isolated run can't get what that names.
+        """
+        if self.lock and reading.content_or_empty(copy / LOCK) != self.lock:
+            (copy / LOCK).write_bytes(self.lock)
 
     def note(self, state: Hashable, packages: frozenset[str], limit: str | None) -> None:
         """A mutant has been tested: the tests pass without one."""
@@ -139,6 +148,7 @@ class CargoRun:
                 await work.measured.wait()
             while mutants := work.take():
                 copy = await self.copies.refreshed(place)
+                await in_thread(work.pin, copy.path)
                 async with contextlib.aclosing(self._in_place(work, mutants, copy, isolated)) as results:
                     async for result in results:
                         yield result
@@ -163,6 +173,7 @@ class CargoRun:
         place = _Place(copy.path, root, arguments, env, is_kept=True, limit=limit)
         async with contextlib.aclosing(self._once(current, place, isolated)) as results:
             async for result in results:
+                work.lock = work.lock or await in_thread(reading.content_or_empty, copy.path / LOCK)
                 work.note(state, packages, place.limit)
                 yield result
         if limit is None and place.limit is not None and await in_thread(is_pinned, copy.path):

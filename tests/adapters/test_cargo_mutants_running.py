@@ -100,6 +100,19 @@ async def test_many_mutants_are_shared_by_copies_that_work_at_once(root: Path) -
     assert set(runs_in_place(root)) == {"build-0", "build-1"}, "one for each eight"
 
 
+async def test_copies_that_work_at_once_have_the_lock_file_with_which_the_tests_pass(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.MUTANTS_OF_A_COPY", 1)
+    monkeypatch.setattr("msp_bridge.adapters.cargo_mutants.run.LEAST_OF_A_RUN", 2)
+    (root.parent / "meeting").mkdir()
+    script(root, meet=str(root.parent / "meeting"), locks=True)
+    async with adapter_on(root, jobs=2) as adapter:
+        results = await results_of(adapter, await discovered(adapter, "stock/src/lib.rs"))
+    assert set(runs_in_place(root)) == {"build-0", "build-1"}
+    assert Status.COMPILE_ERROR not in {result.status for result in results}
+
+
 @pytest.mark.parametrize(
     ("changed", "run"),
     [

@@ -8,7 +8,7 @@ A file `stand-in.json` in the project may say otherwise: {"missing": true} has n
 (or "fails in place"), {"nameless": true} lists as before 26.1, {"json": TEXT} prints that for a list in JSON, {"hangs": true} never ends after its first outcome,
 {"exit": 70} fails at once, {"device": NUMBER} has a baseline that passes only where /tmp is on that device, {"meet": DIRECTORY} tests
 a second mutant when another run has begun, {"spoils": TEXT} writes that beside each file whose mutants it tests, by an absolute
-path. Each run in place notes in CARGO_TARGET_DIR/runs how it came by its limit of time. Each mutant changes its file, and what
+path, {"locks": true} makes Cargo.lock in its baseline and builds nothing without it. Each run in place notes in CARGO_TARGET_DIR/runs how it came by its limit of time. Each mutant changes its file, and what
 was changed is changed back.
 """
 
@@ -112,6 +112,9 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         (output.directory / "debug.log").write_text(
             "0.1s  INFO cargo_mutants::timeouts: Auto-set test timeout to 20s\n"
         )
+    lock = Path(copy, "Cargo.lock")
+    if "locks" in script and options.baseline != "skip":
+        lock.write_text("# of all packages")
     if "meet" in script:
         Path(script["meet"], Path(options.output).name).touch()
     for number, fields in enumerate(chosen):
@@ -119,7 +122,7 @@ def test(root: Path, chosen: list[dict[str, Any]], options: argparse.Namespace, 
         while number == 1 and "meet" in script and len(os.listdir(script["meet"])) < 2:
             time.sleep(0.02)
         log_path = f"log/mutant-{number}.log"
-        summary = summary_of(root, fields)
+        summary = summary_of(root, fields) if "locks" not in script or lock.exists() else "Unviable"
         file = Path(copy) / fields["file"]
         original = file.read_bytes()
         file.write_bytes(original + b"// a mutant")
