@@ -15,7 +15,6 @@ from support.command_line import GATED, SCRIPT, bridge, make_project, script
 from msp_bridge.browse.editor import editor_command
 from msp_bridge.browse.listing import Filter
 from msp_bridge.cli import terminal_run
-from msp_bridge.cli.known import NAMES
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.short_runs import ShortRun
 from msp_bridge.cli.terminal_run import RunSelection, TerminalRun
@@ -77,7 +76,7 @@ async def test_a_file_that_was_edited_is_tested_as_it_is(project: Path) -> None:
 
 
 async def run(project: Path) -> None:
-    options = Options.of({**dict.fromkeys(NAMES), "root": str(project), "adapter": "scripted"})
+    options = Options.of({"root": str(project), "adapter": "scripted"})
     chosen = RunSelection(select(project, ()), None, None, "", ShortRun())
     await TerminalRun(options, chosen, live=False).run(Console(file=io.StringIO()))
 
