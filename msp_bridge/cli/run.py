@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import json
 import signal
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -95,8 +97,7 @@ def run(
     tested; what was is kept, so the next such run goes on. With --status Survived, those are tested again that survived
     last time. `msp-bridge docs survivors` says how to go on with them.
 
-    With --cluster, the workers of a Dask cluster test, where there are more than eight mutants for each job of this
-    machine.
+    With --cluster, a Dask cluster tests where there are more than eight mutants for each job of this machine.
 
     With --verify 20, twenty of the verdicts are checked: each mutant is written into a fresh copy of the project, and
     the tests run in a fresh process. Verdicts that differ are shown.
@@ -115,9 +116,7 @@ def run(
     """
     options = _options(values, incremental, store)
     outputs = Outputs.of(values, options.root)
-    short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
-    names = ", ".join(map(click.format_filename, paths))
-    selection = RunSelection(select(options.root, paths), since, shard, names, short)
+    selection = _selection(options.root, paths, since, shard, values)
     outputs.check_dashboard(whole=selection.whole)
     if (applied := AppliedMutant.of(options.root)) is not None:
         click.echo(f"msp-bridge: a mutant is applied in {one_line(applied.path)}: {UNDO}", err=True)
@@ -134,6 +133,14 @@ def _options(values: dict[str, Any], incremental: bool, store: str | None) -> Op
     if incremental or kept is not None:
         options = evolve(options, configuration=evolve(options.configuration, incremental=True, store=kept))
     return options
+
+
+def _selection(
+    root: Path, paths: tuple[str, ...], since: str | None, shard: Shard | None, values: Mapping[str, Any]
+) -> RunSelection:
+    short = ShortRun(**{name: values[name] for name in fields_dict(ShortRun)})
+    names = ", ".join(map(click.format_filename, paths))
+    return RunSelection(select(root, paths), since, shard, names, short)
 
 
 def _tested(session: TerminalRun, outputs: Outputs) -> Exit:

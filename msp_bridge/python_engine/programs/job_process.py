@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ...isolation import descendants
 from ...isolation.process_namespace import ProcessNamespace
@@ -25,6 +25,14 @@ LOOKS = 8  # at its CPU time, before a test in an endless loop is over its limit
 END = b"\n"  # of a report
 PIECE = b'{"piece"'  # begins what is told before the report
 OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class CurrentTest(NamedTuple):
+    """The test that runs, when it was first looked at."""
+
+    number: int  # of the tests that had ended
+    cpu_s: float  # that the job had taken
+    since: float  # time.monotonic()
 
 
 @dataclass
@@ -45,7 +53,7 @@ class JobProcess:
     cpu_limit: float = math.inf  # seconds, for each test
     test_limit: float = math.inf  # seconds by the clock, for each test
     looks: float = math.inf  # when the test that runs is looked at (time.monotonic())
-    before: tuple[int, float, float] = (0, 0.0, 0.0)  # tests that had ended, CPU time and clock at the first such look
+    current: CurrentTest = field(default_factory=lambda: CurrentTest(0, 0.0, 0.0))
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
     answered: bool = False
 
@@ -57,7 +65,7 @@ class JobProcess:
     def begins(self, message: JobMessage) -> None:
         """It gets this job now."""
         now = time.monotonic()
-        self.deadline, self.before = now + message["limit"], (0, 0.0, now)
+        self.deadline, self.current = now + message["limit"], CurrentTest(0, 0.0, now)
         self.cpu_limit, self.test_limit = message.get("cpu_limit", math.inf), message.get("test_limit", math.inf)
         self._look_later(now)
 
@@ -77,10 +85,10 @@ class JobProcess:
         self._look_later(now)
         roots = [self.pid] if self.namespace is None else [self.pid, self.namespace.init]  # which has the orphans
         seconds, ended = descendants.cpu_seconds(roots), self.ended.now
-        if ended != self.before[0]:
-            self.before = ended, seconds, now
-        _, seconds_before, since = self.before
-        return now >= self.deadline or seconds - seconds_before >= self.cpu_limit or now - since >= self.test_limit
+        if ended != self.current.number:
+            self.current = CurrentTest(ended, seconds, now)
+        taken_s = seconds - self.current.cpu_s
+        return now >= self.deadline or taken_s >= self.cpu_limit or now - self.current.since >= self.test_limit
 
     @property
     def is_apart(self) -> bool:

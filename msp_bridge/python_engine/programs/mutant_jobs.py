@@ -135,10 +135,7 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        mutant.set_up = baseline.set_up
-        unknown = baseline.is_unknown and baseline.unmeasured
-        limits = self._time_limits.of_unmeasured(mutant.set_up) if unknown else self._limits(baseline, mutant, None)
-        self._submit(self._live, job | limits)
+        self._submit(self._live, job | self._limits(baseline, mutant, None))
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -177,6 +174,8 @@ class MutantJobs:
         if mutant is None:  # the longest test has paid for what these may have to set up
             return self._time_limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
         mutant.set_up = baseline.set_up
+        if tests is None and baseline.is_unknown and baseline.unmeasured:
+            return self._time_limits.of_unmeasured(baseline.set_up)
         return self._time_limits.of_mutant(durations, baseline.set_up, collecting)
 
     def _submit(

@@ -196,8 +196,7 @@ class MutantScheduler:
             mutant.stopped = True
             if mutant.stage in (Stage.ISOLATED, Stage.UNMEASURED) or mutant.request in withdrawn:
                 self._answer(mutant, {"status": "stopped"})
-        waiting = self._questions.wait or any(mutant.stage is Stage.ISOLATED for mutant in self._mutants.values())
-        if not waiting:
+        if not (self._questions.wait or self._waiting(Stage.ISOLATED)):
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
                 self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0))
@@ -309,8 +308,7 @@ class MutantScheduler:
 
     def tell(self) -> None:
         """Say how far the run of a long suite has come that is the only one, if there is one."""
-        long = self.baseline.unmeasured or self.baseline.total > NOTED_S
-        suites = self._waiting(Stage.SUITE) if long else []
+        suites = self._waiting(Stage.SUITE) if self.baseline.unmeasured or self.baseline.total > NOTED_S else []
         if len(suites) == 1 and (count := COUNTS[IN_SUITE].news) is not None:
             self._send({"id": None, "suite": suites[0].request, "tests_run": count, "of": len(suites[0].tests)})
 
@@ -323,13 +321,11 @@ class MutantScheduler:
 
     def _answer_known(self, mutant: ScheduledMutant) -> None:
         """The whole suite has passed with it before."""
-        verdict = mutant.verdict or {"status": "Survived", "tests": 0, "seconds": 0.0}
-        self._answer(mutant, verdict)
+        self._answer(mutant, mutant.verdict or {"status": "Survived", "tests": 0, "seconds": 0.0})
 
     def _answer_questions(self) -> None:
         """Or run what is unknown: another request may have made it so meanwhile."""
-        unknown = self.baseline.unknown_alone
-        if self._questions.wait and unknown:
+        if self._questions.wait and (unknown := self.baseline.unknown_alone):
             self._isolated.want(unknown)
         else:
             self._questions.answer()
@@ -376,7 +372,7 @@ class MutantScheduler:
     def _on_isolated_run(self, answer: Ended) -> None:
         """One test was run alone."""
         self._isolated.receive(answer)
-        waiting = [mutant for mutant in self._mutants.values() if mutant.stage is Stage.ISOLATED]
+        waiting = self._waiting(Stage.ISOLATED)
         if (waiting or self._questions.wait) and not self._isolated.done:
             self._isolated.advance()
         elif self._isolated.done:

@@ -8,10 +8,10 @@ three limits:
 
 - *CPU time*, for the test that runs: an endless loop in it. Not for all tests of the job: beside tests that take 30 s,
   a loop would have ten minutes. It is the time of the job's process and of all below it: a mutant may loop in a process
-  that it has started. So the fork server reads it from /proc (`descendants.cpu_seconds`). RLIMIT_CPU holds for each
+  that it has started. So the fork server reads it from /proc, where there is one. RLIMIT_CPU holds for each
   process by itself, it kills one that a test has started, which then is a failure, and tests can see and change it.
 - *The clock*, for all tests of the job, as the tool has it: (t + s) * factor. Where the user has set these it is the
-  only one, and so it is where there is no /proc.
+  only one.
 - *The clock*, for the test that runs, by the same rule with the time of the longest test: beside tests that take a
   minute, one that waits for a message would have a quarter of an hour.
 
