@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ class Certificates:
 def certificates(tmp_path: Path) -> Iterator[Certificates]:
     """This process has the certificate of a client."""
     made = Certificates(tmp_path / "certificates")
+    import_module("distributed.config")  # before, since the end of `set` would take the defaults with it
     with dask.config.set(made.of("client")):
         yield made
 
