@@ -196,7 +196,9 @@ async def test_closing_the_results_half_way_leaves_no_worker_and_keeps_the_host(
         assert await trial.host() == host
 
 
-async def test_cancelling_while_the_host_is_prepared_ends_it(tmp_path):
+async def test_cancelling_while_the_host_is_prepared_ends_it(tmp_path, monkeypatch):
+    # The program that lists mutants is ended when it takes long, as on a busy machine, and the run would start another.
+    monkeypatch.setattr("msp_bridge.python_engine.listing_program.SLOW_S", 600.0)
     files = {**HANGING, "tests/test_slow.py": b"import time\n\ndef test_slow():\n    time.sleep(1000)\n"}
     async with Trial.of(files, tmp_path) as trial:
         mutants = await trial.discover()
