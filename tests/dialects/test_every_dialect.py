@@ -9,7 +9,7 @@ import ssl
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ import trustme
 from attrs import define, field, frozen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.dialects import DIALECTS, SPEECHES, Report, Speech, Talker, opened, spoken_to
+from support.dialects import Report, Speech, Talker, every_dialect, every_protocol, opened, spoken_to
 from support.msp_client import LONG, Refused, framed
 from support.servers import DIGIT, LOOK, ScriptedProject, environment, mutants_of, over_memory, until
 from support.socket_servers import TOKEN, certificate_files, socket_server, the_token
@@ -26,14 +26,14 @@ from support.socket_servers import TOKEN, certificate_files, socket_server, the_
 from msp_bridge.access.credentials import server_tls
 from msp_bridge.dialects.dialect import load
 from msp_bridge.text import UNSAFE
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 EXAMPLES = int(os.environ.get("MSP_BRIDGE_INTERLEAVINGS", "40"))
 GATED = {"mutator": "gated", "find": "7", "replacement": "8", "after": "gate"}
 SURVIVES = {**DIGIT, "status": "Survived"}
 FILES = {"a.py": "1 1\n1\n", "slow/b.py": "1 7\n"}
+OTHER_PROJECT = {"web/src/c.py": "1\n7 1\n"}
 MANY = 3000
-every_dialect = pytest.mark.parametrize("speech", [speech() for speech in DIALECTS], ids=lambda speech: speech.name)
-every_protocol = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
 
 
 @contextlib.asynccontextmanager
@@ -269,6 +269,14 @@ class Cancel:
 
 
 @frozen
+class Leave:
+    """A client goes, and another one comes."""
+
+    client: int
+    politely: bool
+
+
+@frozen
 class Pause:
     """The others go on for a while."""
 
@@ -285,6 +293,7 @@ steps = st.one_of(
     st.builds(Ask, clients, st.sampled_from([None, *FILES])),
     st.builds(Ask, clients, st.none(), st.just(False)),
     st.builds(Cancel, clients, st.integers(0, 5)),
+    st.builds(Leave, clients, st.booleans()),
     st.builds(Pause, st.integers(1, 40)),
     st.builds(Open),
 )
@@ -292,11 +301,19 @@ steps = st.one_of(
 
 @define
 class Party:
-    """A client, its requests by the ids of their messages, and those it has cancelled."""
+    """A client, its end, its requests by the ids of their messages, and those it has cancelled."""
 
     client: Talker
+    leave: Callable[[], Awaitable[None]]
     asked: dict[int, tuple[int, Ask]] = field(factory=dict)
     cancelled: set[int] = field(factory=set)
+
+    @classmethod
+    async def comes(cls, speech: Speech, workspaces: OpenWorkspaces, party: contextlib.AsyncExitStack) -> Party:
+        own = await party.enter_async_context(contextlib.AsyncExitStack())
+        client = await own.enter_async_context(spoken_to(speech, workspaces))
+        await speech.greet(client)
+        return cls(client, own.aclose)
 
     async def ask(self, speech: Speech, ask: Ask) -> None:
         number = len(self.asked) + 1
@@ -336,29 +353,29 @@ class Party:
 async def played(speech: Speech, directory: Path, script: list[Any]) -> None:
     os.environ["MSP_BRIDGE_CACHE"] = str(directory / "cache")
     project = ScriptedProject.made(directory)
-    for path, text in FILES.items():
+    files = FILES if speech.name == "lsp" else FILES | OTHER_PROJECT  # its `testProject` tests one
+    for path, text in files.items():
         project.write(path, text)
     project.script(SURVIVES, GATED)
+    if files != FILES:
+        project.write("web/scripted.json", (project.root / "scripted.json").read_text())
     speech.root = project.root
     async with asyncio.timeout(LONG), over_memory(project) as other:
         mutants: dict[str, set[str]] = {}
         for path, mutant in mutants_of(await other.request("discover")):
             mutants.setdefault(path, set()).add(mutant["id"])
-    async with (
-        asyncio.timeout(LONG),
-        opened(project) as workspaces,
-        spoken_to(speech, workspaces) as one,
-        spoken_to(speech, workspaces) as two,
-    ):
-        parties = [Party(one), Party(two)]
-        for party in parties:
-            await speech.greet(party.client)
+    assert mutants.keys() == files.keys()
+    async with asyncio.timeout(LONG), opened(project) as workspaces, contextlib.AsyncExitStack() as stack:
+        parties = [await Party.comes(speech, workspaces, stack) for _ in range(2)]
         for step in script:
             match step:
                 case Ask(number):
                     await parties[number].ask(speech, step)
                 case Cancel(number, which):
                     await parties[number].cancel(speech, which)
+                case Leave(number, politely):
+                    await (parties[number].client.wire.aclose() if politely else parties[number].leave())
+                    parties[number] = await Party.comes(speech, workspaces, stack)
                 case Pause(turns):
                     for _ in range(turns):
                         await asyncio.sleep(0)

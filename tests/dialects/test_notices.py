@@ -6,37 +6,15 @@ import asyncio
 import json
 import logging
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from support.dialects import SPEECHES, Lsp, Mcp, Mtp, Speech, Talker, TestRunner, opened, refused, spoken_to
+from support.dialects import Lsp, Mcp, Msp, Mtp, Speech, Talker, TestRunner, every_protocol, opened, refused, spoken_to
 from support.msp_client import Refused
 from support.servers import DIGIT, ScriptedProject
 
 PROBLEM = "broken.py has no mutants: invalid syntax (line 1)"
 UNUSABLE = {"unusable": {"broken.py": "invalid syntax (line 1)"}}
-
-
-class Msp(Speech):
-    """MSP 0.4."""
-
-    name: ClassVar[str] = "msp"
-
-    async def greet(self, client: Talker) -> None:
-        await client.request("configure", {})
-
-    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
-        return "mutationTest", {} if path is None else {"files": [{"path": path}]}
-
-    def discovering(self, number: int) -> tuple[str, Any]:
-        return "discover", {}
-
-    def tested(self, notified: list[tuple[str, Any]]) -> Any:
-        raise NotImplementedError
-
-
-PROTOCOLS = [Msp, *SPEECHES]
-every_protocol = pytest.mark.parametrize("speech", [speech() for speech in PROTOCOLS], ids=lambda speech: speech.name)
 
 
 async def answered(client: Talker, method: str, params: Any) -> str:

@@ -22,7 +22,7 @@ from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 from support.memory_stream import ROOM, MemoryStream
 from support.msp_client import LONG, Client, Refused, Wire, framed
-from support.servers import ScriptedProject
+from support.servers import ScriptedProject, mutants_of
 
 Report = tuple[Any, str]  # what identifies the request, as far as the dialect does, and the mutant's id
 
@@ -95,6 +95,28 @@ class Speech(abc.ABC):
     def reports(self, number: int, mutants: Iterable[str]) -> Counter[Report]:
         """What `tested` finds when each of these mutants has been reported once for the request."""
         return Counter((self.key(number), mutant) for mutant in mutants)
+
+
+class Msp(Speech):
+    """Nothing identifies the requests."""
+
+    name = "msp"
+
+    async def greet(self, client: Talker) -> None:
+        await client.request("configure", {})
+
+    def testing(self, number: int, path: str | None) -> tuple[str, Any]:
+        return "mutationTest", {} if path is None else {"files": [{"path": path}]}
+
+    def discovering(self, number: int) -> tuple[str, Any]:
+        return "discover", {}
+
+    def tested(self, notified: list[tuple[str, Any]]) -> Counter[Report]:
+        assert {method for method, _ in notified} <= {"reportMutationTestProgress"}
+        return Counter((None, mutant["id"]) for _, params in notified for _, mutant in mutants_of(params))
+
+    def key(self, number: int) -> Any:
+        return None
 
 
 class MspAlpha(Speech):
@@ -259,8 +281,10 @@ class Mcp(Speech):
         return Counter((number, "mutants") for _ in mutants)
 
 
-DIALECTS: list[type[Speech]] = [MspAlpha, TestRunner, Mtp, Lsp]
+DIALECTS: list[type[Speech]] = [Msp, MspAlpha, TestRunner, Mtp, Lsp]
 SPEECHES: list[type[Speech]] = [*DIALECTS, Mcp]
+every_dialect = pytest.mark.parametrize("speech", [speech() for speech in DIALECTS], ids=lambda speech: speech.name)
+every_protocol = pytest.mark.parametrize("speech", [speech() for speech in SPEECHES], ids=lambda speech: speech.name)
 
 
 @contextlib.asynccontextmanager

@@ -84,7 +84,6 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "python_engine/test_unmeasured.py",
         "real",
         "server/test_ending.py",
-        "server/test_interleavings.py",
         "server/test_mcp.py",
         "soak",
         "test_docker.py",
@@ -228,8 +227,6 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
     "dialects/test_mtp.py": ("is_served[socket]",),
     "dialects/test_test_runner.py": ("is_served[socket]",),
-    # One answer to each request and one result for each mutant: `test_every_dialect.py` holds it for MSP, too.
-    "server/test_interleavings.py": (),
     # The same at other moments, or in one more project.
     "adapters/test_cosmic_ray_conformance.py": ("cr_src", "no_process[0-", "no_process[2-"),
     "adapters/test_stryker_net_conformance.py": ("net_repo",),
