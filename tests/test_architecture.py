@@ -30,189 +30,69 @@ PROGRAMS = {  # what runs in a project's own interpreter, and what it imports be
     "adapters/cosmic_ray/programs": {"cosmic_ray", "msp_bridge_in_project", "parso"},
     "adapters/mutmut/programs": {"libcst", "msp_bridge_in_project", "mutmut"},
 }
-API = {
-    "adapter",
-    "concurrency",
-    "errors",
-    "isolation.left_out",
-    "jsonrpc",
-    "model",
-    "notices",
-    "phases",
-    "processes",
-    "python_adapter",
-    "python_engine",
-    "reading",
-    "rows",
-    "source",
-    "text",
-    "toolkit",
-    "writing",
-}
 MAY = {  # what each package, or module at the top level, may import of ours, besides itself
-    "access": {"concurrency", "errors", "jsonrpc"},
-    "jsonrpc": {"errors", "processes", "text", "writing"},
-    "model": set(),
-    "errors": set(),
-    "concurrency": set(),
-    "notices": {"errors"},
-    "phases": {"concurrency", "notices"},
-    "reading": set(),
-    "rows": {"model"},
-    "writing": {"errors"},
-    "text": {"model"},
-    "source": {"model", "reading"},
-    "adapter": {"errors", "model", "notices", "source"},
-    "processes": {"concurrency", "errors"},
-    "python_adapter": {"adapter", "concurrency", "python_engine", "toolkit.install"},
-    "python_engine": {
-        "adapter",
-        "concurrency",
-        "errors",
-        "model",
-        "notices",
-        "phases",
-        "processes",
-        "reading",
-        "source",
-        "text",
-        "toolkit",
-        "writing",
-    },
-    "toolkit": {"concurrency", "errors", "isolation", "phases", "processes", "reading", "writing"},
-    "cluster": {
-        "access.addresses",
-        "adapter",
-        "concurrency",
-        "environment",
-        "errors",
-        "model",
-        "notices",
-        "phases",
-        "reading",
-        "rows",
-        "text",
-        "toolkit",
-        "version",
-        "writing",
-    },
-    "environment": {"adapter", "errors", "reading"},
-    "isolation": set(),
-    "incremental": {"adapter", "concurrency", "errors", "model", "reading", "rows", "text", "toolkit"},
-    "dialects": {
-        "concurrency",
-        "errors",
-        "jsonrpc",
-        "model",
-        "notices",
-        "reports.accepted",
-        "reports.results",
-        "rows",
-        "session",
-        "source",
-        "text",
-        "workspace.selection",
-        "workspace.versions",
-    },
-    "workspace": {
-        "adapter",
-        "cluster",
-        "concurrency",
-        "environment",
-        "errors",
-        "incremental",
-        "isolation.left_out",
-        "model",
-        "notices",
-        "phases",
-        "processes",
-        "reading",
-        "source",
-        "text",
-        "toolkit.kept_answers",
-    },
-    "reports": {
-        "access.addresses",
-        "errors",
-        "isolation.left_out",
-        "model",
-        "notices",
-        "phases",
-        "reading",
-        "rows",
-        "source",
-        "text",
-        "version",
-        "writing",
-    },
-    "testing": {"adapter", "isolation", "model", "processes", "python_engine", "reading", "source"},
-    "session": {"model", "notices", "phases", "source", "workspace"},
-    "server": {"concurrency", "dialects.dialect", "errors", "jsonrpc", "session", "workspace"},
-    "socket_server": {"access", "concurrency", "dialects.dialect", "jsonrpc", "server", "workspace"},
-    "last_results": {"environment.cache", "errors", "model", "reports", "workspace.targets"},
-    "browse": {
-        "concurrency",
-        "errors",
-        "isolation.left_out",
-        "last_results",
-        "model",
-        "notices",
-        "phases",
-        "processes",
-        "reports",
-        "source",
-        "text",
-        "workspace",
-    },
-    "mcp": {
-        "access",
-        "concurrency",
-        "errors",
-        "isolation.left_out",
-        "jsonrpc",
-        "last_results",
-        "model",
-        "notices",
-        "phases",
-        "reading",
-        "reports",
-        "server",
-        "source",
-        "text",
-        "workspace",
-    },
-    "adapters": API,
-    "cli": {
-        "access",
-        "adapter",
-        "browse",
-        "cluster.connection",
-        "concurrency",
-        "dialects.dialect",
-        "dialects.msp",
-        "environment",
-        "errors",
-        "isolation.left_out",
-        "jsonrpc",
-        "last_results",
-        "mcp",
-        "model",
-        "notices",
-        "phases",
-        "processes",
-        "reading",
-        "reports",
-        "rows",
-        "server",
-        "socket_server",
-        "source",
-        "testing.oracle",
-        "text",
-        "toolkit.install",
-        "toolkit.slot",
-        "workspace",
-        "writing",
-    },
+    package: set(names.split())
+    for package, names in {
+        "access": "concurrency errors jsonrpc",
+        "jsonrpc": "errors processes text writing",
+        "model": "",
+        "errors": "",
+        "concurrency": "",
+        "notices": "errors",
+        "phases": "concurrency notices",
+        "reading": "",
+        "rows": "model",
+        "writing": "errors",
+        "text": "model",
+        "source": "model reading",
+        "adapter": "errors model notices source",
+        "processes": "concurrency errors",
+        "python_adapter": "adapter concurrency python_engine toolkit.install",
+        "python_engine": (
+            "adapter concurrency errors model notices phases processes reading source text toolkit writing"
+        ),
+        "toolkit": "concurrency errors isolation phases processes reading writing",
+        "cluster": (
+            "access.addresses adapter concurrency environment errors model notices phases reading rows text "
+            "toolkit version writing"
+        ),
+        "environment": "adapter errors reading",
+        "isolation": "",
+        "incremental": "adapter concurrency errors model reading rows text toolkit",
+        "dialects": (
+            "concurrency errors jsonrpc model notices reports.accepted reports.results rows session source text "
+            "workspace.selection workspace.versions"
+        ),
+        "workspace": (
+            "adapter cluster concurrency environment errors incremental isolation.left_out model notices phases "
+            "processes reading source text toolkit.kept_answers"
+        ),
+        "reports": (
+            "access.addresses errors isolation.left_out model notices phases reading rows source text version writing"
+        ),
+        "testing": "adapter isolation model processes python_engine reading source",
+        "session": "model notices phases source workspace",
+        "server": "concurrency dialects.dialect errors jsonrpc session workspace",
+        "socket_server": "access concurrency dialects.dialect jsonrpc server workspace",
+        "last_results": "environment.cache errors model reports workspace.targets",
+        "browse": (
+            "concurrency errors isolation.left_out last_results model notices phases processes reports source "
+            "text workspace"
+        ),
+        "mcp": (
+            "access concurrency errors isolation.left_out jsonrpc last_results model notices phases reading "
+            "reports server source text workspace"
+        ),
+        "adapters": (
+            "adapter concurrency errors isolation.left_out jsonrpc model notices phases processes python_adapter "
+            "python_engine reading rows source text toolkit writing"
+        ),
+        "cli": (
+            "access adapter browse cluster.connection concurrency dialects.dialect dialects.msp environment "
+            "errors isolation.left_out jsonrpc last_results mcp model notices phases processes reading reports "
+            "rows server socket_server source testing.oracle text toolkit.install toolkit.slot workspace writing"
+        ),
+    }.items()
 }
 
 
@@ -370,31 +250,9 @@ def _words(file: Path) -> Iterator[str]:
             yield from (f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
-SPAWNING = {
-    "subprocess",
-    "multiprocessing",
-    "pty",
-    ".create_subprocess_exec",
-    ".create_subprocess_shell",
-    ".subprocess_exec",
-    ".subprocess_shell",
-    "ProcessPoolExecutor",
-    "os.kill",
-    "os.killpg",
-    "os.fork",
-    "os.forkpty",
-    "os.system",
-    "os.popen",
-    "os.posix_spawn",
-    "os.posix_spawnp",
-    "os.execv",
-    "os.execve",
-    "os.execvp",
-    "os.execvpe",
-    ".send_signal",
-    ".terminate",
-    "psutil.Popen",
-}
+SPAWNING = """.create_subprocess_exec .create_subprocess_shell .send_signal .subprocess_exec .subprocess_shell .terminate
+ProcessPoolExecutor multiprocessing os.execv os.execve os.execvp os.execvpe os.fork os.forkpty os.kill os.killpg os.popen
+os.posix_spawn os.posix_spawnp os.system psutil.Popen pty subprocess"""
 
 
 def using(forbidden: set[str]) -> dict[str, set[str]]:
@@ -404,7 +262,9 @@ def using(forbidden: set[str]) -> dict[str, set[str]]:
 
 def test_nothing_spawns_or_kills_outside_processes() -> None:
     assert {
-        name: found for name, found in using(SPAWNING).items() if not name.startswith(("processes", "isolation"))
+        name: found
+        for name, found in using(set(SPAWNING.split())).items()
+        if not name.startswith(("processes", "isolation"))
     } == {}
 
 
@@ -430,22 +290,8 @@ def test_an_editor_waits_for_nothing_that_only_tools_or_other_clients_need() -> 
 
 
 LIGHT = {"configuration", "installation", "mutants", "plan", "setup"}  # of adapters: what looks for projects needs
-FOREIGN = {  # none of which an editor waits for
-    "configparser",
-    "distributed",
-    "email",
-    "fastjsonschema",
-    "html",
-    "http",
-    "importlib.metadata",
-    "mcp",
-    "psutil",
-    "rich",
-    "sqlite3",
-    "urllib.request",
-    "wcmatch",
-    "zipfile",
-}
+FOREIGN = """configparser distributed email fastjsonschema html http importlib.metadata mcp psutil rich sqlite3 urllib.request
+wcmatch zipfile"""  # none of which an editor waits for
 
 
 def modules_until_configured(root: Path) -> set[str]:
@@ -488,7 +334,7 @@ def test_finding_out_whose_a_project_is_waits_for_nothing_that_tests_it(tmp_path
         name.split(".", 3)[3] for name in loaded if name.startswith("msp_bridge.adapters.") and name.count(".") > 2
     }
     assert parts == {"adapter", *LIGHT}
-    assert not FOREIGN & loaded
+    assert loaded.isdisjoint(FOREIGN.split())
 
 
 def test_no_command_waits_for_an_optional_package() -> None:
