@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
 from msp_bridge.concurrency import in_thread
 from msp_bridge.source import Edit
+from msp_bridge.text import counted
 
 from .installation import INSTALL, go, gremlins, is_installed
 
@@ -107,7 +108,9 @@ class Gremlins:
             items = await self._module.items(Scope())
             mutants = [item for item in items if isinstance(item, Mutant)]
             packages = await self._module.go.packages(*self._module.options.for_builds)
-            yield Finding(True, "mutants", f"{len(mutants)} in {len(packages)} packages of {self._project.root}")
+            yield Finding(
+                True, "mutants", f"{len(mutants)} in {counted(len(packages), 'package')} of {self._project.root}"
+            )
             yield Finding(True, "isolation", await self._module.isolation())
         except BridgeError as error:
             yield Finding.of_error(self.name, error)

@@ -207,9 +207,7 @@ class _Detection:
             for other in folder.candidates
             if other.is_used and _is_configured(other)
         )
-        return (
-            f"{python} is not an interpreter of this project, where {', '.join(names)} is configured" if names else None
-        )
+        return f"{python} is not an interpreter of this project, which has {', '.join(names)}" if names else None
 
     def _misplaced(self, folders: Sequence[ProjectFolder]) -> Iterator[BridgeError]:
         all_known = all(

@@ -6,7 +6,11 @@ everywhere, and building cargo-mutants takes minutes. Where gremlins or PIT is n
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -27,6 +31,14 @@ FOLDERS = {"backend": "py_calc", "billing": "cr_flat", "svc": "net_calc", "web":
 FOLDERS |= {"crates": "rust_stand_in", "shelf": "generic_shop"}
 FOLDERS |= {"tools": "go_workspace/lib"} if go_trees.REAL else {}
 FOLDERS |= {"till": "java_shop"} if java_trees.REAL else {}
+TOOLS = {
+    "backend": "mutmut",
+    "billing": "cosmic-ray",
+    "svc": "stryker-net",
+    "web": "stryker-js",
+    "crates": "cargo-mutants",
+}
+TOOLS |= {"shelf": "generic", "tools": "gremlins", "till": "pit"}
 DONE: dict[str, Any] = {"files": {}}
 JOBS = 2
 
@@ -111,6 +123,28 @@ async def scenario(client: Client, root: Path, pid: int) -> None:
     await client.cancelled(request)
     assert lasting(pid) <= idle
     client.take_results()
+
+
+async def command(root: Path, *arguments: str) -> str:
+    """What a command prints, in an environment as the server's."""
+    argv = [sys.executable, "-m", "msp_bridge", *arguments]
+    process = await asyncio.create_subprocess_exec(*argv, cwd=root, stdout=PIPE, stderr=STDOUT)
+    return (await process.communicate())[0].decode()
+
+
+async def test_the_commands_that_set_a_project_up_know_every_tool(repository: Path) -> None:
+    (repository / "broken" / "msp-bridge.toml").unlink()
+    (repository / "web" / "stryker.config.json").unlink()
+    tools = {folder: TOOLS[folder] for folder in FOLDERS}
+    proposed = await command(repository, "init", "--yes")
+    said = {
+        words[4]: words[0] for line in proposed.splitlines() if len(words := line.split()) > 4 and words[2] == "files"
+    }
+    assert said == {f"{folder}/:": tool for folder, tool in tools.items() if tool != "generic"}
+    assert json.loads((repository / "web" / "stryker.config.json").read_text())["testRunner"] == "mocha"
+
+    found = json.loads(await command(repository, "doctor", "--json"))
+    assert [finding for finding in found["findings"] if not finding["good"]] == []
 
 
 async def test_one_session_drives_every_tool_of_a_repository(repository: Path) -> None:
