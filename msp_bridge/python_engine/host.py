@@ -25,7 +25,7 @@ from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.programs import messages
 from msp_bridge.python_engine.programs.messages import MutantAnswer, Request, Summary
-from msp_bridge.python_engine.remedies import editable, remedy_of
+from msp_bridge.python_engine.remedies import elsewhere, remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
@@ -274,8 +274,8 @@ class Host:
     def _error(self, answer: Answer, plan: TestPlan, root: Path) -> ToolError:
         if answer.get("output"):
             log.info("%s\n%s", answer["error"], answer["output"])
-        if answer.get("kind") == "elsewhere":
-            return ToolError(answer["error"], editable(plan.python))
+        if (remedy := elsewhere(answer.get("kind"), plan.python)) is not None:
+            return ToolError(answer["error"], remedy)
         if answer.get("kind") == "timeout":
             return self._hangs(answer["error"])
         if answer.get("kind") in (None, "none"):

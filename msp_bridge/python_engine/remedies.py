@@ -75,12 +75,22 @@ DISTRIBUTIONS = {  # of modules that are called otherwise
     "yaml": "PyYAML",
     "zmq": "pyzmq",
 }
+WAYS_ELSEWHERE = {
+    "pythonpath": "correct the setting `pythonpath` of pytest, which leads there",
+    "PYTHONPATH": "correct the environment variable PYTHONPATH, which leads there",
+    "conftest.py": "correct what a conftest.py, a test or a plug-in does to sys.path, which leads there",
+}
 KNOWN = frozenset().union(*(table.values() for table in (OPTIONS, FIXTURES, MARKERS, DISTRIBUTIONS)))
 
 
 def editable(python: Path) -> str:
-    """The remedy where the tests don't import the project, or import another copy of it."""
+    """The remedy where the environment doesn't have the project, or has another copy of it."""
     return f"install the project editable: {python} -m pip install -e ."
+
+
+def elsewhere(way: str | None, python: Path) -> str | None:
+    """The remedy where the tests import another copy, by a way that `imports.loaded_elsewhere` has; None: by none."""
+    return editable(python) if way == "environment" else WAYS_ELSEWHERE.get(way or "")
 
 
 def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:

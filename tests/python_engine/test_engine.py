@@ -238,17 +238,37 @@ async def test_an_edit_that_breaks_a_test_is_seen_at_once(tmp_path):
         }, "both tests that run it fail without a mutant"
 
 
-async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(tmp_path):
-    installed = tmp_path / "site"
+INSTALL = "install the project editable"
+WAYS = {  # in which the tests come to import another tree, and what leads them back
+    "site-packages": INSTALL,
+    "PYTHONPATH": "PYTHONPATH",
+    "pythonpath": "the setting `pythonpath` of pytest",
+    "conftest.py": "conftest.py",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_copy_that_is_installed_elsewhere_is_refused_by_its_path(way, tmp_path, monkeypatch):
+    """An editable install of this tree changes nothing for a directory that comes before it."""
+    installed = tmp_path / "other"
     (installed / "pkg").mkdir(parents=True)
     (installed / "pkg/__init__.py").write_text("")
     (installed / "pkg/m.py").write_bytes(SOURCE)
-    conftest = f"import sys\nsys.path.insert(0, {str(installed)!r})\n".encode()
-    async with Trial.of({**FILES, "conftest.py": conftest}, tmp_path) as trial:
-        with pytest.raises(
-            ToolError, match=r"the tests import pkg.* from .*site/pkg.*, not from this .*install the project editable"
-        ):
+    here = {path.replace("pkg/", "lib/pkg/"): content for path, content in FILES.items()}
+    here["pyproject.toml"] = TABLE.replace(b'"pkg"', b'"lib"')
+    python = environment(tmp_path / "environment", {"other.pth": f"{installed}\n"} if way == "site-packages" else {})
+    repair(python)
+    if way == "PYTHONPATH":
+        monkeypatch.setenv(way, str(installed))
+    if way == "pythonpath":
+        here["pyproject.toml"] += f'[tool.pytest.ini_options]\npythonpath = ["lib/none", "{installed}"]\n'.encode()
+    if way == "conftest.py":
+        here[way] = f"import sys\nsys.path.insert(0, {str(installed)!r})\n".encode()
+    async with Trial.of(here, tmp_path, python=python) as trial:
+        with pytest.raises(ToolError, match=r"tests import pkg.* from .*other/pkg/.*, not from this ") as raised:
             await trial.test()
+    assert raised.value.remedy is not None
+    assert [each for each in WAYS.values() if each in raised.value.remedy] == [WAYS[way]]
 
 
 FINDER = """import importlib.util, sys

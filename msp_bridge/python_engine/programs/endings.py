@@ -23,7 +23,7 @@ class Unprepared(Exception):
     """The project can't be tested: why, in one sentence, and the output that says it."""
 
     def __init__(self, why: str, output: str = "", *, kind: str = "collection", failing: Sequence[str] = ()) -> None:
-        """`kind`: "baseline" (tests fail), "none" (no tests), "elsewhere" (another copy is tested), or "collection"."""
+        """`kind`: "baseline" (tests fail), "none" (no tests), "collection", or the way to another copy."""
         super().__init__(why)
         self.output, self.kind, self.failing = output, kind, list(failing)
 
@@ -31,8 +31,8 @@ class Unprepared(Exception):
 def reject_elsewhere(found: Sequence[str] | None) -> None:
     """Raise Unprepared where the tests import a module from another place: `found`, by `imports.loaded_elsewhere`."""
     if found is not None:
-        name, file = found
-        raise Unprepared(f"the tests import {name} from {file}, not from this project", kind="elsewhere")
+        name, file, way = found
+        raise Unprepared(f"the tests import {name} from {file}, not from this project", kind=way)
 
 
 def why_not_collected(answer: Started | Report, log: str) -> Unprepared:

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 from .code_runs import has_run, is_known
@@ -41,10 +42,14 @@ def enter(root: str, sandbox: str) -> None:
     sys.modules["__main__"] = types.ModuleType("__main__")  # multiprocessing would run ours again in its processes
 
 
-def loaded_elsewhere(sources: Sequence[str], place: str) -> tuple[str, str] | None:
-    """A module of `sources` that the tests import from another place, such as another checkout: its name, and the file.
+def loaded_elsewhere(
+    sources: Sequence[str], place: str, pythonpath: Collection[Path] = ()
+) -> tuple[str, str, str] | None:
+    """A module of `sources` that the tests import from another place, such as another checkout.
 
-    A module at the top level may share its name with any installed one.
+    Its name, the file, and the way there: "pythonpath" (pytest's setting, whose directories are given), "PYTHONPATH",
+    "conftest.py" (or a test, or a plug-in), or "environment". A module at the top level may share its name with any
+    installed one.
     """
     for path in sources:
         parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
@@ -54,8 +59,21 @@ def loaded_elsewhere(sources: Sequence[str], place: str) -> tuple[str, str] | No
             if file is None or os.path.realpath(file).startswith(place + os.sep):
                 continue
             if len(names) > 1 or (parts[0] in ("src", "source") and not is_of_environment(os.path.dirname(file))):
-                return name, file
+                return name, file, _way_to(name, file, place, pythonpath)
     return None
+
+
+def _way_to(name: str, file: str, place: str, pythonpath: Collection[Path]) -> str:
+    """How Python comes to find a module in that file, outside of `place`."""
+    parts = name.split(".") + ["__init__"] * os.path.basename(file).startswith("__init__.")
+    base = Path(os.path.realpath(file)).parents[len(parts) - 1]
+    if base in [path.resolve() for path in pythonpath]:
+        return "pythonpath"
+    if str(base) in map(os.path.realpath, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        return "PYTHONPATH"
+    path = [os.path.realpath(each) for each in sys.path]
+    before = path[: len(path) - path[::-1].index(place)] if place in path else ()  # `enter` has put it first
+    return "conftest.py" if str(base) in before else "environment"
 
 
 def _comes_from_elsewhere(directory: str, own: Collection[str]) -> bool:

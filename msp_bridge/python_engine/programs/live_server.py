@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
-import os
 import signal
 import threading
 import time
@@ -21,7 +20,7 @@ from ...isolation import descendants
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
-from .imports import ImportTrace, loaded_elsewhere, monitoring
+from .imports import ImportTrace, monitoring
 from .job_process import Job
 from .line_coverage import Line, ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
@@ -111,7 +110,7 @@ class Live:
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
             "ran": None if self._dependencies is None else self._dependencies.report(),
-            "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
+            "elsewhere": self._tests.elsewhere(self._plan),
             "files": {
                 path: {
                     **self._functions.facts(filename),

@@ -47,7 +47,7 @@ class Collected(TypedDict, total=False):
 
     tests: Sequence[str]  # pytest's node ids
     seconds: float
-    elsewhere: Sequence[str] | None  # a module that is imported from another place, and its file
+    elsewhere: Sequence[str] | None  # of a module: see `imports.loaded_elsewhere`
     threads: int
     native_threads: int
     trace_lost: bool

@@ -16,6 +16,7 @@ import pytest
 
 from .channel import TargetPlan, TestCount, note_one_more
 from .endings import CUT
+from .imports import loaded_elsewhere
 from .listing import leave_out_data
 from .messages import Report
 
@@ -90,6 +91,14 @@ class PytestSession:
             self._session._setupstate.teardown_exact(None)
         except BaseException:  # pytest's own outcomes are no Exceptions
             traceback.print_exc()
+
+    def elsewhere(self, plan: TargetPlan) -> Sequence[str] | None:
+        """A module that comes from another tree: see `imports.loaded_elsewhere`; for a process that has collected."""
+        try:
+            pythonpath = self._session.config.getini("pythonpath")
+        except ValueError:  # this pytest has no such setting
+            pythonpath = []
+        return loaded_elsewhere(plan.sources, os.path.realpath(plan.place), pythonpath)
 
     def use_scratch(self, directory: Path) -> None:
         """Let `tmp_path` be below `directory`; for a process that was forked after pytest was configured."""

@@ -23,7 +23,7 @@ from .bytecode import read_beside_plugins
 from .channel import Channel, TargetPlan, note_one_more
 from .dependencies import DependencyTrace
 from .fork_server import ForkServer
-from .imports import ImportTrace, loaded_elsewhere
+from .imports import ImportTrace
 from .job_process import Job
 from .live_code import loaded_files
 from .live_server import Collecting, Live
@@ -162,7 +162,7 @@ class Fresh(Collecting):
         collected: Collected = {
             "tests": [item.nodeid for item in self.items],
             "seconds": time.perf_counter() - self._start,
-            "elsewhere": loaded_elsewhere(self._plan.sources, os.path.realpath(self._plan.place)),
+            "elsewhere": self.elsewhere(self._plan),
         }
         durations: dict[int, float] = {}
         failing: dict[int, str] = {}
