@@ -124,6 +124,17 @@ async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: 
     assert (await verdict(root, isolated, "unused", "other"))[0] is Status.SURVIVED
 
 
+async def test_tests_may_start_what_is_installed_beside_their_interpreter(
+    root: Path, isolated: bool, tmp_path: Path
+) -> None:
+    """The environment of an interpreter needs no activation: the tools find it, too."""
+    write(tmp_path / "bin", {"check": "#!/bin/sh\nbeside\n", "beside": "#!/bin/sh\ngrep -q 'a + b' calc.py\n"})
+    for program in (tmp_path / "bin").iterdir():
+        program.chmod(0o755)
+    oracle = await Oracle.of(root, [str(tmp_path / "bin/check")], isolated=isolated)
+    assert (await oracle.verdict_of(mutant(root, "calc.py", "a + b", "a - b"))).status is Status.KILLED
+
+
 async def test_the_command_may_name_the_directory_of_the_mutant(root: Path) -> None:
     write(root, {"pkg/inner/calc.py": CALC})
     oracle = await Oracle.of(

@@ -236,7 +236,7 @@ class Oracle:
         layers, scratch = base / "layers", base / "tmp"
         layers.mkdir()
         scratch.mkdir()
-        environment = {"PYTHONDONTWRITEBYTECODE": "1", **self._environment}
+        environment = {"PYTHONDONTWRITEBYTECODE": "1", **_activated(command[0]), **self._environment}
         if self.world is not None:
             where = self.root
             world = {"root": str(self.root), "copy": str(copy), "layers": str(layers), "keep": kept}
@@ -360,6 +360,12 @@ def _write(file: Path, mutant: Mutant) -> None:
     encoding = encoding.removesuffix("-sig")
     mark = BOM if encoding == "utf-8" and file.read_bytes().startswith(BOM.encode()) else ""
     file.write_bytes((mark + SourceText.read(file, encoding).apply(mutant)).encode(encoding))
+
+
+def _activated(program: str) -> dict[str, str | None]:
+    """The environment in which a program finds what is installed beside it, as that of its interpreter."""
+    beside = [os.path.dirname(program)] if os.path.isabs(program) else []
+    return {"PATH": os.pathsep.join([*beside, os.environ.get("PATH", os.defpath)])}
 
 
 def _search_path(copy: Path, environment: Mapping[str, str | None]) -> str:
