@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Coroutine, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -43,6 +43,20 @@ def shields(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Corout
     return finish
 
 
+class LazyParts:
+    """A class that makes its `parts` when they are asked for, as cached properties, and closes them."""
+
+    parts: ClassVar[tuple[str, ...]] = ()  # their names; they are closed in this order
+
+    @shields
+    async def aclose(self) -> None:
+        """Close every part that anybody has asked for. A cancel is raised when that is done."""
+        async with contextlib.AsyncExitStack() as stack:
+            for name in reversed(self.parts):
+                if name in vars(self):
+                    stack.push_async_callback(getattr(self, name).aclose)
+
+
 async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: Callable[[], None] | None = None) -> T:
     """Run `function`, which blocks, in a thread. A cancel waits until it is done, so that nobody begins meanwhile.
 
@@ -57,6 +71,16 @@ async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
         task.cancel()
     if tasks:
         await shielded(asyncio.gather(*tasks, return_exceptions=True))
+
+
+@contextlib.asynccontextmanager
+async def meanwhile(work: Coroutine[Any, Any, T], name: str) -> AsyncIterator[asyncio.Task[T]]:
+    """Do `work` in a task called `name` while the block runs. The task has ended when the block is left."""
+    task = asyncio.create_task(work, name=name)
+    try:
+        yield task
+    finally:
+        await cancel_all([task])
 
 
 async def merge_streams(sources: Sequence[AsyncGenerator[T, None]]) -> AsyncGenerator[T, None]:

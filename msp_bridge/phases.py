@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from attrs import define, field
 
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.concurrency import meanwhile
 from msp_bridge.notices import Notice, PhaseReport
 
 log = logging.getLogger(__name__)
@@ -102,9 +102,8 @@ async def batches(
                         room.clear()
                         await room.wait()
 
-    gathering = asyncio.create_task(gather(), name="gathering results")
-    gathering.add_done_callback(lambda _: arrived.set())
-    try:
+    async with meanwhile(gather(), "gathering results") as gathering:
+        gathering.add_done_callback(lambda _: arrived.set())
         while ready or not gathering.done():
             await arrived.wait()
             arrived.clear()
@@ -119,5 +118,3 @@ async def batches(
             if items := [item for item in batch if not isinstance(item, Notice)]:
                 yield items
         gathering.result()
-    finally:
-        await cancel_all([gathering])

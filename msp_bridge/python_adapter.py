@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from msp_bridge.adapter import AskRanAlone, Finding, Mutant, Project, Ran, Reach, Setup, Surroundings
-from msp_bridge.concurrency import shields
+from msp_bridge.concurrency import LazyParts
 
 if TYPE_CHECKING:
     from msp_bridge.python_engine import PythonEngine, TestPlan
@@ -59,10 +58,10 @@ def python_setup(
     return Setup(None if here else install, files or {}, checkout=(python_checkout(root, *requirements),))
 
 
-class PythonAdapter:
+class PythonAdapter(LazyParts):
     """The engine of one project, and the optional protocols that it implements for a tool."""
 
-    parts: ClassVar[tuple[str, ...]] = ("_engine",)  # cached properties that are closed, in this order
+    parts: ClassVar[tuple[str, ...]] = ("_engine",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -103,11 +102,3 @@ class PythonAdapter:
     def check_tests(self) -> AsyncGenerator[Finding, None]:
         """Implement `ChecksTests.check_tests`."""
         return self._engine.check_tests()
-
-    @shields
-    async def aclose(self) -> None:
-        """End every process. A cancel is raised when that is done."""
-        async with AsyncExitStack() as stack:
-            for name in reversed(self.parts):
-                if name in vars(self):  # else nobody has asked for it
-                    stack.push_async_callback(getattr(self, name).aclose)

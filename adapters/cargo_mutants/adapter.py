@@ -131,8 +131,7 @@ class CargoMutants:
         workspace = await self._listing.workspace_root()
         if not await in_thread(is_pinned, workspace):
             return None
-        async with contextlib.aclosing(self._command.lines("--version")) as lines:
-            tool = [line.decode("utf-8", "replace") async for line in lines]
+        tool = (await self._command.output("--version")).splitlines()
         return Surroundings({"cargo-mutants": tool, "rustc": await compiler(self._project.root)}, (workspace,))
 
     async def test_command(self) -> tuple[str, ...] | None:
@@ -143,9 +142,7 @@ class CargoMutants:
         """cargo, cargo-mutants, and how many mutants it lists."""
         try:
             yield Finding(True, "cargo", cargo())
-            async with contextlib.aclosing(self._command.lines("--version")) as lines:
-                versions = [line.decode() async for line in lines]
-            yield Finding(True, "cargo-mutants", " ".join(versions))
+            yield Finding(True, "cargo-mutants", " ".join((await self._command.output("--version")).splitlines()))
             yield Finding(True, "mutants", f"{len(await self._listing.mutants())} in {self._project.root}")
             isolation = (await self._run()).isolation
             await isolation.probe()

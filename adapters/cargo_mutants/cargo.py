@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from attrs import frozen
@@ -31,14 +31,13 @@ class CargoCommand:
     root: Path
     config_file: Path | None = None
 
-    async def lines(self, *arguments: str) -> AsyncGenerator[bytes, None]:
+    async def output(self, *arguments: str) -> str:
         """The stdout of `cargo mutants`; raises `ToolError` when it fails."""
         async with self.running(*arguments) as tree:
-            async with aclosing(tree.lines()) as lines:
-                async for line in lines:
-                    yield line
+            printed = await tree.output()
             if await tree.exited() not in SUCCESS:
                 raise self.failure(tree)
+        return printed.decode("utf-8", "replace")
 
     def running(
         self,
@@ -60,11 +59,10 @@ class CargoCommand:
         """The directory that cargo-mutants writes paths relative to."""
         argv = [cargo(), "locate-project", "--workspace", "--message-format", "plain"]
         async with ProcessTree.running(argv, cwd=self.root) as tree:
-            async with aclosing(tree.lines()) as lines:
-                found = [line async for line in lines]
+            found = await tree.output()
             if await tree.exited() != 0 or not found:
                 raise self.failure(tree)
-        return Path(os.fsdecode(found[0])).parent
+        return Path(os.fsdecode(found.splitlines()[0])).parent
 
     def failure(self, tree: ProcessTree) -> ToolError:
         """The error for an exit code that is no result."""
@@ -80,8 +78,8 @@ async def compiler(root: Path) -> list[str]:
     program = shutil.which(os.environ.get("RUSTC") or "rustc", path=search_path())
     if program is None:
         raise ToolError("there is no rustc on PATH, nor in ~/.cargo/bin", "install Rust from https://rustup.rs")
-    async with ProcessTree.running([program, "-vV"], cwd=root) as tree, aclosing(tree.lines()) as lines:
-        return [line.decode("utf-8", "replace") async for line in lines]
+    async with ProcessTree.running([program, "-vV"], cwd=root) as tree:
+        return (await tree.output()).decode("utf-8", "replace").splitlines()
 
 
 def is_pinned(workspace: Path) -> bool:

@@ -5,7 +5,6 @@ A listing takes some hundredths of a second, so none is kept: each `discover` ma
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -79,7 +78,7 @@ class CargoListing:
 
     async def _json(self) -> list[dict[str, Any]]:
         try:
-            entries = json.loads(b"\n".join(await self._list("--json")) or b"[]")
+            entries = json.loads(await self._list("--json") or "[]")
         except ValueError as error:
             raise self._unreadable(str(error)) from None
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -90,12 +89,10 @@ class CargoListing:
         """One name for each entry. Before version 26.1 by a second listing: the sources may have changed meanwhile."""
         if all("name" in entry for entry in entries):
             return [str(entry["name"]) for entry in entries]
-        return [line.decode() for line in await self._list()]
+        return [name for name in (await self._list()).split("\n") if name]
 
-    async def _list(self, *how: str) -> list[bytes]:
-        options = await self.options()
-        async with contextlib.aclosing(self._command.lines("--list", *how, *options)) as lines:
-            return [line async for line in lines]
+    async def _list(self, *how: str) -> str:
+        return await self._command.output("--list", *how, *await self.options())
 
     def _unreadable(self, why: str) -> ToolError:
         return ToolError(

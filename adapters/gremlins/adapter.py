@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import LazyParts, in_thread
 from msp_bridge.source import Edit
 from msp_bridge.text import counted
 
@@ -25,12 +25,13 @@ exec go test -vet=off "$@" "$directory"
 """
 
 
-class Gremlins:
-    """gremlins on one Go module."""
+class Gremlins(LazyParts):
+    """gremlins on one Go module. Its binaries are deleted when it is closed; no process outlives its request."""
 
     name: ClassVar[str] = "gremlins"
     markers: ClassVar[tuple[str, ...]] = (MODULE,)
     sources: ClassVar[tuple[str, ...]] = ("*.go",)
+    parts: ClassVar[tuple[str, ...]] = ("_module",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -114,8 +115,3 @@ class Gremlins:
             yield Finding(True, "isolation", await self._module.isolation())
         except BridgeError as error:
             yield Finding.of_error(self.name, error)
-
-    async def aclose(self) -> None:
-        """Delete the binaries; no process outlives its request."""
-        if "_module" in vars(self):  # else nobody has asked for it
-            await self._module.aclose()

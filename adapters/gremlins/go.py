@@ -102,7 +102,7 @@ class Go:
 
     async def _built(self, *arguments: str) -> str | None:
         async with running([go(), *arguments], self.root) as tree:
-            printed = await _printed(tree)
+            printed = await tree.output()
             if await tree.exited() == 0:
                 return None
             return printed.decode("utf-8", "replace") + tree.first_errors + tree.errors
@@ -169,19 +169,12 @@ async def running(
 async def output(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> bytes:
     """Return what `argv` prints; raises `ToolError` when it fails."""
     async with running(argv, cwd, env) as tree:
-        printed = await _printed(tree)
+        printed = await tree.output()
         if await tree.exited() != 0:
             reason = tree.errors.strip()[-SHOWN_CHARS:] or tree.outcome
             command = " ".join([Path(argv[0]).name, *argv[1:3]])
             raise ToolError(f"`{command}` fails in {cwd}: {reason}", "correct what it says")
     return printed
-
-
-async def _printed(tree: ProcessTree) -> bytes:
-    pieces = []
-    while piece := await tree.read():
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _json_values(text: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
@@ -27,7 +26,7 @@ from msp_bridge.adapter import (
     Surroundings,
     ToolError,
 )
-from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.concurrency import LazyParts, in_thread, meanwhile
 from msp_bridge.rows import reported_result
 from msp_bridge.source import SourceText, above_line, as_discovered, in_comment
 from msp_bridge.text import counted, counted_mutants
@@ -56,7 +55,7 @@ log = logging.getLogger(__name__)
 COMMAND = "a command (`npm test` by default) runs all tests, in new processes for each mutant"
 
 
-class StrykerJs:
+class StrykerJs(LazyParts):
     """StrykerJS on one project: exactly the mutants of the request, each result as soon as it is known.
 
     Every result is StrykerJS's own. The project's tree is only read: StrykerJS runs in a private copy of it.
@@ -65,6 +64,7 @@ class StrykerJs:
     name: ClassVar[str] = "stryker-js"
     markers: ClassVar[tuple[str, ...]] = ("package.json", *NAMES)
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in CODE)
+    parts: ClassVar[tuple[str, ...]] = ("_sessions",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -245,21 +245,13 @@ class StrykerJs:
         to_do = None if mutants else await in_thread(self._files_to_mutate)
         yield Finding(bool(mutants), "mutants", text, to_do)
 
-    async def aclose(self) -> None:
-        """End every process."""
-        if "_sessions" in vars(self):  # else nobody has asked for one
-            await self._sessions.aclose()
-
     async def _toolchain(self) -> Toolchain:
         """Find the toolchain, and ask meanwhile what the machine permits: both start a process the first time."""
         from .installation import Toolchain
 
-        probing = asyncio.create_task(self._sessions.isolation.probe(), name="probe of isolation")
-        try:
+        async with meanwhile(self._sessions.isolation.probe(), "probe of isolation") as probing:
             self._known = await Toolchain.find(self._project, self._known)
             await probing
-        finally:
-            await cancel_all([probing])
         return self._known
 
     def _files_to_mutate(self) -> str:

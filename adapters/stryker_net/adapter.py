@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msp_bridge.adapter import BridgeError, Edit, Finding, Mutant, Notice, Project, Result, Scope, Setup, Surroundings
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import LazyParts, in_thread
 from msp_bridge.source import SourceText, above_line, in_comment
 
 from .plan import (
@@ -33,7 +33,7 @@ SOURCES = (".cs",)  # the mutators for F# were never finished
 OUTPUT_DIRS = {*BUILT, OUTPUT}
 
 
-class StrykerNet:
+class StrykerNet(LazyParts):
     """Stryker.NET on one project, in a private copy, because it writes into the tree that it tests.
 
     One run of it prepares the copy for each state of the project; mutants are then tested by test hosts.
@@ -42,6 +42,7 @@ class StrykerNet:
     name: ClassVar[str] = "stryker-net"
     markers: ClassVar[tuple[str, ...]] = (*CONFIG_NAMES, *SOLUTIONS, *PROJECTS)
     sources: ClassVar[tuple[str, ...]] = tuple(f"*{ending}" for ending in SOURCES)
+    parts: ClassVar[tuple[str, ...]] = ("_preparation",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -163,11 +164,6 @@ class StrykerNet:
         else:
             why = "as `engine` says" if HAS_PAGE else "its page would open a browser on this system"
             yield Finding(True, "tests", f"are run by Stryker.NET itself: {why}. Results come at the end of a run")
-
-    async def aclose(self) -> None:
-        """End every process, and let others have the copy."""
-        if "_preparation" in vars(self):  # else nobody has asked for it
-            await self._preparation.aclose()
 
     def _may_find(self, scope: Scope) -> bool:
         """Whether it is worth a build: a scope of files that aren't there has no mutants."""

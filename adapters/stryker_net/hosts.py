@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from attrs import field, frozen
 
 from msp_bridge.adapter import ToolError
-from msp_bridge.concurrency import cancel_all, in_thread, shielded
+from msp_bridge.concurrency import cancel_all, in_thread, meanwhile, shielded
 from msp_bridge.processes import ProcessTree
 
 log = logging.getLogger(__name__)
@@ -77,9 +77,8 @@ async def within(limit_s: float, run: Coroutine[Any, Any, T], threads: Callable[
     Raises `OutOfTime`: another mutant may have taken the processor from this one, unless one of its threads has
     computed for `CERTAIN` times the limit; for that, one that computes all the time gets the time it needs.
     """
-    begun, task = time.monotonic(), asyncio.ensure_future(run)
-    wait_s = limit_s
-    try:
+    begun, wait_s = time.monotonic(), limit_s
+    async with meanwhile(run, "run of a test host") as task:
         while not (await asyncio.wait([task], timeout=wait_s))[0]:
             longest_s = max((await in_thread(threads)).values(), default=0.0)
             elapsed_s = time.monotonic() - begun
@@ -88,8 +87,6 @@ async def within(limit_s: float, run: Coroutine[Any, Any, T], threads: Callable[
                 raise OutOfTime(computed=computed)
             wait_s = max(LOOK_S, CERTAIN * limit_s - longest_s)
         return task.result()
-    finally:
-        await cancel_all([task])
 
 
 def activation(mutant: int | None) -> Mapping[str, str]:

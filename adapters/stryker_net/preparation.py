@@ -42,7 +42,7 @@ from typing import Any
 
 from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, Project, Remark, ToolError
-from msp_bridge.concurrency import SharedLock, cancel_all, in_thread
+from msp_bridge.concurrency import SharedLock, cancel_all, in_thread, meanwhile
 from msp_bridge.phases import BASELINE, GENERATING, report_phase
 from msp_bridge.toolkit import Sandbox, SandboxPool
 from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
@@ -151,8 +151,7 @@ class Preparation:
     async def _prepare(self, plan: StrykerNetPlan, bed: StrykerNetTestBed) -> Prepared:
         page = plan.uses_hosts and HAS_PAGE
         await in_thread(bed.make_ready)
-        looking = asyncio.create_task(sdk_directory(bed.path, bed.environment), name="directory of the .NET SDK")
-        try:
+        async with meanwhile(sdk_directory(bed.path, bed.environment), "directory of the .NET SDK") as looking:
             contents = []
             report_phase(GENERATING)
             for base in plan.bases:
@@ -163,8 +162,6 @@ class Preparation:
                 sdk = await looking
                 for assembly in await in_thread(bed.test_assemblies) if page and sdk else ():
                     await in_thread(take_precompiled, sdk, assembly)
-        finally:
-            await cancel_all([looking])
         prepared = await in_thread(self._of, plan, bed, contents, [None] * len(contents), page)
         await in_thread(self._keep, prepared)
         return prepared

@@ -115,7 +115,7 @@ async def _printed(command: Sequence[str], cwd: Path, env: Mapping[str, str]) ->
             ProcessTree.running(command, cwd=cwd, env=env, grace=0, pid_namespace=False) as tree,
             asyncio.timeout(CONNECT_TIMEOUT_S),
         ):
-            lines = [line.decode("utf-8", "replace").strip() async for line in tree.lines()]
+            lines = [line.strip() for line in (await tree.output()).decode("utf-8", "replace").splitlines()]
             code = await tree.exited()
     except TimeoutError:
         raise ToolError(f"`{' '.join(command)}` gives no answer", "install the .NET SDK") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from msp_bridge.adapter import BaselineError, ToolError
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.concurrency import meanwhile
 from msp_bridge.processes import ProcessTree
 
 from .setup import INSTALL, RESTORE
@@ -99,9 +99,7 @@ async def run(
     case. Raises `ToolError`, with what it printed, when there is no report.
     """
     async with ProcessTree.running(command, cwd=cwd, env=env, grace=0, pid_namespace=False) as tree:
-        tail = bytearray()
-        ending = asyncio.create_task(_end_of(tree, tail), name="end of Stryker.NET")
-        try:
+        async with meanwhile(tree.output(tail=TAIL_BYTES), "output of Stryker.NET") as ending:
             over = not page
             while not over:
                 over = ending.done()  # before the look: the page may be the last that it wrote
@@ -109,12 +107,11 @@ async def run(
                 if found is not None:
                     return found
                 await asyncio.wait([ending], timeout=LOOK_S)
-            code = await ending
-        finally:
-            await cancel_all([ending])
+            tail = await ending
+        code = await tree.exited()
         file = next(iter(sorted((output / REPORTS).glob("*.json"))), None)
         if page or code not in (SUCCESS, BELOW_THRESHOLD) or file is None:
-            printed = bytes(tail).decode("utf-8", "replace") + "\n" + tree.errors
+            printed = tail.decode("utf-8", "replace") + "\n" + tree.errors
             raise failure(printed, code, root)
     try:
         content: Mapping[str, Any] = json.loads((await asyncio.to_thread(file.read_bytes)).decode("utf-8-sig"))
@@ -137,14 +134,6 @@ def _page(output: Path) -> Mapping[str, Any] | None:
             found: Mapping[str, Any] = content
             return found
     return None
-
-
-async def _end_of(tree: ProcessTree, tail: bytearray) -> int:
-    """Reads all the time, so that it never waits for us."""
-    while data := await tree.read():
-        tail += data
-        del tail[:-TAIL_BYTES]
-    return await tree.exited()
 
 
 def failure(printed: str, code: int, root: Path) -> ToolError:

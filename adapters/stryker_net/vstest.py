@@ -37,8 +37,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from msp_bridge.concurrency import cancel_all
-
 from .hosts import CONNECT_TIMEOUT_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable, Link
 
 VERSION = 7  # of the protocol that is offered; the host answers with the one that it will speak
@@ -138,11 +136,9 @@ class TestHost(Host):
 
     async def _terminate(self) -> None:
         await self._send("TestSession.Terminate", "null")
-        ending = asyncio.ensure_future(self._link.tree.exited())
-        try:
-            await asyncio.wait([ending], timeout=SHUTDOWN_S)
-        finally:
-            await cancel_all([ending])
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SHUTDOWN_S):
+                await self._link.tree.exited()
 
     async def _send(self, kind: str, payload: str) -> None:
         version = f'"Version":{self._version},' if self._version else ""

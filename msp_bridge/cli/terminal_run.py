@@ -17,7 +17,7 @@ from msp_bridge.adapter import HasThreshold
 from msp_bridge.cli.options import Options
 from msp_bridge.cli.outputs import live_page
 from msp_bridge.cli.short_runs import ShortRun, estimate, in_order
-from msp_bridge.concurrency import cancel_all, in_thread
+from msp_bridge.concurrency import in_thread, meanwhile
 from msp_bridge.errors import BridgeError, ConfigurationError, SeveralErrors
 from msp_bridge.last_results import KnownResults
 from msp_bridge.model import Mutant, Result, Status
@@ -177,12 +177,9 @@ class TerminalRun:
 
     async def _mutants(self, workspace: Workspace, selected: Selected) -> list[Mutant]:
         short, shard = self.config.short, self.config.shard
-        looking = asyncio.create_task(Revision.of(self.options.root), name="look for the commit")
-        try:
+        async with meanwhile(Revision.of(self.options.root), "look for the commit") as looking:
             mutants = await found_mutants(workspace, selected, self.told)
             self.revision = await looking
-        finally:
-            await cancel_all([looking])
         self._all = len(mutants)
         if short.budget is not None:
             with contextlib.suppress(BridgeError):  # it is no git repository: nothing is known to have changed
@@ -202,7 +199,7 @@ class TerminalRun:
             terminal = stack.enter_context(TerminalReport(root, console, len(self.results), quiet=quiet))
             self.told.show_phase = terminal.show_phase if lines is None else lines.show
             stack.callback(self._summarize, terminal, console)
-            await stack.enter_async_context(self._kept_meanwhile())
+            await stack.enter_async_context(meanwhile(self._keep_meanwhile(), "keep the results so far"))
             stack.enter_context(self._collected())
             groups = [list(self.results)]
             if short.budget is not None:
@@ -228,16 +225,8 @@ class TerminalRun:
                         self._stop("a mutant has survived (--fail-fast)")
                         return
 
-    @contextlib.asynccontextmanager
-    async def _kept_meanwhile(self) -> AsyncIterator[None]:
-        """While the block runs, keep the results so far, as a run of some mutants: another terminal shows them."""
-        keeping = asyncio.create_task(self._keep_meanwhile(), name="keep the results so far")
-        try:
-            yield
-        finally:
-            await cancel_all([keeping])
-
     async def _keep_meanwhile(self) -> None:
+        """Keep the results so far, as a run of some mutants, until it is cancelled: another terminal shows them."""
         took = 0.0
         while True:
             await asyncio.sleep(max(KEEP_S, took * KEEP_PART))

@@ -54,7 +54,7 @@ from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnect
 from msp_bridge.cluster.preparing import Preparing
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Order
-from msp_bridge.concurrency import SharedLock, cancel_all
+from msp_bridge.concurrency import SharedLock, cancel_all, meanwhile
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport
@@ -106,8 +106,7 @@ class Dispatch:
 
         Closing it ends the tests on all workers.
         """
-        feeding = asyncio.create_task(self._feed(), name="feeding the cluster")
-        try:
+        async with meanwhile(self._feed(), "feeding the cluster") as feeding:
             while self._waiting:
                 taking = asyncio.ensure_future(self._results.get())
                 await asyncio.wait([taking, feeding], return_when=asyncio.FIRST_COMPLETED)
@@ -123,8 +122,6 @@ class Dispatch:
                     yield result
             for mutant in self._given_up:
                 yield Result(mutant, Status.IGNORED, status_reason=GIVEN_UP, reusable=False)
-        finally:
-            await cancel_all([feeding])
 
     @property
     def _waiting(self) -> bool:

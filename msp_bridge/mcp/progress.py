@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.concurrency import meanwhile
 from msp_bridge.notices import PhaseReport
 
 BEAT_S = 1.0  # between two reports of progress
@@ -34,13 +34,10 @@ class CallProgress:
         A report that is on its way then is not cancelled: whether the client got it would not be known.
         """
         over = asyncio.Event()
-        beating = asyncio.create_task(self._beat(over), name="progress")
-        try:
+        async with meanwhile(self._beat(over), "progress") as beating:
             yield
             over.set()
             await beating
-        finally:
-            await cancel_all([beating])
 
     def step(self, message: str) -> None:
         """One more is done."""

@@ -16,7 +16,7 @@ errors are for clients: an unknown tool, resource or prompt.
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +56,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from msp_bridge import __version__
-from msp_bridge.concurrency import cancel_all
+from msp_bridge.concurrency import meanwhile
 from msp_bridge.errors import BridgeError
 from msp_bridge.jsonrpc.connection import MAX_OPEN
 from msp_bridge.jsonrpc.messages import ErrorCode
@@ -111,13 +111,12 @@ class AgentServer:
         inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
         lines = _Lines(stream, trace)
-        receiving = asyncio.create_task(lines.receive(inbound, write.clone()), name="messages of the client")
-        sending = asyncio.create_task(lines.send(outbound, receiving.cancel), name="messages to the client")
-        try:
+        async with (
+            contextlib.aclosing(self),
+            meanwhile(lines.receive(inbound, write.clone()), "messages of the client") as receiving,
+            meanwhile(lines.send(outbound, receiving.cancel), "messages to the client"),
+        ):
             await self.protocol.run(read, write, self.protocol.create_initialization_options())
-        finally:
-            await cancel_all([receiving, sending])
-            await self.aclose()
         return 0
 
     async def aclose(self) -> None:

@@ -194,6 +194,15 @@ class ProcessTree:
         """Some bytes of the tool's stdout, or b"" at its end."""
         return await self._stdout.read()
 
+    async def output(self, *, tail: int | None = None) -> bytes:
+        """The tool's stdout until it closes: all that is left of it, or the last `tail` bytes."""
+        printed = bytearray()
+        while data := await self.read():
+            printed += data
+            if tail is not None:
+                del printed[:-tail]
+        return bytes(printed)
+
     async def write(self, data: bytes) -> None:
         """To the tool's stdin; returns when the tool keeps up. Raises ToolError when the tool no longer reads."""
         if self._stdin is None:

@@ -250,17 +250,10 @@ class Oracle:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 (copy / name).symlink_to(self.root / name)
         async with ProcessTree.running(command, cwd=where, env=environment) as tree:
-            output = bytearray()
-
-            async def finish() -> int:
-                while data := await tree.read():
-                    output.extend(data)
-                    del output[:-OUTPUT_LIMIT]
-                return await tree.exited()
-
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    code = await finish()
+                    output = await tree.output(tail=OUTPUT_LIMIT)
+                    code = await tree.exited()
             except TimeoutError:
                 return Verdict(Status.TIMEOUT, f"no answer in {self.timeout_s:.0f} s")
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]

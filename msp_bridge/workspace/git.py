@@ -61,10 +61,8 @@ async def origin(root: Path) -> str | None:
 async def git(root: Path, *arguments: str) -> bytes:
     """The output of a git command. Raises GitFailed; ToolError when there is no git."""
     async with ProcessTree.running(["git", *arguments], cwd=root) as tree:
-        output = bytearray()
-        while data := await tree.read():
-            output += data
+        output = await tree.output()
         if await tree.exited() == 0:
-            return bytes(output)
+            return output
         said = tree.errors.strip().splitlines()
         raise GitFailed(said[0].removeprefix("fatal: ") if said else f"exit code {tree.returncode}")
