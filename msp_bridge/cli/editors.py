@@ -37,36 +37,32 @@ SCRIPTS = {"js", "ts", "jsx", "tsx"}  # the extension watches all of them where 
 SETTINGS = Path(".vscode", "settings.json")
 WATCH_PATTERN = "strykerMutator.watchPattern"
 WORKING_DIRECTORY = "strykerMutator.server.workingDirectory"
-EDITORS = {
-    VSCODE_LSP: "Settings for our own extension: survivors underlined, and all mutants in the Testing view.",
-    VSCODE: 'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
-    "neovim-lsp": "Settings of Neovim's own LSP client: mutants that no test kills, as diagnostics.",
-    "helix-lsp": "The same for Helix.",
-    "emacs-lsp": "The same for Emacs, with Eglot.",
-    "zed-lsp": "The same for Zed.",
-    "sublime-lsp": "The same for Sublime Text, with the package LSP.",
-    "kate-lsp": "The same for Kate.",
-    JETBRAINS: "The same for IntelliJ IDEA, PyCharm and others of JetBrains', with the plugin LSP4IJ.",
-    ECLIPSE: "The same for Eclipse, with LSP4E.",
-    "neovim": "A plugin: the same on demand, by commands.",
-    "vim": "A compiler plugin: `:make` lists the mutants that no test kills.",
-    "emacs": "Commands that list the mutants that no test kills in a buffer.",
-    "helix": "Keys that run `msp-bridge run`: Helix has no plugins yet that could do more.",
+EDITORS = {  # the file of `msp_bridge/editors` that is printed, "" where it is made here, and what it is
+    VSCODE_LSP: ("", "Settings for our own extension: survivors underlined, and all mutants in the Testing view."),
+    VSCODE: (
+        "",
+        'Settings for the extension "Stryker Mutation Testing", also in editors that take VS Code\'s extensions.',
+    ),
+    "neovim-lsp": (
+        "lsp-neovim.lua",
+        "Settings of Neovim's own LSP client: mutants that no test kills, as diagnostics.",
+    ),
+    "helix-lsp": ("lsp-helix.toml", "The same for Helix."),
+    "emacs-lsp": ("lsp-emacs.el", "The same for Emacs, with Eglot."),
+    "zed-lsp": ("lsp-zed.json", "The same for Zed."),
+    "sublime-lsp": ("lsp-sublime.json", "The same for Sublime Text, with the package LSP."),
+    "kate-lsp": ("lsp-kate.json", "The same for Kate."),
+    JETBRAINS: (
+        "lsp-jetbrains.json",
+        "The same for IntelliJ IDEA, PyCharm and others of JetBrains', with the plugin LSP4IJ.",
+    ),
+    ECLIPSE: ("lsp-eclipse.launch", "The same for Eclipse, with LSP4E."),
+    "neovim": ("neovim.lua", "A plugin: the same on demand, by commands."),
+    "vim": ("vim.vim", "A compiler plugin: `:make` lists the mutants that no test kills."),
+    "emacs": ("emacs.el", "Commands that list the mutants that no test kills in a buffer."),
+    "helix": ("helix.toml", "Keys that run `msp-bridge run`: Helix has no plugins yet that could do more."),
 }
-TEXTS = {
-    "neovim-lsp": "lsp-neovim.lua",
-    "helix-lsp": "lsp-helix.toml",
-    "emacs-lsp": "lsp-emacs.el",
-    "zed-lsp": "lsp-zed.json",
-    "sublime-lsp": "lsp-sublime.json",
-    "kate-lsp": "lsp-kate.json",
-    JETBRAINS: "lsp-jetbrains.json",
-    ECLIPSE: "lsp-eclipse.launch",
-    "neovim": "neovim.lua",
-    "vim": "vim.vim",
-    "emacs": "emacs.el",
-    "helix": "helix.toml",
-}
+TEXTS = {editor: file for editor, (file, _) in EDITORS.items() if file}
 # A command apart from its arguments, in TOML and in JSON.
 APART = re.compile(r'"msp-bridge"(,?\n *"?arg(?:ument)?s"?(?: =|:) \[)"serve", "stdio"')
 
@@ -254,7 +250,7 @@ def _paths(root: Path) -> Iterator[str]:
 
 def _list(formatter: click.HelpFormatter) -> str:
     with formatter.section("msp-bridge editors"):
-        formatter.write_dl(list(EDITORS.items()))
+        formatter.write_dl([(editor, text) for editor, (_, text) in EDITORS.items()])
     return formatter.getvalue()
 
 

@@ -75,11 +75,6 @@ MAX_UNREAD = 64 * 1024 * 1024  # bytes of answers
 REJECTION_TIMEOUT_S = 30.0  # for a peer with too many open requests to read that
 
 
-def _as_it_is(params: Any) -> Any:
-    """Read the JSON value of `params` as itself."""
-    return params
-
-
 @frozen
 class Method(Generic[P]):
     """A method: `run` takes what `read` makes of the JSON value of `params` (None when absent), and returns `result`.
@@ -91,13 +86,9 @@ class Method(Generic[P]):
     """
 
     run: Callable[[P], Awaitable[Any]]
-    read: Callable[[Any], P] = _as_it_is
+    read: Callable[[Any], P] = lambda params: params
     sequential: bool = False
     large: bool = False
-
-
-def _admit_all(_: Call) -> None:
-    """Admit every message at any time."""
 
 
 @frozen
@@ -105,15 +96,13 @@ class Service:
     """A service of a connection: the `methods` of requests and of `notifications`, by name; others are unknown.
 
     `admit` is called when it is a message's turn. It raises RpcError for one that may not come now: a request is
-    answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request, and
-    `failed` of the answer where a method raises BridgeError.
+    answered with that, a notification is dropped. `cancelled` is the code of the answer to a cancelled request.
     """
 
     methods: Mapping[str, Method[Any]]
     notifications: Mapping[str, Method[Any]] = field(factory=dict)
-    admit: Callable[[Call], None] = _admit_all
+    admit: Callable[[Call], None] = lambda _: None
     cancelled: int = ErrorCode.REQUEST_CANCELLED
-    failed: int = ErrorCode.REQUEST_FAILED
 
 
 @define(eq=False)
@@ -281,7 +270,7 @@ class Connection:
                 log.info("the notification %s is dropped: %s", request.call.method, error)
         except BridgeError as error:  # which the user can fix
             log.error("%s", error)
-            failure = RpcError(self._service.failed, one_line(str(error)))
+            failure = RpcError(ErrorCode.REQUEST_FAILED, one_line(str(error)))
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

@@ -33,6 +33,9 @@ MAX_CODE = 160  # characters of code on each side in a list; the diff has all of
 MAX_TESTS = 20  # names of tests in one answer
 MAX_REASON = 2000  # characters of what a tool says of a mutant
 MAX_FAILURE_LINES = 20
+UNREADABLE = (  # in the place of a diff
+    "--- a/{mutant.path}\n+++ b/{mutant.path}\n(the source can't be read as UTF-8)\n+{mutant.replacement}\n"
+)
 
 Score = Annotated[float | None, Field(description="Percent of the mutants that the tests killed; null without any.")]
 Counts = Annotated[dict[str, int], Field(description="How many mutants have which status.")]
@@ -184,7 +187,7 @@ class ShownMutant(Answer):
         mutant, source = found.mutant, found.source
         return cls(
             mutant=MutantAnswer.of(mutant, result, source, outdated=bool(edited)),
-            diff=shortened(_diff(mutant, source), MAX_DIFF),
+            diff=shortened(mutant_diff(source, mutant) or UNREADABLE.format(mutant=mutant), MAX_DIFF),
             why=_why(mutant, result) if not edited else _why_outdated(mutant, result, edited),
             covering_tests=None if result is None else _names(result.covered_by),
             killed_by=None if result is None else _names(result.killed_by),
@@ -277,12 +280,6 @@ def _why(mutant: Mutant, result: Result | None) -> str:
         case Status.IGNORED:
             return "Ignored: the tool, its configuration or a comment leaves it out, or it could not be tested."
     return f"{result.status.value}: no verdict, as the code with the change in it can't be built or run."
-
-
-def _diff(mutant: Mutant, source: SourceText | None) -> str:
-    if diff := mutant_diff(source, mutant):
-        return diff
-    return f"--- a/{mutant.path}\n+++ b/{mutant.path}\n(the source can't be read as UTF-8)\n+{mutant.replacement}\n"
 
 
 def _why_outdated(mutant: Mutant, result: Result | None, edited: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from msp_bridge.isolation.left_out import ACCEPTED
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.reports.content import ContentIndex, MutantContent
 from msp_bridge.reports.results import ACCEPTED_REASON
-from msp_bridge.reports.standard import Report, ReportedMutant, entries
+from msp_bridge.reports.standard import Report, entries
 from msp_bridge.source import SourceText
 from msp_bridge.text import encodable
 from msp_bridge.writing import replace_content
@@ -96,24 +96,18 @@ class AcceptedSurvivors:
 
     def gone(self) -> list[MutantContent]:
         """The entries whose code no longer stands in its file."""
-        return [content for content in self.reasons if not self._stands(content)]
+        indexes = ((content, self._index(content.path)) for content in self.reasons)
+        return [content for content, index in indexes if index is None or not index.has(content)]
 
     def _judged_file(self, path: str, file: Mapping[str, Any]) -> Mapping[str, Any]:
         index = ContentIndex(SourceText(file["source"]))
         mutants = []
         for entry, fields in zip(entries({"files": {path: file}}), file["mutants"], strict=True):
-            reason = self._reason(index, entry)
+            content = index.of(entry.result.mutant) if entry.result.status.undetected else None
+            reason = None if content is None else self.reasons.get(content)
             accepted = {"status": Status.IGNORED.value, "statusReason": f"{ACCEPTED_REASON}{reason}"}
             mutants.append(fields if reason is None else {**fields, **accepted})
         return {**file, "mutants": mutants}
-
-    def _reason(self, index: ContentIndex, entry: ReportedMutant) -> str | None:
-        content = index.of(entry.result.mutant) if entry.result.status.undetected else None
-        return None if content is None else self.reasons.get(content)
-
-    def _stands(self, content: MutantContent) -> bool:
-        index = self._index(content.path)
-        return index is not None and index.has(content)
 
     def _index(self, path: str) -> ContentIndex | None:
         if path not in self._indexes:

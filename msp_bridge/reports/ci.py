@@ -49,8 +49,7 @@ OUTCOMES = {  # element, and its message
 
 def warnings(report: Report, prefix: str = "") -> Iterator[str]:
     """A workflow command of GitHub Actions for each missed mutant: a warning on its lines."""
-    for entry in _missed(report):
-        yield _warning(entry, prefix)
+    return (_warning(entry, prefix) for entry in _missed(report))
 
 
 def summary(report: Report) -> str:
@@ -70,8 +69,12 @@ def sarif(report: Report, prefix: str = "") -> bytes:
     ]
     driver = {"name": "msp-bridge", "version": msp_bridge.__version__, "rules": rules}
     results = [_sarif_result(entry, prefix) for entry in _missed(report)]
-    accepted = (entry for entry in entries(report) if is_accepted(entry.result))
-    results += [_suppressed(_sarif_result(_survivor(entry), prefix), entry) for entry in accepted]
+    for entry in entries(report):
+        if is_accepted(entry.result):
+            reason = (entry.result.status_reason or "").removeprefix(ACCEPTED_REASON)
+            suppression = {"kind": "external", "status": "accepted", "justification": reason}
+            survivor = evolve(entry, result=evolve(entry.result, status=Status.SURVIVED))
+            results.append({**_sarif_result(survivor, prefix), "suppressions": [suppression]})
     run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
     return _json({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -85,9 +88,13 @@ def code_quality(report: Report, prefix: str = "") -> bytes:
                 "check_name": entry.result.mutant.mutator,
                 "fingerprint": entry.result.mutant.id,
                 "severity": SEVERITIES[entry.result.status],
-                "location": {"path": prefix + entry.result.mutant.path, "lines": _lines(entry)},
+                "location": {
+                    "path": prefix + entry.result.mutant.path,
+                    "lines": {"begin": place.start.line, "end": place.end.line},
+                },
             }
             for entry in _missed(report)
+            for place in [entry.result.mutant.location]
         ]
     )
 
@@ -153,21 +160,6 @@ def _sarif_result(entry: ReportedMutant, prefix: str) -> Mapping[str, Any]:
         "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"mutantId/v1": mutant.id},
     }
-
-
-def _survivor(entry: ReportedMutant) -> ReportedMutant:
-    """An accepted survivor as the survivor that it is."""
-    return evolve(entry, result=evolve(entry.result, status=Status.SURVIVED))
-
-
-def _suppressed(result: Mapping[str, Any], entry: ReportedMutant) -> Mapping[str, Any]:
-    justification = (entry.result.status_reason or "").removeprefix(ACCEPTED_REASON)
-    return {**result, "suppressions": [{"kind": "external", "status": "accepted", "justification": justification}]}
-
-
-def _lines(entry: ReportedMutant) -> Mapping[str, int]:
-    location = entry.result.mutant.location
-    return {"begin": location.start.line, "end": location.end.line}
 
 
 def _json(value: Any) -> bytes:

@@ -42,7 +42,6 @@ R = TypeVar("R")
 class _Request:
     """One call of `JobScheduler.run`."""
 
-    number: int  # the newest has the highest
     running: set[asyncio.Task[Any]] = field(factory=set)
     turn: asyncio.Future[None] | None = None  # while it waits for its turn
 
@@ -52,8 +51,7 @@ class JobScheduler:
 
     def __init__(self, jobs: Callable[[], int]) -> None:
         self._jobs = jobs
-        self._requests: dict[int, _Request] = {}
-        self._last_number = 0
+        self._requests: list[_Request] = []  # the oldest first
         self._active = 0
 
     async def run(self, items: Iterable[T], work: Callable[[T], Coroutine[Any, Any, R]]) -> AsyncGenerator[R, None]:
@@ -63,9 +61,8 @@ class JobScheduler:
         Back-pressure: a job starts only while the next result is awaited. Jobs that have begun go on.
         Errors: the first failure of a job is raised, after the results that came with it. The other jobs are cancelled.
         """
-        self._last_number += 1
-        request = self._requests[self._last_number] = _Request(self._last_number)
-        pending = deque(items)
+        request, pending = _Request(), deque(items)
+        self._requests.append(request)
         try:
             while pending or request.running:
                 if pending and await self._may_start(request):
@@ -80,7 +77,7 @@ class JobScheduler:
                 if failures:
                     raise failures[0]
         finally:
-            del self._requests[request.number]
+            self._requests.remove(request)
             await cancel_all(request.running)
 
     async def _may_start(self, request: _Request) -> bool:
@@ -103,7 +100,7 @@ class JobScheduler:
 
     def _ended(self, _: asyncio.Task[Any]) -> None:
         self._active -= 1
-        for request in reversed(self._requests.values()):
+        for request in reversed(self._requests):
             if request.turn is not None and not request.turn.done():
                 request.turn.set_result(None)  # it looks at the budget again: a newer one may have come
                 return

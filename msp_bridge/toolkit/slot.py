@@ -155,14 +155,10 @@ def erase(path: str) -> None:
     if os.path.islink(path) or not os.path.isdir(path):
         os.unlink(path)
         return
-    for directory, _, _ in os.walk(path, onerror=_open_up):
+    # `os.walk` skips a directory that a test has locked; `shutil.rmtree` will say so if it isn't empty.
+    for directory, _, _ in os.walk(path, onerror=lambda error: os.chmod(error.filename, 0o700)):
         os.chmod(directory, 0o700)
     shutil.rmtree(path)
-
-
-def _open_up(error: OSError) -> None:
-    """A directory that a test has locked: `os.walk` skips it, `shutil.rmtree` will say so if it isn't empty."""
-    os.chmod(error.filename, 0o700)
 
 
 def _last_used(lock_file: Path) -> float:

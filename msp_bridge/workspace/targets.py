@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 
 from msp_bridge.errors import ConfigurationError
 from msp_bridge.model import Location, Mutant, Position
-from msp_bridge.source import SourceText
+from msp_bridge.source import SourceText, last_line
 from msp_bridge.text import shortened
 from msp_bridge.workspace.git import GitFailed, git
 from msp_bridge.workspace.selection import MAGIC, Selection, Target, relative_path
@@ -144,9 +144,8 @@ class Changes:
 
     def touch(self, mutant: Mutant) -> bool:
         """Whether a line of `mutant` has changed."""
-        start, end = mutant.location.start, mutant.location.end
-        last = end.line - 1 if end.column == 1 and end.line > start.line else end.line
-        return any(lines.start <= last and start.line < lines.stop for lines in self.lines.get(mutant.path, ()))
+        first, last = mutant.location.start.line, last_line(mutant.location)
+        return any(lines.start <= last and first < lines.stop for lines in self.lines.get(mutant.path, ()))
 
 
 def changed_lines(diff: bytes) -> Lines:

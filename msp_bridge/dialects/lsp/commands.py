@@ -12,7 +12,7 @@ from msp_bridge.dialects.lsp.editor import WARNING, Editor
 from msp_bridge.dialects.lsp.findings import MutantFinding
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 from msp_bridge.errors import BridgeError
-from msp_bridge.source import Changed, SourceText, mutant_diff
+from msp_bridge.source import Changed, SourceText, last_line, mutant_diff
 from msp_bridge.workspace.selection import Selection, Target
 
 TEST, TEST_CHANGED, TEST_PROJECT, SHOW, IGNORE, ACCEPT = COMMANDS = (
@@ -51,8 +51,7 @@ class EditorCommands:
         if lines is None:
             await self._editor.say(f"{path} has unsaved changes there: save it, tools test what is saved", WARNING)
             return None, ""
-        last = lines.end.line - (lines.end.column == 1 and lines.end.line > lines.start.line)
-        return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last}"
+        return Selection(targets=(Target(path, lines, partly=True),)), f"{path}:{lines.start.line}-{last_line(lines)}"
 
     async def show(self, folder: Folder, path: str, argument: lsp.CommandArguments) -> str:
         """Show the user what a mutant changes, and return it as a diff."""

@@ -84,9 +84,8 @@ class Explorer:
         return [(folder, Selection(targets=tuple(those))) for folder, those in targets.items()]
 
     async def _file(self, folder: Folder, path: str, mutants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        document = self._folders.opened(folder, path)
-        uri = (folder.root / path).as_uri() if document is None else document.uri
-        return {"uri": uri, "project": (await folder.session.tools([path])).get(path, ""), "mutants": mutants}
+        project = (await folder.session.tools([path])).get(path, "")
+        return {"uri": self._folders.uri(folder, path), "project": project, "mutants": mutants}
 
     async def _known(self, folder: Folder, path: str, mutants: Sequence[Mutant]) -> list[dict[str, Any]]:
         """Return the mutants with their results on the wire; without results where the text is not saved."""

@@ -136,6 +136,11 @@ class Folders:
         same = (document for document in self.documents.values() if document.path == path)  # an URI may be odd
         return next((document for document in same if self._folder(document) is folder), None)
 
+    def uri(self, folder: Folder, path: str) -> str:
+        """The URI by which the client knows the file `path`."""
+        document = self.opened(folder, path)
+        return (folder.root / path).as_uri() if document is None else document.uri
+
     def _folder(self, document: Document) -> Folder | None:
         place = self.locate(document.uri)
         return None if place is None else place[0]

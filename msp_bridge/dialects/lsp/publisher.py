@@ -74,7 +74,7 @@ class Publisher:
         if document is not None and self._editor.pulls:
             self._editor.refresh(PULL)
             return folder.known(path).shown
-        uri, version = ((folder.root / path).as_uri(), None) if document is None else (document.uri, document.version)
+        uri, version = self._folders.uri(folder, path), None if document is None else document.version
         self._newest[uri] = number = next(self._numbers)
         diagnostics = await self.diagnostics(folder, path)
         if self._newest.get(uri) == number:
@@ -108,8 +108,7 @@ class Publisher:
         for folder in list(self._folders):
             for path in [path for path, findings in folder.findings.items() if findings.shown]:
                 document = self._folders.opened(folder, path)
-                uri = (folder.root / path).as_uri() if document is None else document.uri
-                version = None if document is None else document.version
+                uri, version = self._folders.uri(folder, path), None if document is None else document.version
                 items = await self.diagnostics(folder, path)
                 reports.append({"uri": uri, "version": version, "kind": "full", "items": items})
         return reports
