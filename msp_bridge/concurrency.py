@@ -129,7 +129,7 @@ class SharedLock:
 
     @contextlib.asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
-        """Beside others."""
+        """Hold the lock beside others."""
         await self._until(lambda: not self._alone)
         self._sharing += 1
         try:
@@ -140,7 +140,7 @@ class SharedLock:
 
     @contextlib.asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Nobody else is there."""
+        """Hold the lock alone."""
         place = object()
         self._alone.append(place)
         try:

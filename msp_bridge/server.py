@@ -106,7 +106,7 @@ async def until_signal() -> AsyncIterator[asyncio.Task[bool]]:
 
 @contextlib.contextmanager
 def exit_on_signal() -> Iterator[None]:
-    """Within it, each of these signals ends the process with exit code 0, also before and after `until_signal`.
+    """Have each of these signals end the process with exit code 0 in the block, also outside of `until_signal`.
 
     Before it, nothing has been started that must be ended, and after it, nothing is left: leaving the Python code is
     enough. By default the signal would make an exit in order look like a crash.

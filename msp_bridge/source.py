@@ -234,7 +234,7 @@ class Changed:
         )
 
     def shift(self, first: int, last: int) -> int | None:
-        """By how many lines the lines `first` to `last` (1-based, inclusive) have moved; None when one has changed."""
+        """The number of lines by which `first` to `last` (1-based, inclusive) have moved; None when one has changed."""
         at = bisect.bisect_right(self._starts, last - 1)
         if at == 0:
             return 0

@@ -64,7 +64,7 @@ class CargoListing:
         raise ToolError("the sources change while cargo-mutants reads them", "try again")
 
     async def options(self) -> list[str]:
-        """In a workspace's root all packages count, since any of their files may be open in the editor."""
+        """The options that select all packages in a workspace's root: any of their files may be open in the editor."""
         return ["--workspace"] if await self.workspace_root() == self._root else []
 
     def _parsed(self, sources: Sources, entries: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Mutant]:
@@ -155,7 +155,7 @@ class _Lines:
 
     @classmethod
     def read(cls, file: Path) -> _Lines | None:
-        """None when it isn't there, or no UTF-8: no mutant can be of it any more."""
+        """Read `file`; None when it is gone or no UTF-8, as it can have no mutants then."""
         try:
             modified, content = file.stat().st_mtime_ns, reading.content(file)
             text = content.decode()

@@ -108,7 +108,7 @@ class CargoRun:
                         yield result
 
     async def _some(self, mutants: Sequence[Mutant], isolated: bool) -> AsyncGenerator[Result, None]:
-        """In kept copies; what is due when the tests fail there without a mutant, in copies that cargo-mutants makes.
+        """Test in kept copies; where the tests fail there without a mutant, in copies that cargo-mutants makes.
 
         The tool's own run without a mutant decides whether it can be isolated: see `Isolation.run`.
         """

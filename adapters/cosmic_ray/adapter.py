@@ -140,7 +140,7 @@ class CosmicRay(PythonAdapter):
         return await super().test_command() or (await self._command()).words
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """From the interpreter to the first run of the tests by the engine; a proposal where nothing is configured."""
+        """Check all from the interpreter to the engine's first run of the tests; propose a missing configuration."""
         greeting = None
         try:
             greeting = await self._discovery.greeting()

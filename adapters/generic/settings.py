@@ -32,7 +32,7 @@ class CommandTemplate:
 
     @classmethod
     def of(cls, value: Any, where: str) -> Self:
-        """From the list that the user wrote, in which a list is a group; raises `ConfigurationError`."""
+        """Make it from the list that the user wrote, in which a list is a group; raises `ConfigurationError`."""
         if not isinstance(value, list) or not value:
             raise ConfigurationError(f"{where} is no list of words", 'write it as ["tool", "--report={report}"]')
         groups = []

@@ -38,7 +38,7 @@ class Mutmut(PythonAdapter):
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """If mutmut is configured in the project, or installed in its environment.
+        """Find mutmut where it is configured in the project, or installed in its environment.
 
         A nested project's environment is one that lies in it: any other may have mutmut for the sake of another.
         """

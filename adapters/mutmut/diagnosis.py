@@ -22,7 +22,7 @@ UNUSED = {
 async def diagnose(
     project: Project, discover: Callable[[], Awaitable[MutmutDiscovery]], engine: PythonEngine
 ) -> AsyncGenerator[Finding, None]:
-    """From the interpreter to the first run of the tests; stops at the first thing that is wrong."""
+    """Check everything from the interpreter to the first run of the tests; stop at the first thing that is wrong."""
     try:
         installation = await MutmutInstallation.look(project.python, project.root)
     except BridgeError as error:

@@ -72,7 +72,7 @@ class StrykerJs(LazyParts):
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """If there is a configuration file of StrykerJS's, or package.json depends on it."""
+        """Find a configuration file of StrykerJS's, or a package.json that depends on it."""
         return cls(project) if configured(project) else None
 
     @classmethod
@@ -206,7 +206,7 @@ class StrykerJs(LazyParts):
         )
 
     async def diagnose(self) -> AsyncGenerator[Finding, None]:
-        """From the installation to the mutants; stops at the first thing that is wrong. Runs no test."""
+        """Check all from the installation to the mutants; stop at the first thing that is wrong. Runs no test."""
         from .failures import faster_runner
         from .installation import install_command, package_manager
 

@@ -142,7 +142,7 @@ class KeptListings:
 
     @classmethod
     def of(cls, project: Project, session: StrykerJsSession) -> KeptListings | None:
-        """None where the configuration is a program."""
+        """The listings for the present state; None where the configuration is a program."""
         config = config_file(project)
         if config is not None and config.suffix.lower() != ".json":
             return None

@@ -187,7 +187,7 @@ def _candidates(root: Path) -> Iterator[Path]:
 
 def _pinned(root: Path) -> Version:
     """The version that the project asks for, perhaps only its beginning; empty when it doesn't."""
-    for directory in upwards(root):
+    for directory in (root, *root.parents):
         for name in PINS:
             try:
                 lines = reading.text(directory / name).splitlines()
@@ -215,7 +215,7 @@ def _kept_by_version_managers() -> list[tuple[Version, Path]]:
 
 def package_manager(root: Path) -> str:
     """npm, pnpm, yarn or bun: what package.json names, else whose lock file is nearest."""
-    for directory in upwards(root):
+    for directory in (root, *root.parents):
         named = str(reading.table(directory / "package.json").get("packageManager", "")).partition("@")[0]
         if named in INSTALL:
             return named
@@ -274,14 +274,8 @@ def _has_lock_of_yarn_1(root: Path) -> bool:
     return "yarn lockfile v1" in reading.text_or_empty(root / "yarn.lock")
 
 
-def upwards(directory: Path) -> Iterator[Path]:
-    """The directory, and those above it."""
-    yield directory
-    yield from directory.parents
-
-
 def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:
-    for directory in upwards(root):
+    for directory in (root, *root.parents):
         core = directory / "node_modules" / CORE
         if package := reading.table(core / "package.json"):
             return core.resolve(), package
@@ -291,8 +285,8 @@ def _core_of(root: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _missing(root: Path) -> ToolError:
-    """To add a package that is asked for already could change package.json and the lock file."""
-    asking = next(filter(depends_on_core, upwards(root)), None)
+    """The error for StrykerJS that is not installed. Adding what package.json asks for could change the lock file."""
+    asking = next(filter(depends_on_core, (root, *root.parents)), None)
     if asking is None:
         return ToolError(f"StrykerJS is not installed for {root}", install_command(root, CORE))
     return ToolError(f"StrykerJS is not installed for {asking}", ShellCommand(f"{package_manager(asking)} install"))

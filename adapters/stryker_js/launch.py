@@ -29,7 +29,7 @@ from msp_bridge.writing import replace_content
 
 from . import plug_n_play
 from .failures import BaselineFailure, failure, logged_errors, missing_plugin
-from .installation import Toolchain, upwards
+from .installation import Toolchain
 from .mutants import Raw, StrykerJsListing, StrykerJsTestPlan, Tested
 from .sandbox import PathMap, ProjectSandbox
 
@@ -91,7 +91,7 @@ class Launch:
             yield await stack.enter_async_context(running)
 
     async def note(self) -> None:
-        """When StrykerJS has answered: which parts it has, for the log and for `doctor`."""
+        """Note which parts of isolation StrykerJS has, once it has answered, for the log and for `doctor`."""
         if self.paths.isolated:
             await in_thread(self.isolation.note, self.sandbox.home / ISOLATION)
 
@@ -116,7 +116,7 @@ class Launch:
             "run": str(self._run_file),
         }
         # Where npm scripts, and all that is started by npx, find the programs of packages:
-        places = (above / "node_modules" / ".bin" for above in upwards(self.paths.root))
+        places = (above / "node_modules" / ".bin" for above in (self.paths.root, *self.paths.root.parents))
         programs = [str(place) for place in places if place.is_dir()]
         path = os.pathsep.join([str(node.program.parent), *programs, os.environ.get("PATH", os.defpath)])
         changes: dict[str, str | None] = {

@@ -147,7 +147,7 @@ class ServeProcess:
         return OpenRun(frozenset(plan.paths), jobs)
 
     async def _resume(self, run: OpenRun, plan: StrykerJsTestPlan, jobs: int) -> None:
-        """Unless it had ended a moment ago."""
+        """Have the run go on, unless it had ended a moment ago."""
         self._launch.configure(StrykerJsRunConfig(jobs, files=sorted(run.paths), only=plan, warm=self._launch.warm))
         self._observer.resume()
         await self._tree.write(AGAIN)
@@ -186,7 +186,7 @@ class RunProcess:
 
     @property
     def closed(self) -> bool:
-        """It is always of use: that a process ends is nothing unusual here."""
+        """Always False: a process that ends is nothing unusual here."""
         return False
 
     @property
@@ -200,11 +200,11 @@ class RunProcess:
             await self._tree.end()
 
     def has_open_run(self, _: Collection[str] = ()) -> bool:
-        """No run stays open."""
+        """Always False: no run stays open."""
         return False
 
     async def make_ready(self, plan: StrykerJsTestPlan | None, jobs: int) -> None:
-        """It always is."""
+        """Nothing to do: it always is."""
 
     async def discover(self, paths: Sequence[str] | None) -> StrykerJsListing:
         """Discover the mutants in these files, or in all. Raises BridgeError."""

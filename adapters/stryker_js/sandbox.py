@@ -213,7 +213,7 @@ class ProjectSandbox:
             self._sandbox.close()
 
     def _make_way(self, copy: Sandbox) -> None:
-        """No link may stand where a directory of ours belongs: what we write or delete there would be the user's.
+        """Remove links where directories of ours belong: what we write or delete there would be the user's.
 
         There is one when the root of the workspace is another than the last time, or a tool has made it.
         """
@@ -330,7 +330,7 @@ class ProjectSandbox:
 
     @property
     def _identities(self) -> object:
-        """They change when a copy was deleted or made anew."""
+        """The identities of all copies, which change when one was deleted or made anew."""
         return self.identity, *(member.identity for member in self._members.values())
 
     @property

@@ -49,7 +49,7 @@ class StrykerNet(LazyParts):
 
     @classmethod
     def detect(cls, project: Project) -> Self | None:
-        """By a stryker-config file, a tool manifest that names it, or the global tool beside a project of tests."""
+        """Find a stryker-config file, a tool manifest that names the tool, or the global tool beside tests."""
         return cls(project) if bases_of(project) else None
 
     @classmethod

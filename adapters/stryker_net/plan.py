@@ -87,7 +87,7 @@ class StrykerNetPlan:
         return self.installation.uses_platform or (configuration is not None and configuration.uses_platform)
 
     def configuration(self, base: Base) -> StrykerNetConfiguration | None:
-        """None when there is none."""
+        """The configuration of `base`; None when there is none."""
         return self.configurations.get(base.directory)
 
     def check(self, base: Base) -> None:

@@ -74,7 +74,7 @@ class Prepared:
         return [self.page, *([part.content, _row(part.baseline)] for part in self.parts)]
 
     def entry(self, mutant: Mutant) -> tuple[PreparedBase, ReportEntry] | None:
-        """None when the mutant's file is another one than it was discovered in."""
+        """The entry of `mutant`; None when its file has changed since the mutant was discovered."""
         if self.digests.get(mutant.path) != mutant.handle:
             return None
         return self.found.get(mutant)

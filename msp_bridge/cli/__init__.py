@@ -85,7 +85,7 @@ class Commands(click.Group):
     """Imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of a reader's interest."""
+        """The names of all commands, the most interesting first."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -115,7 +115,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Without importing the commands."""
+        """Complete the name of a command, without importing any."""
         from click.shell_completion import CompletionItem
 
         found = {name: text for name, (_, text, _) in COMMANDS.items() if name.startswith(incomplete)}
@@ -123,7 +123,7 @@ class Commands(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Without importing the commands."""
+        """List the commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text, _) in COMMANDS.items()])
 
@@ -233,7 +233,7 @@ def show(errors: Sequence[BridgeError]) -> None:
 
 
 def show_remarks(told: Told) -> None:
-    """On stderr: the facts that explain an answer."""
+    """Print the facts that explain an answer on stderr."""
     from msp_bridge.text import one_line
 
     for remark in told.remarks:
@@ -241,7 +241,7 @@ def show_remarks(told: Told) -> None:
 
 
 def show_failing_tests(names: Sequence[str], first_failure: str) -> None:
-    """On stderr: the names of the tests that fail without any mutant, and what the first of them prints."""
+    """Print on stderr the tests that fail without any mutant, and what the first of them prints."""
     from msp_bridge.text import first_of, one_line, visible
 
     for name in first_of(names, MAX_NAMED, one_line):

@@ -118,7 +118,7 @@ def _text(file: Path) -> str:
 
 
 def _write(file: Path, text: str) -> None:
-    """In its place where the file is there: it keeps its permissions and its links."""
+    """Write `file`. One that is there is written in place, so it keeps its permissions and its links."""
     with writing_to(file):
         if file.exists():
             file.write_bytes(text.encode())

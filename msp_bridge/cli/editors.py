@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from msp_bridge.cli.commented_json import merged, parse
 from msp_bridge.cli.editor_files import joined_patterns, left_alone, replaced, write_plugin
 from msp_bridge.cli.options import Choice, Options, bridge_options
 from msp_bridge.errors import ConfigurationError
-from msp_bridge.isolation.left_out import CACHE_MARKERS, IGNORED_DIRS
 from msp_bridge.toolkit.install import own_install
 from msp_bridge.workspace.adapters import MountedAdapter, UnavailableAdapter
+from msp_bridge.workspace.tree import files_below
 
 COMPLETE_VARIABLE = "_MSP_BRIDGE_COMPLETE"  # click's, made of the command's name
 VSCODE, VSCODE_LSP = "vscode", "vscode-lsp"
@@ -220,7 +220,7 @@ def _from(root: Path, path: Path) -> str:
 def _endings(options: Options) -> set[str]:
     """Endings of the files that the project's tools can mutate: `py`, `ts`."""
     tools, found = _tools(options), set[str]()
-    for path in _paths(options.root):
+    for path in files_below(str(options.root)):
         ending = os.path.splitext(path)[1][1:]
         if ending and ending not in found and any(tool.claims(path) for tool in tools):
             found.add(ending)
@@ -236,16 +236,6 @@ def _tools(options: Options) -> list[MountedAdapter]:
         else:
             tools.append(tool)
     return tools
-
-
-def _paths(root: Path) -> Iterator[str]:
-    for folder, folders, names in os.walk(root):
-        folders[:] = [name for name in folders if name not in IGNORED_DIRS]
-        if not CACHE_MARKERS.isdisjoint(names):
-            folders.clear()
-            continue
-        for name in names:
-            yield Path(folder, name).relative_to(root).as_posix()
 
 
 def _list(formatter: click.HelpFormatter) -> str:

@@ -109,7 +109,7 @@ class Options:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, search: bool = False) -> Options:
-        """From click's values by name, those of a command that has some of these options too. Raises CommandLineError.
+        """Make them from click's values by name; a command may have only some of the options. Raises CommandLineError.
 
         Without a root it is the current directory, or the enclosing project's if that is to be searched for.
         """
@@ -211,12 +211,12 @@ def _adapter(name: str | None) -> tuple[str, ...] | None:
 
 
 def bridge_options(command: Command) -> Command:
-    """Gives a command these options, as one keyword argument each."""
+    """Give a command these options, as one keyword argument each."""
     return with_options(OPTIONS)(command)
 
 
 def with_options(options: Sequence[click.Parameter]) -> Callable[[Command], Command]:
-    """Gives a command `options`, as one keyword argument each."""
+    """Give a command `options`, as one keyword argument each."""
 
     def give(command: Command) -> Command:
         command.__dict__.setdefault("__click_params__", []).extend(reversed(options))

@@ -92,7 +92,7 @@ class Outputs:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], root: Path) -> Outputs:
-        """From click's values by name, for the project at `root`.
+        """Make them from click's values by name, for the project at `root`.
 
         Raises UsageError when a file could not be written at the end, ConfigurationError when no upload is possible.
         """
@@ -106,7 +106,7 @@ class Outputs:
         return cls(values["threshold"], values["github"], values["no_new_survivors"], files, dashboard)
 
     def with_defaults(self, root: Path, named: str | None = None) -> Outputs:
-        """With the threshold of the configuration of the project at `root`, unless one was given.
+        """Take the threshold from the configuration of the project at `root`, unless one was given.
 
         `named` is the configuration file that the user named. Raises ConfigurationError.
         """
@@ -202,7 +202,7 @@ def _live_class() -> type[LivePage]:
 
 
 def _has_screen() -> bool:
-    """In a terminal, with a screen: a browser without one would take the terminal itself."""
+    """Whether this is a terminal with a screen: a browser without one would take the terminal itself."""
     if not sys.stderr.isatty():
         return False
     return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys())

@@ -239,7 +239,7 @@ def _console(*, stderr: bool = False) -> Console:
 
 
 def _terminated(*_: object) -> None:
-    """So CI systems stop a job: as Ctrl-C, which a shell has those ignore that its script starts in the background."""
+    """Treat SIGTERM, by which CI systems stop a job, like Ctrl-C, which programs in the background may ignore."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)

@@ -128,7 +128,7 @@ def _serving_one(
 
 
 def _serve_agents(values: Mapping[str, Any], token: str | None) -> None:
-    """On stdio, an agent's client starts it anywhere in the project, as people do `run`."""
+    """Serve agents. On stdio, a client may start the server anywhere in the project, as people start `run`."""
     server_class = _agent_server_class()
     socket_options = None if values["port"] is None else _socket_options(values, token)
     if socket_options is not None and socket_options.token is None:

@@ -39,7 +39,7 @@ class SocketOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], variable: str | None) -> Self:
-        """By the options' values, and the token in the environment's `variable`. Raises UsageError and BridgeError."""
+        """Make them from the options' values and the token of the environment. Raises UsageError and BridgeError."""
         addresses = Addresses.resolve(values["address"] or "localhost", values["port"] or 0)
         token = Token.given(_file(values["token_file"]), variable)
         if values["allow_remote"] and token is None:

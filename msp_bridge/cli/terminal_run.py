@@ -116,7 +116,7 @@ class TerminalRun:
 
     @property
     def report(self) -> Report:
-        """In the standard format."""
+        """The results so far in the standard format."""
         return report(self.options.root, self.judged, self._fields)
 
     def keep(self) -> list[BridgeError]:

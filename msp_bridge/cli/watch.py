@@ -79,7 +79,7 @@ class Watch:
         self._kept = KeptRun(self.workspace.root)
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises nothing that a user can fix: that is said, and the watch goes on."""
+        """Watch until cancelled. An error that the user can fix is printed, and the watch goes on."""
         versions = FileVersions(self.workspace.root)
         version = await versions.look()
         self._note(versions.touched(0), first=True)

@@ -179,7 +179,7 @@ class Dispatch:
             self.say(f"the worker {address} was lost: {reason}; what it was testing is tested elsewhere")
 
     async def _feeder(self, address: str) -> None:
-        """Until there is nothing left, or the worker can't be used. Raises ToolError when the scheduler is gone."""
+        """Feed a worker until nothing is left, or it can't be used. Raises ToolError when the scheduler is gone."""
         try:
             await self.preparing.prepare(address)
             self._ready.add(address)
@@ -283,7 +283,7 @@ class Dispatch:
         left.clear()
 
     async def _give_on(self, address: str, chunk: str, result: Result | Notice) -> None:
-        """To the caller that waits for results; as long as nobody does, the lease is renewed."""
+        """Give a result to the caller; as long as nobody waits for one, renew the lease."""
         putting = asyncio.ensure_future(self._results.put(result))
         try:
             while not (await asyncio.wait([putting], timeout=self.bounds.ask))[0]:

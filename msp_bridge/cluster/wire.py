@@ -104,7 +104,7 @@ class WireError:
         return cls(kind, error.problem, error.remedy)
 
     def error(self, worker: str) -> BridgeError:
-        """To raise at the client."""
+        """The error to raise at the client."""
         problem = f"{self.problem} (on the worker {worker})"
         if self.kind == "baseline":
             return BaselineError(problem, self.remedy, self.failing, self.first_failure)

@@ -105,7 +105,7 @@ async def renew(chunk: str, dask_worker: Any) -> None:
 
 
 async def end_chunk(chunk: str, dask_worker: Any) -> None:
-    """Nobody wants more of it. Returns when its tests have ended."""
+    """End a chunk that nobody wants more of. Returns when its tests have ended."""
     running = _state(dask_worker).running(chunk)  # perhaps before its start
     await running.end()
     running.asked = time.monotonic()  # forgotten when its lease has run out

@@ -55,7 +55,7 @@ class Dialect(abc.ABC):
         """The methods for the client's connection; read once."""
 
     async def serve(self) -> None:
-        """Until the client leaves; returns when everything that it had running has ended."""
+        """Serve until the client leaves; returns when everything that it had running has ended."""
         try:
             await self._client.serve(self.service)
         finally:

@@ -52,7 +52,7 @@ def find_interpreter(
 
 
 def candidates(root: Path, environment: Mapping[str, str], opened: Path | None = None) -> Iterator[Path]:
-    """In-project environments, the activated one, those kept elsewhere by poetry, pipenv and hatch, our own, PATH's.
+    """Yield the environments in the project, the activated one, those of poetry, pipenv and hatch, our own, PATH's.
 
     Our own comes last when there is nothing but the bridge in it, as pipx makes it: the project's tools are elsewhere.
     A project within the workspace that the user `opened` may share an environment with those around it.

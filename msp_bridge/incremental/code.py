@@ -61,7 +61,7 @@ class SplitFile:
 
     @classmethod
     def of(cls, data: bytes, digest: str) -> SplitFile | None:
-        """None for what can't be parsed."""
+        """Split the file `data`; None for what can't be parsed."""
         try:
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             text = re.sub("\r\n?", "\n", data.decode(encoding).removeprefix("\ufeff"))

@@ -29,7 +29,7 @@ class DependentVerdict:
 
     @classmethod
     def of(cls, row: Any) -> DependentVerdict:
-        """From what is kept."""
+        """Read what is kept."""
         match row:
             case [verdict, ran, None]:
                 return cls(verdict_fields(verdict), hex_names(ran), None)

@@ -137,7 +137,7 @@ class Connection:
         self._reading: asyncio.Task[None] | None = None
 
     async def serve(self, service: Service) -> None:
-        """Until the peer goes away, sends what can't be cut into messages, or `end` is called."""
+        """Serve until the peer goes away, sends what can't be cut into messages, or `end` is called."""
         self._service = service
         reason = Farewell.DONE
         try:

@@ -73,7 +73,7 @@ class Outgoing:
             self.unread -= len(answer)
 
     def close(self) -> None:
-        """No result comes any more, and nothing waits for the peer for long from here on."""
+        """End all waiting: no result comes any more, and nothing waits for the peer for long."""
         self.closing = True
         for result in self._waiting.values():
             if not result.done():

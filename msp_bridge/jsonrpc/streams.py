@@ -229,7 +229,7 @@ class MessageStream:
         self.trace: PeerTrace | None = None
 
     def limit(self, limits: MessageLimits) -> None:
-        """From the next message on."""
+        """Bound messages by `limits`, from the next one on."""
         self._framing.limits = limits
 
     async def open(self) -> None:

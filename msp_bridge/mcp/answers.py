@@ -131,7 +131,7 @@ class Survivors(Answer):
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Yield the lines of the text."""
+        """The lines of the text."""
         earlier = f" ({self.reused} in an earlier run)" if self.reused else ""
         tested = f"{counted(self.tested, 'mutant')} tested{earlier}"
         lines = [f"{tested}: {summary(self.counts, self.score)}" if self.tested else "no results yet"]
@@ -159,7 +159,7 @@ class TestReport(Survivors):
     )
 
     def lines(self) -> list[str]:
-        """Yield the lines of the text."""
+        """The lines of the text."""
         lines = super().lines() if self.selected or self.problems else ["no mutants are selected: nothing to test"]
         if self.untested:
             lines.append(f"{self.untested} of {self.selected} not tested yet: the same call again goes on with them")

@@ -69,7 +69,7 @@ class RunningCalls:
 
     @contextlib.contextmanager
     def attended(self, session: str) -> Iterator[None]:
-        """Within it, a request of `session` is open."""
+        """Count a request of `session` as open while the block runs."""
         self._attending[session] += 1
         if (leaving := self._leaving.pop(session, None)) is not None:
             leaving.cancel()

@@ -107,7 +107,7 @@ class AgentServer:
         )
 
     async def serve(self, stream: ByteStream, trace: PeerTrace | None = None) -> int:
-        """Until the client leaves; its exit code is always 0."""
+        """Serve until the client leaves; the exit code is always 0."""
         inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
         lines = _Lines(stream, trace)

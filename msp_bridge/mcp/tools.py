@@ -265,7 +265,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 
 def _schema(model: type[BaseModel], mode: Any) -> dict[str, Any]:
-    """Without the titles, which repeat the names, and without defaults that stand for an argument that is not there."""
+    """The schema without titles, which repeat the names, and without defaults that stand for a missing argument."""
     schema: dict[str, Any] = _shortened(model.model_json_schema(mode=mode))
     schema.pop("description", None)
     return schema

@@ -51,7 +51,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """From `K/N`; raises ValueError."""
+        """Read `K/N`; raises ValueError."""
         match = TEXT.fullmatch(text.strip())
         shard = cls(int(match[1]), int(match[2])) if match else None
         if shard is None or not 1 <= shard.number <= shard.of:

@@ -92,7 +92,7 @@ def start_of(fields: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def invalid(values: list[Any]) -> list[str | None]:
-    """Yield for each value the error in it, or None."""
+    """The error in each value, or None."""
     import fastjsonschema  # only `merge` validates
 
     validate = fastjsonschema.compile(json.loads(files(__package__).joinpath(SCHEMA).read_bytes()), use_default=False)
@@ -100,7 +100,7 @@ def invalid(values: list[Any]) -> list[str | None]:
 
 
 def _encodable(value: Any) -> Any:
-    """Without lone surrogates, which names that are not UTF-8 have: many JSON parsers refuse them."""
+    """Replace lone surrogates, which names that are not UTF-8 have: many JSON parsers refuse them."""
     match value:
         case str():
             return encodable(value)

@@ -56,7 +56,7 @@ REASON_LINES = 4  # of the message of an error: enough to recognise it
 
 
 def is_terminal(console: Console) -> bool:
-    """Whether lines can be drawn over. FORCE_COLOR asks for colours also in a file: for those, but not for a bar."""
+    """Whether lines can be drawn over. FORCE_COLOR asks for colours in a file, too, but not for a bar."""
     return console.is_terminal and console.file.isatty()
 
 
@@ -76,7 +76,7 @@ class PhaseLines:
 
 @contextlib.contextmanager
 def discovery_status(console: Console, tools: str) -> Iterator[Callable[[PhaseReport], None]]:
-    """On a terminal, a line that says what is done until the mutants are known. What it yields takes the phases."""
+    """Show on a terminal what is done until the mutants are known. What it yields takes the phases."""
     text = f"{one_line(tools)}: {DISCOVERING}"
     if not is_terminal(console):
         yield lambda _: None
@@ -230,7 +230,7 @@ class Sources:
         self._root, self._known = root, dict[str, SourceText | None]()
 
     def of(self, path: str) -> SourceText | None:
-        """None where the file can't be read."""
+        """The text of `path`; None where it can't be read."""
         if path not in self._known:
             self._known[path] = SourceText.read_or_none(self._root / path)
         return self._known[path]

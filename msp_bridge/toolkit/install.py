@@ -94,7 +94,7 @@ def own_install(*requirements: str) -> str:
 
 @contextlib.contextmanager
 def of_extra(name: str, what: str) -> Iterator[None]:
-    """Within it, import what the extra `name` installs; `what` says what needs it. Raises ConfigurationError."""
+    """Import in the block what the extra `name` installs; `what` says what needs it. Raises ConfigurationError."""
     try:
         yield
     except ImportError as error:  # also when an older version is there

@@ -211,7 +211,7 @@ class Isolation:
         return command_line({"file": str(home / OPTIONS)})
 
     def note(self, home: Path) -> None:
-        """After a run: which parts it had, for the log and for `doctor`; blocks. `home`: as of `command`."""
+        """Note after a run which parts it had, for the log and for `doctor`. Blocks. `home` is that of `command`."""
         try:
             report = json.loads((home / REPORT).read_text("utf-8"))
         except (OSError, ValueError):

@@ -97,7 +97,7 @@ class WarmProcess(Generic[P]):
             return process
 
     def let_go(self, process: P) -> None:
-        """No longer keep `process`, which the caller ends: `get` starts another one."""
+        """Forget `process`, which the caller ends: `get` starts another one."""
         if self._process is process:
             self._process = None
 

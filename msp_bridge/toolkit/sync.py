@@ -75,7 +75,7 @@ class Record:
 
     @classmethod
     def of(cls, kind: str, source: list[int], digest: str, seen: int, copy: list[int] | None) -> Record:
-        """From its row in a manifest. Raises ValueError and TypeError."""
+        """Read the row of a manifest. Raises ValueError and TypeError."""
         return cls(Kind(kind), _stamp(*source), digest, seen, None if copy is None else _stamp(*copy))
 
     def vouches_for(self, entry: Entry) -> bool:
@@ -203,7 +203,7 @@ class Refresh:
             self._to_copy.append((path, entry, old))
 
     def _copy_files(self, copying: Phase) -> None:
-        """In threads, where there are many: most of the time goes to the kernel. An error ends all of them."""
+        """Copy the files, many of them in threads: most of the time goes to the kernel. An error ends all threads."""
         others = THREADS - 1 if len(self._to_copy) > MANY else 0
         with ThreadPoolExecutor(THREADS) as threads:
             running = [threads.submit(self._copy_all) for _ in range(others)]
@@ -212,7 +212,7 @@ class Refresh:
             other.result()
 
     def _copy_all(self, copying: Phase | None = None) -> None:
-        """Until nothing is left to copy."""
+        """Copy until nothing is left."""
         try:
             while self._to_copy:
                 try:

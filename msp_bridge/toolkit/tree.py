@@ -41,7 +41,7 @@ class Entry:
 
     @classmethod
     def of(cls, status: os.stat_result, target: str = "") -> Entry:
-        """From `lstat`, or `stat` where a link is followed."""
+        """Make it from `lstat`, or from `stat` where a link is followed."""
         mode = status.st_mode
         stamp = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, mode)
         return cls(KINDS.get(stat.S_IFMT(mode), Kind.OTHER), stamp, target)

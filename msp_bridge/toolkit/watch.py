@@ -197,7 +197,7 @@ class WatchedWalk(Notes):
         self._elsewhere.add(path)
 
     def shared(self, path: str) -> None:
-        """It may be written under another name, which may be in the tree, too."""
+        """Note a file that may be written under another name, which may be in the tree, too."""
         if self._is_over and path not in self._elsewhere:
             raise WalkNeeded
         self._elsewhere.add(path)

@@ -157,7 +157,7 @@ class _Detection:
         ]
 
     def _without_idle(self, folders: tuple[ProjectFolder, ...]) -> tuple[ProjectFolder, ...]:
-        """At the root, what is merely installed gives way to the projects below that have all its files.
+        """Let what is merely installed at the root give way to the projects below that have all its files.
 
         It gives way to any configured tool where only the interpreter that the bridge fell back on has it.
         """

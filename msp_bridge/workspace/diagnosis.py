@@ -217,7 +217,7 @@ class _Missing:
 
 
 def _fitting(absent: Sequence[Candidate], files: Mapping[str, int]) -> Sequence[Candidate]:
-    """Without those whose files aren't here, in the order of how many there are; those for any file come last."""
+    """The tools that have files here, those of most files first; tools for any file come last."""
     fitting = [one for one in absent if files.get(one.name) != 0]
     return sorted(fitting, key=lambda one: (one.sources == (), -files.get(one.name, 0)))
 

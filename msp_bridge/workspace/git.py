@@ -23,7 +23,7 @@ NO_COMMIT, NO_BRANCH = "(initial)", "(detached)"
 
 
 class GitFailed(Exception):
-    """With what git says about it."""
+    """A command of git has failed; the message is git's."""
 
 
 @frozen

@@ -119,7 +119,7 @@ class OpenWorkspaces:
         return _Entry(Workspace.of(projects))
 
     def _keep(self, named: str | None, opened: _Entry) -> None:
-        """In the place of the one before, unless that is just like it: then its tools are warm."""
+        """Put `opened` in the place of the one before, unless that is just like it: then its tools are warm."""
         before = self._entries.get(named)
         if before is not None:
             old, new = before.workspace.projects, opened.workspace.projects

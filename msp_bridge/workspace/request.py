@@ -126,7 +126,7 @@ class Request:
         return True
 
     async def _wait(self) -> None:
-        """Until no newer request wants to go on; meanwhile the tool's share is the others'."""
+        """Wait until no newer request wants to go on; meanwhile the tool's share is the others'."""
         if not self._turn.may_go_on.is_set():
             with self._budget.paused(self.part.tool.label):
                 await self._turn.wait()

@@ -47,7 +47,7 @@ class Turn:
         self._update = update
 
     async def wait(self) -> None:
-        """Until no newer request wants to go on."""
+        """Wait until no newer request wants to go on."""
         while not self.may_go_on.is_set():
             await self.may_go_on.wait()  # it may be cleared again before we wake: hence the loop
 

@@ -117,7 +117,7 @@ class Editor:
             await progress.end()
 
     def cancel(self, token: Any) -> None:
-        """The user has pressed the button; too late is no fault."""
+        """Cancel the task of a progress, as its user has asked; too late is no fault."""
         if (task := self._running.get(token)) is not None:
             task.cancel()
 

@@ -144,7 +144,7 @@ class Runs:
                     await self._publisher.changed(folder, path)
 
     def _since(self, saved: SourceText | None, folder: Folder, path: str) -> Changed:
-        """From the text that tools read, `saved`, to the one that the client has."""
+        """The change from the text that tools read, `saved`, to the client's."""
         document = self._folders.opened(folder, path)
         return Changed(()) if document is None or saved is None else Changed.between(saved.text, document.source.text)
 
