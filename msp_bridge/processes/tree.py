@@ -98,7 +98,8 @@ class ProcessTree:
         shell_status: bool = False,
     ) -> ProcessTree:
         run_id = uuid.uuid4().hex
-        environment = _environment(env or {}) | {sweep.RUN_ID: run_id}
+        named = {"PWD": os.path.abspath(cwd)}  # else a link to it, or where the user is: some programs rely on it
+        environment = _environment({**named, **(env or {})}) | {sweep.RUN_ID: run_id}
         command = [_program(argv[0], environment), *(os.fspath(argument) for argument in argv[1:])]
         if not cwd.is_dir():
             raise ToolError(f"can't run {Path(command[0]).name} in {cwd}: there is no such directory")

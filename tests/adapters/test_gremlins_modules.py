@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from msp_bridge.adapters.gremlins import Gremlins
+from msp_bridge.adapters.gremlins.go import Go
 from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
 
 from msp_bridge.adapter import FailingTest, Project, Status, ToolError
@@ -64,6 +65,15 @@ async def test_an_edit_of_another_module_of_the_workspace_counts(workspace: Path
         with (workspace / "go.work").open("a", encoding="utf-8") as file:
             file.write("\n// edited\n")
         assert await adapter.surroundings() != before
+
+
+async def test_a_module_that_the_user_is_in_by_a_link_has_its_packages(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """go names directories by PWD, where that is another name of the current one."""
+    (tmp_path / "link").symlink_to(workspace)
+    monkeypatch.setenv("PWD", str(tmp_path / "link" / "app"))
+    assert "." in [package.directory for package in await Go(workspace / "app").packages()]
 
 
 async def test_a_module_that_its_workspace_does_not_name_is_an_error_that_says_so(workspace: Path) -> None:
