@@ -65,6 +65,14 @@ async def in_thread(function: Callable[..., T], *arguments: object, on_cancel: C
     return await shielded(asyncio.to_thread(function, *arguments), on_cancel)
 
 
+@contextlib.asynccontextmanager
+async def at_most(seconds: float | None) -> AsyncIterator[None]:
+    """Leave the block when it has taken that long, without an error; None is no limit."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            yield
+
+
 async def cancel_all(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Cancel `tasks`; returns when all are done, however they ended. A cancel of our own is held back until then."""
     for task in tasks:

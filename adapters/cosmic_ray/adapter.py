@@ -120,7 +120,10 @@ class CosmicRay(PythonAdapter):
                 yield known
         if not to_test:
             return
-        async with aclosing(await self._results(to_test)) as results:
+        command = await self._command()
+        as_it_is = command.pytest_arguments is None
+        tested = self._runner.test(to_test, command) if as_it_is else self._engine.test(to_test, self.engine_plan)
+        async with aclosing(tested) as results:
             async for result in results:
                 yield result
 
@@ -164,29 +167,32 @@ class CosmicRay(PythonAdapter):
             yield Finding(True, "distributor", _on_distributor(configuration))
         if greeting is None or not modules:
             return
-        command = await self._command()
-        arguments = command.pytest_arguments
-        if arguments is None:
-            text = (
-                f"`{command.shown}` runs as it is, once for each mutant: it isn't pytest of the project's interpreter"
-            )
+        plan = await self.engine_plan()
+        if plan is None:
+            shown = (await self._command()).shown
+            text = f"`{shown}` runs as it is, once for each mutant: it isn't pytest of the project's interpreter"
             yield Finding(True, "tests", text)
             return
-        async with aclosing(self._engine.diagnose(_plan(command, arguments))) as findings:
+        async with aclosing(self._engine.diagnose(plan)) as findings:
             async for finding in findings:
                 yield finding
-
-    async def _results(self, mutants: Sequence[Mutant]) -> AsyncGenerator[Result | Notice, None]:
-        command = await self._command()
-        if command.pytest_arguments is None:
-            return self._runner.test(mutants, command)
-        return self._engine.test(mutants, self.engine_plan)
 
     async def engine_plan(self) -> TestPlan | None:
         """Implement `PythonAdapter.engine_plan`. None where the test command runs as it is."""
         command = await self._command()
-        arguments = command.pytest_arguments
-        return None if arguments is None else _plan(command, arguments)
+        if command.pytest_arguments is None:
+            return None
+        from msp_bridge.python_engine import TestPlan
+
+        return TestPlan(
+            python=command.python,
+            arguments=tuple(command.pytest_arguments),
+            sources=command.sources,
+            limit=(command.limit_s, 1.0),
+            remedy=f"select other tests by {command.setting}",
+            exit_kills=True,
+            baseline_timeout_s=command.limit_s * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
+        )
 
     async def _command(self) -> TestCommand:
         from .command import TestCommand
@@ -208,20 +214,6 @@ class CosmicRay(PythonAdapter):
             log.info("%s", _on_distributor(configuration))
         self._seen = configuration
         return configuration
-
-
-def _plan(command: TestCommand, arguments: Sequence[str]) -> TestPlan:
-    from msp_bridge.python_engine import TestPlan
-
-    return TestPlan(
-        python=command.python,
-        arguments=tuple(arguments),
-        sources=command.sources,
-        limit=(command.limit_s, 1.0),
-        remedy=f"select other tests by {command.setting}",
-        exit_kills=True,
-        baseline_timeout_s=command.limit_s * BASELINE_TIMEOUT_FACTOR + BASELINE_START_S,
-    )
 
 
 def _on_distributor(configuration: CosmicRayConfiguration) -> str:

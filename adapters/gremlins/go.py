@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -156,14 +156,11 @@ def overlay_option(place: Path, root: Path, texts: Mapping[str, bytes]) -> str:
     return f"-overlay={place / OVERLAY}"
 
 
-@asynccontextmanager
-async def running(
+def running(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str | None] | None = None
-) -> AsyncIterator[ProcessTree]:
+) -> AbstractAsyncContextManager[ProcessTree]:
     """Start `argv`, to be ended with the block; go is found by what it starts."""
-    changes = {"PATH": search_path(), **(env or {})}
-    async with ProcessTree.running(argv, cwd=cwd, env=changes) as tree:
-        yield tree
+    return ProcessTree.running(argv, cwd=cwd, env={"PATH": search_path(), **(env or {})})
 
 
 async def output(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) -> bytes:

@@ -153,19 +153,8 @@ class GoListing:
                 if content[edit["start"] : edit["end"]].decode() == edit["text"]:
                     continue  # gremlins 0.6 replaces %= by itself, and reports that it lived
                 start, end = (_characters(content, edit[key]) for key in ("start", "end"))
-                function = None if edit["function"] is None else (edit["function"][0], edit["function"][1])
-                handle = Found(
-                    digest,
-                    edit["start"],
-                    edit["end"],
-                    edit["text"],
-                    place["line"],
-                    place["column"],
-                    function,
-                    edit["alone"],
-                    edit["ignored"],
-                    edit["comment"],
-                )
+                function = edit["function"] and tuple(edit["function"])
+                handle = Found(digest, line=place["line"], column=place["column"], **{**edit, "function": function})
                 yield Mutant(path, place["type"], source.location(start, end), edit["text"], None, handle)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -156,21 +156,15 @@ class GremlinsRun:
                     yield found
 
     async def _built_and_tested(self, package: Package, job: _Job) -> Result | None:
-        async with self._binary(package, job) as binary:
-            if binary is None:
-                return None
-            if isinstance(binary, Refused):
-                return Result(job.mutant, Status.COMPILE_ERROR, status_reason=binary.reason)
-            return await self._test(_Job(job.mutant, job.suite, job.tests, binary))
-
-    @contextlib.asynccontextmanager
-    async def _binary(self, package: Package, job: _Job) -> AsyncIterator[Binary | Refused | None]:
         binary = await self.binaries.alone(package, job.suite.package, job.mutant)
+        if binary is None:
+            return None
+        if isinstance(binary, Refused):
+            return Result(job.mutant, Status.COMPILE_ERROR, status_reason=binary.reason)
         try:
-            yield binary
+            return await self._test(_Job(job.mutant, job.suite, job.tests, binary))
         finally:
-            if isinstance(binary, Binary):
-                await in_thread(shutil.rmtree, binary.file.parent, True)
+            await in_thread(shutil.rmtree, binary.file.parent, True)
 
     async def _test(self, job: _Job) -> Result:
         """Rules 3 and 4 of the theory."""

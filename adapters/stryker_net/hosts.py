@@ -11,6 +11,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -216,12 +217,10 @@ class Hosts:
         self, groups: Sequence[tuple[str, Sequence[Case] | None]], mutant: int | None, timeout_s: float
     ) -> tuple[Outcome, Sequence[Case]]:
         begun, trees = time.monotonic(), list[ProcessTree]()
-
-        def thread_times() -> ThreadTimes:
-            return trees[-1].thread_times() if trees else {}
-
         try:
-            hosts = await within(timeout_s, self._each(groups, mutant, trees), thread_times)
+            hosts = await within(
+                timeout_s, self._each(groups, mutant, trees), lambda: trees[-1].thread_times() if trees else {}
+            )
         except OutOfTime as late:
             return Outcome(time.monotonic() - begun, timed_out=True, computed=late.computed), ()
         except HostEnded as error:
@@ -238,27 +237,20 @@ class Hosts:
     ) -> list[Host]:
         """One host after the other, with a mutant up to the first that fails. Appends to `trees` each one's tree."""
         hosts: list[Host] = []
+        env = {**self._env, **activation(mutant)}
         for source, chosen in groups:
-            hosts.append(await self._host(source, chosen, mutant, trees))
-            if mutant is not None and (hosts[-1].failures or hosts[-1].fault):
+            name = f"{self._kind.name} of {Path(source).name}"
+            link = await Link.start(name, partial(self._kind.command, source), Path(source).parent, env)
+            trees.append(link.tree)
+            try:
+                host = self._kind(link, source, stops=mutant is not None)
+                await host.run(chosen)
+            finally:
+                await link.end()
+            hosts.append(host)
+            if mutant is not None and (host.failures or host.fault):
                 break
         return hosts
-
-    async def _host(
-        self, source: str, cases: Sequence[Case] | None, mutant: int | None, trees: list[ProcessTree]
-    ) -> Host:
-        def argv(port: int) -> list[str]:
-            return self._kind.command(source, port)
-
-        name = f"{self._kind.name} of {Path(source).name}"
-        link = await Link.start(name, argv, Path(source).parent, {**self._env, **activation(mutant)})
-        trees.append(link.tree)
-        try:
-            host = self._kind(link, source, stops=mutant is not None)
-            await host.run(cases)
-            return host
-        finally:
-            await link.end()
 
 
 def printed(tree: ProcessTree) -> str:

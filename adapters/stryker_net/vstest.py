@@ -29,13 +29,14 @@ Microsoft.TestPlatform.CrossPlatEngine/EventHandlers/TestRequestHandler.cs]
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from msp_bridge.concurrency import at_most
 
 from .hosts import CONNECT_TIMEOUT_S, SHOWN_CHARS, USE_THE_TOOL, Case, Host, HostsUnavailable, Link
 
@@ -129,16 +130,14 @@ class TestHost(Host):
 
     async def _cancel(self) -> None:
         await self._send("TestExecution.Cancel", "null")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CANCEL_S):
-                while not self.over:
-                    self.take(*await self._receive())
+        async with at_most(CANCEL_S):
+            while not self.over:
+                self.take(*await self._receive())
 
     async def _terminate(self) -> None:
         await self._send("TestSession.Terminate", "null")
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SHUTDOWN_S):
-                await self._link.tree.exited()
+        async with at_most(SHUTDOWN_S):
+            await self._link.tree.exited()
 
     async def _send(self, kind: str, payload: str) -> None:
         version = f'"Version":{self._version},' if self._version else ""

@@ -54,7 +54,7 @@ from msp_bridge.cluster.connection import Bounds, LeaseExpired, SchedulerConnect
 from msp_bridge.cluster.preparing import Preparing
 from msp_bridge.cluster.snapshot import Snapshot
 from msp_bridge.cluster.wire import Chunk, ChunkProgress, Order
-from msp_bridge.concurrency import SharedLock, cancel_all, meanwhile
+from msp_bridge.concurrency import SharedLock, at_most, cancel_all, meanwhile
 from msp_bridge.errors import BridgeError, ToolError
 from msp_bridge.model import Mutant, Result, Status
 from msp_bridge.notices import Notice, PhaseReport
@@ -141,9 +141,8 @@ class Dispatch:
                     if in_vain or loop.time() - alone_since > self.bounds.join:
                         raise self._nobody()
                 self._wake.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await self._wake.wait()
+                async with at_most(LOOK_S):
+                    await self._wake.wait()
         finally:
             await cancel_all([*self._feeders.values()])
 

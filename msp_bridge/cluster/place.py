@@ -22,7 +22,7 @@ from msp_bridge.environment.interpreter import find_interpreter
 from msp_bridge.environment.plugins import installed, load
 from msp_bridge.errors import ToolError
 from msp_bridge.text import enumerated
-from msp_bridge.toolkit.slot import Slot
+from msp_bridge.toolkit.slot import Slot, size_of
 
 LINKED_VARIABLE = "MSP_BRIDGE_CLUSTER_LINKED"  # a directory whose entries, such as node_modules, are linked into trees
 SHOWN = 3  # differences in one sentence
@@ -110,7 +110,7 @@ class WorkerPlace:
     def _measure(self) -> None:
         """Measure the slot, so that it counts when room is made, also when this worker is killed."""
         with contextlib.suppress(OSError):
-            self.slot.measure()
+            self.slot.note_size(size_of(self.slot.directory))
 
     def _project(self, order: Order, threads: int) -> Project:
         tree = self.slot.directory / "tree" / order.tree

@@ -13,6 +13,7 @@ from attrs import define, field
 
 from msp_bridge.cluster.place import WorkerPlace
 from msp_bridge.cluster.wire import LEASE_S, Chunk, ChunkProgress, Row, WireError
+from msp_bridge.concurrency import at_most
 from msp_bridge.errors import BridgeError
 from msp_bridge.notices import Notice, PhaseReport
 from msp_bridge.phases import heard_by
@@ -61,9 +62,8 @@ class RunningChunk:
         deadline = self.asked + wait
         while len(self.rows) <= after and not self.ended and (left := deadline - time.monotonic()) > 0:
             self._changed.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._changed.wait()
+            async with at_most(left):
+                await self._changed.wait()
         rows = self.rows[after:]
         return ChunkProgress(
             rows, self.begun, self.ended, self._expired, self._unmatched, self._failure, [*self._notices], self._phase

@@ -41,7 +41,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from attrs import define, field, frozen
 
@@ -109,8 +109,13 @@ class Service:
 class _Request:
     call: Call
     id: Id | None  # of a notification: None
+    method: Method[Any] | None  # None: there is none
     turn: asyncio.Event = field(factory=asyncio.Event)  # it may begin
     passed: bool = False  # the next may begin
+
+    @property
+    def is_sequential(self) -> bool:
+        return self.method is not None and self.method.sequential
 
 
 class Connection:
@@ -222,7 +227,7 @@ class Connection:
         if self._outgoing.unread > MAX_UNREAD:
             text = f"{self._outgoing.unread} bytes of answers are not read yet; read them first"
             raise RpcError(ErrorCode.REQUEST_FAILED, text)
-        request = _Request(call, id)
+        request = _Request(call, id, self._service.methods.get(call.method))
         running = self._queued(request, tasks)
         self._running[id] = request, running
         tasks.create_task(self._answer(request, id, running), name=f"answer {id}")
@@ -232,7 +237,7 @@ class Connection:
         if len(self._notified) >= MAX_OPEN:
             async with asyncio.timeout(REJECTION_TIMEOUT_S):
                 await asyncio.wait(self._notified, return_when=asyncio.FIRST_COMPLETED)
-        request = _Request(call, None)
+        request = _Request(call, None, self._service.notifications[call.method])
         running = self._queued(request, tasks)
         self._notified[running] = request
         running.add_done_callback(self._notified.pop)
@@ -257,7 +262,7 @@ class Connection:
         try:
             await request.turn.wait()
             self._service.admit(request.call)
-            method = self._known_method(request)
+            method = request.method or self._no_method(request.call)
             given = request.call.params
             params = await asyncio.to_thread(method.read, given) if method.large else method.read(given)
             running = method.run(params)
@@ -284,17 +289,10 @@ class Connection:
                 failure = _fault(request.call, error)
         return error_response(request.id, failure)
 
-    def _known_method(self, request: _Request) -> Method[Any]:
-        """The method of a request or notification. Raises RpcError when there is none."""
-        if (method := self._method(request)) is not None:
-            return method
+    def _no_method(self, call: Call) -> NoReturn:
         known = ", ".join(sorted(self._service.methods))
-        text = f"there is no method {request.call.method[:100]!r}; the methods are {known}"
+        text = f"there is no method {call.method[:100]!r}; the methods are {known}"
         raise RpcError(ErrorCode.METHOD_NOT_FOUND, text)
-
-    def _method(self, request: _Request) -> Method[Any] | None:
-        methods = self._service.notifications if request.id is None else self._service.methods
-        return methods.get(request.call.method)
 
     async def _answer(self, request: _Request, id: Id, running: asyncio.Task[bytes]) -> None:
         await asyncio.wait([running])
@@ -311,20 +309,16 @@ class Connection:
         if id is None or id not in self._running or id in self._cancelled:  # a second would disturb the clean-up
             return
         request, running = self._running[id]
-        if not self._is_sequential(request):
+        if not request.is_sequential:
             self._cancelled.add(id)
             running.cancel()
-
-    def _is_sequential(self, request: _Request) -> bool:
-        method = self._method(request)
-        return method is not None and method.sequential
 
     def _end(self) -> None:
         """The peer sends no more: what it had running is cancelled."""
         for id in self._running:
             self._cancel(id)
         for running, notified in self._notified.items():
-            if not self._is_sequential(notified):
+            if not notified.is_sequential:
                 running.cancel()
 
     async def _reject(self, id: Id | None, error: RpcError) -> None:

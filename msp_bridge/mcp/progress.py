@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from msp_bridge.concurrency import meanwhile
+from msp_bridge.concurrency import at_most, meanwhile
 from msp_bridge.notices import PhaseReport
 
 BEAT_S = 1.0  # between two reports of progress
@@ -54,9 +54,8 @@ class CallProgress:
             is_last = over.is_set()
             await self._send()
             self._beats += 1
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(BEAT_S):
-                    await over.wait()
+            async with at_most(BEAT_S):
+                await over.wait()
 
     async def _send(self) -> None:
         complete = self.total and self._done == self.total

@@ -143,7 +143,9 @@ class ProcessTree:
     def returncode(self) -> int | None:
         """The tool's exit code, negative for a signal; None while it runs or its leftovers are being ended."""
         code = self._process.returncode
-        return SIGNALLED - code if self._shell_status and code is not None and code > SIGNALLED else code
+        if self._shell_status and code is not None and SIGNALLED < code < SIGNALLED + signal.NSIG:
+            return SIGNALLED - code
+        return code
 
     def thread_times(self) -> dict[tuple[int, int], float]:
         """Seconds of CPU that each thread (process id, thread id) of the tree has had. Blocks for some ms."""

@@ -36,18 +36,17 @@ import os
 import random
 import re
 import shutil
-import signal
 import tempfile
 import time
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
 
 from attrs import field, frozen
 
 from msp_bridge.adapter import Adapter, BaselineError, Mutant, Result, Scope, Status
 from msp_bridge.isolation import namespaces
-from msp_bridge.isolation.command import BY_SIGNAL, command_line
+from msp_bridge.isolation.command import command_line
 from msp_bridge.isolation.left_out import CACHE_MARKERS, CACHES, GENERATED, IGNORED_DIRS
 from msp_bridge.processes import ProcessTree
 from msp_bridge.source import BOM, SourceText
@@ -153,8 +152,9 @@ class Oracle:
 
     async def verdict_of(self, mutant: Mutant | None, test: str | None = None) -> Verdict:
         """The verdict of the tests, or of `test` alone, on `mutant`, or without any; paths start at the root."""
-        with contextlib.ExitStack() as stack:
-            base = Path(stack.enter_context(_temporary_directory()))
+        # Erased also where tests have taken permissions away.
+        with tempfile.TemporaryDirectory(prefix="msp-bridge-oracle-", ignore_cleanup_errors=True) as directory:
+            base = Path(directory).resolve()
             copy = base / self.root.name
             kept = await asyncio.to_thread(_copied, self.root, copy)
             if mutant is not None:
@@ -249,7 +249,8 @@ class Oracle:
             for name in kept:
                 (copy / name).parent.mkdir(parents=True, exist_ok=True)
                 (copy / name).symlink_to(self.root / name)
-        async with ProcessTree.running(command, cwd=where, env=environment) as tree:
+        in_world = self.world is not None
+        async with ProcessTree.running(command, cwd=where, env=environment, shell_status=in_world) as tree:
             try:
                 async with asyncio.timeout(self.timeout_s):
                     output = await tree.output(tail=OUTPUT_LIMIT)
@@ -259,8 +260,6 @@ class Oracle:
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
             if code == 0:
                 return Verdict(Status.SURVIVED, SUCCESS, shown)
-            if self.world is not None and code > BY_SIGNAL:
-                return Verdict(Status.KILLED, _killed_by(code - BY_SIGNAL), shown)
             if code < 0 or not _is_pytest(self.command):
                 return Verdict(Status.KILLED, tree.outcome, shown)
             return Verdict(Status.KILLED, PYTEST_EXITS.get(code, tree.outcome), shown)
@@ -295,32 +294,8 @@ def _agree(result: Result, verdict: Verdict) -> bool:
     return result.status.detected == verdict.status.detected
 
 
-def _killed_by(number: int) -> str:
-    try:
-        return f"killed by {signal.Signals(number).name}"
-    except ValueError:
-        return f"exit code {BY_SIGNAL + number}"
-
-
 def _is_pytest(command: Sequence[str]) -> bool:
     return any(Path(word).name in ("pytest", "py.test") for word in command)
-
-
-@contextlib.contextmanager
-def _temporary_directory() -> Iterator[str]:
-    """Erased also where tests have taken permissions away."""
-    base = tempfile.mkdtemp(prefix="msp-bridge-oracle-")
-    try:
-        yield os.path.realpath(base)
-    finally:
-        shutil.rmtree(base, onerror=_made_writable)
-
-
-def _made_writable(_function: object, path: str, _error: object) -> None:
-    for each in (os.path.dirname(path), path):
-        with contextlib.suppress(OSError):
-            os.chmod(each, 0o700)
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def _copied(root: Path, copy: Path) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
 import contextlib
 import json
@@ -17,7 +16,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from msp_bridge.concurrency import in_thread
+from msp_bridge.concurrency import at_most, in_thread
 from msp_bridge.reading import digest_of, text_or_empty
 from msp_bridge.toolkit.run_place import RunPlace
 from msp_bridge.toolkit.slot import unwritable
@@ -104,11 +103,10 @@ class CommandRun:
         was_clean, place.is_clean = place.is_clean, False
         code, said, began = None, ToolOutput(), time.perf_counter()
         async with place.running(argv, env) as tree:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(limit_s):
-                    while data := await tree.read():
-                        said.add(data)
-                    code = await tree.exited()
+            async with at_most(limit_s):
+                while data := await tree.read():
+                    said.add(data)
+                code = await tree.exited()
             duration_ms = (time.perf_counter() - began) * 1000
         facts = await in_thread(_facts, report) if observed else {}
         place.is_clean = was_clean and code is not None and code != -signal.SIGKILL

@@ -91,10 +91,6 @@ class Slot:
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, str(size).encode("ascii"), 0)
 
-    def measure(self) -> None:
-        """Remember how large it is now, for `sweep`. Raises OSError."""
-        self.note_size(size_of(self.directory))
-
     def release(self) -> None:
         """Let others use it; idempotent."""
         if self._lock >= 0:

@@ -20,10 +20,10 @@ a refresh request for its open documents instead, at the same pace.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from typing import Any
 
+from msp_bridge.concurrency import at_most
 from msp_bridge.dialects.lsp.editor import PULL, Editor, Start
 from msp_bridge.dialects.lsp.folders import Folder, Folders
 
@@ -124,9 +124,8 @@ class Publisher:
         began, pause = now(), PAUSE_S
         try:
             while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await over.wait()
+                async with at_most(pause):
+                    await over.wait()
                 if (folder, path) not in self._due:
                     return
                 shown = await self.publish(folder, path)
