@@ -220,8 +220,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_cosmic_ray_running.py": ("test_the_statuses_are_those_of_exec", "syntax-engine", "nothere'-command"),
     "adapters/test_mutmut_verdicts.py": ("test_each_status_is_what_a_fresh_process_gives",),
     # Libraries, with the scenario that `test_polyglot.py` has for each tool; `test_frameworks.py` has an application.
-    "real/test_inflection.py": (),
-    "real/test_json_pointer.py": (),
+    "real/test_libraries.py": (),
     "real/test_incremental_dependencies.py": ("[in a spawned one]", "[a variable]"),
     # The same client through another transport.
     "dialects/test_msp_alpha.py": ("is_served[socket]", "is_served[websocket]"),
@@ -264,8 +263,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
 LONG = (
     "python_engine/test_corpus.py",
     "real/test_incremental_edits.py",
-    "real/test_inflection.py",
-    "real/test_json_pointer.py",
+    "real/test_libraries.py",
     "real/test_kills.py",
     "soak/test_soak.py",
     "test_oracle.py",
