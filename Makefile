@@ -68,7 +68,7 @@ test-versions: $(VENV)/.core
 	for version in 3.11 3.12 3.13 3.14 lowest; do \
 		python=python$${version#lowest}; home=$(VENV)/versions/$$version; resolution=lowest-direct; \
 		if [ $$version = lowest ]; then python=$(BIN)/python; else resolution=highest; fi; \
-		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
+		$$python --version > /dev/null 2>&1 || { echo "no $$python here"; continue; }; \
 		echo "$$version: $$($$python --version)"; \
 		$(BIN)/uv venv --quiet --clear --python $$python $$home || exit 1; \
 		$(BIN)/uv pip install --quiet --resolution $$resolution --python $$home --editable . --group test || exit 1; \
