@@ -11,7 +11,7 @@ import pytest
 from msp_bridge.adapters.gremlins import Gremlins
 from support.go_trees import PROGRAMS, adapter_on, copied, discovered, key, needs_gremlins, results_of
 
-from msp_bridge.adapter import BaselineError, FailingTest, Project, Result, Status, UnusableFile
+from msp_bridge.adapter import BaselineError, FailingTest, Mutant, Project, Result, Status, UnusableFile
 from msp_bridge.source import SourceText
 from msp_bridge.testing import RunningProcesses, check_adapter
 
@@ -70,6 +70,11 @@ func TestChance(t *testing.T) {
 	}
 }
 """
+
+
+def some(mutants: list[Mutant], *keys: str) -> list[Mutant]:
+    """Those whose line, or line and mutator, is one of `keys`."""
+    return [mutant for mutant in mutants if key(mutant).startswith(tuple(f"{each} " for each in keys))]
 
 
 @pytest.fixture(autouse=True)
@@ -160,8 +165,10 @@ async def test_a_test_that_fails_without_a_mutant_is_named_and_left_out(tmp_path
     )
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "price/price.go")
-        results, notices = await results_of(adapter, mutants)
-    assert {key: result.status for key, result in results.items()} == PRICE
+        results, notices = await results_of(adapter, some(mutants, "24", "30"))
+    assert {key: result.status for key, result in results.items()} == {
+        key: status for key, status in PRICE.items() if key.startswith(("24", "30"))
+    }
     [notice] = notices
     assert isinstance(notice, FailingTest)
     assert notice.test == "TestRed"
@@ -173,8 +180,7 @@ async def test_a_test_that_fails_by_chance_kills_no_mutant(tmp_path: Path) -> No
     (root / "price" / "chance_test.go").write_text(CHANCE, "utf-8")
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "price/price.go")
-        tested = [each for each in mutants if key(each) in ("24 CONDITIONALS_BOUNDARY >", "38 ARITHMETIC_BASE -")]
-        results, _ = await results_of(adapter, tested)
+        results, _ = await results_of(adapter, some(mutants, "24 CONDITIONALS_BOUNDARY", "38"))
     assert [result.status for result in results.values()] == [Status.SURVIVED, Status.SURVIVED]
 
 
@@ -227,17 +233,20 @@ async def test_an_edit_between_the_listing_and_the_test_gives_no_result(tmp_path
         mutants, _ = await discovered(adapter)
         source = root / "price" / "price.go"
         source.write_text(source.read_text("utf-8") + "\n// edited\n", "utf-8")
+        mutants = [mutant for mutant in mutants if mutant.path != "stock/stock.go" or mutant in some(mutants, "20")]
         results, _ = await results_of(adapter, mutants)
     assert {result.mutant.path for result in results.values()}.isdisjoint({"price/price.go"})
-    assert len(results) == len([mutant for mutant in mutants if mutant.path != "price/price.go"])
+    assert len(results) == len([mutant for mutant in mutants if mutant.path != "price/price.go"]) > 1
 
 
 async def test_requests_that_begin_together_share_a_measurement_which_goes_with_the_files(tmp_path: Path) -> None:
     root = copied(tmp_path)
     async with contextlib.aclosing(Gremlins(Project(root=root, cache=tmp_path / "cache", jobs=2))) as adapter:
-        mutants, _ = await discovered(adapter, "price/price.go")
+        mutants = some((await discovered(adapter, "price/price.go"))[0], "24", "30", "44")
         for results, _ in await asyncio.gather(results_of(adapter, mutants), results_of(adapter, mutants)):
-            assert {key: result.status for key, result in results.items()} == PRICE
+            assert {key: result.status for key, result in results.items()} == {
+                key(each): PRICE[key(each)] for each in mutants
+            }
         directory = adapter._module._runner.directory
         before = set(directory.iterdir())
         assert len(before) == 1
@@ -252,7 +261,7 @@ async def test_requests_that_begin_together_share_a_measurement_which_goes_with_
 async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_path: Path) -> None:
     running = RunningProcesses()
     async with adapter_on(copied(tmp_path)) as adapter:
-        mutants, _ = await discovered(adapter, "stock/stock.go")
+        mutants = some((await discovered(adapter, "stock/stock.go"))[0], "20", "30")
         async with contextlib.aclosing(adapter.test(mutants)) as items:
             while not isinstance(await anext(items), Result):
                 pass
@@ -261,14 +270,14 @@ async def test_a_cancel_ends_an_endless_mutant_and_the_next_request_works(tmp_pa
             waiting.cancel()
             await asyncio.wait([waiting])
         results, _ = await results_of(adapter, mutants)
-        assert {key: result.status for key, result in results.items()} == STOCK
+        assert [result.status for result in results.values()] == [Status.KILLED, Status.TIMEOUT]
     assert await running.settled(0) == []
 
 
 async def test_the_adapter_keeps_its_promises(tmp_path: Path) -> None:
     root = copied(tmp_path)
     shutil.rmtree(root / "stock")  # an endless mutant, which would be tested again and again
-    await check_adapter(Gremlins, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=8)
+    await check_adapter(Gremlins, Project(root=root, cache=tmp_path / "cache", jobs=2), sample=4)
 
 
 async def test_what_verdicts_depend_on_are_versions_settings_and_modules_beside(

@@ -90,99 +90,6 @@ def choose(x):
 def same(f, a):
     return f(a, a)
 """
-ODD = {
-    "pyproject.toml": TABLE,
-    "pkg/__init__.py": b"def top(a):\n    return a + 1\n",
-    "pkg/plain.py": ORDINARY.encode(),
-    "pkg/crlf.py": ORDINARY.replace("\n", "\r\n").encode(),
-    "pkg/mixed.py": b"def f(a):\r\n    return (a +\n      1)\r\n\r\n"
-    b"def g(a):\n    match a:\r\n        case 1:\n            pass\r\n        case 2:\r\n            return 1\r\n",
-    "pkg/bom.py": b"\xef\xbb\xbf" + ORDINARY.encode(),
-    "pkg/tabs.py": ORDINARY.replace("    ", "\t").encode(),
-    "pkg/no_newline.py": b"def f(a): return a + 1",
-}
-
-
-def functions(code: str) -> dict[tuple[str | None, str], str]:
-    """Each function of a module as a tree without its name and decorators; of the same name, the last."""
-    found = {}
-    for node in ast.parse(code).body:
-        owner, body = (node.name, node.body) if isinstance(node, ast.ClassDef) else (None, [node])
-        for function in body:
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                name, function.name, function.decorator_list = function.name, "f", []
-                found[owner, name] = ast.dump(function)
-    return found
-
-
-def place_of(handle: str) -> tuple[str | None, str]:
-    """Class and function of a mutant, from mutmut's name for it."""
-    name = handle.rpartition(".")[2].rpartition("__mutmut_")[0]
-    owner, _, function = name.removeprefix("xǁ").rpartition("ǁ")
-    return (owner, function) if owner else (None, name.removeprefix("x_"))
-
-
-async def test_each_replacement_applied_to_the_file_gives_mutmuts_own_mutant(tmp_path, monkeypatch):
-    async with Trial.of(ODD, tmp_path) as trial:
-        mutants = await trial.discover()
-        monkeypatch.chdir(trial.root)
-        reset_config()
-        checked = 0
-        for path in sorted({mutant.path for mutant in mutants}):
-            source = SourceText.read(trial.root / path)
-            plain = (trial.root / path).read_text("utf-8-sig")
-            original, generated = functions(plain), functions(mutate_file_contents(path, plain).code)
-            theirs = {name: tree for (_, name), tree in generated.items() if "__mutmut_" in name and name[-1].isdigit()}
-            live = set()
-            for mutant in (mutant for mutant in mutants if mutant.path == path):
-                applied = functions(source.apply(mutant))
-                changed = {place for place in original if original[place] != applied[place]}
-                assert changed == {place_of(mutant.description)}
-                assert applied[place_of(mutant.description)] == theirs[mutant.description.rpartition(".")[2]]
-                live.add(applied[place_of(mutant.description)])
-                checked += 1
-            assert live == {tree for name, tree in theirs.items() if is_live(name, mutants, path)}
-        assert checked == len(mutants) > 300
-
-
-def is_live(name: str, mutants: list[Mutant], path: str) -> bool:
-    """Not of the first of two functions of the same name: mutmut gives those names too, and never runs them."""
-    last = max(
-        int(m.description.rpartition("_")[2])
-        for m in mutants
-        if m.path == path and f"{place_of(m.description)[1]}__" in name
-    )
-    return int(name.rpartition("_")[2]) <= last or place_of(name) != (None, "twins")
-
-
-async def test_replacements_have_the_line_ends_of_their_file(tmp_path):
-    async with Trial.of(ODD, tmp_path) as trial:
-        mutants = await trial.discover("pkg/crlf.py")
-        multi_line = [mutant.replacement for mutant in mutants if "\n" in mutant.replacement]
-        assert multi_line
-        assert all(text.count("\n") == text.count("\r\n") for text in multi_line)
-
-
-async def test_columns_count_utf16_units(tmp_path):
-    source = 'def f(s):\n    return "\N{GRINNING FACE}" + s\n'
-    async with Trial.of({"pyproject.toml": TABLE, "pkg/m.py": source.encode()}, tmp_path) as trial:
-        swap = next(mutant for mutant in await trial.discover() if mutant.mutator == "operator: + to -")
-        assert (swap.location.start, swap.location.end) == (Position(2, 17), Position(2, 18))
-
-
-async def test_mutators_have_names_that_a_person_understands(tmp_path):
-    async with Trial.of(ODD, tmp_path) as trial:
-        names = {mutant.mutator for mutant in await trial.discover("pkg/plain.py")}
-    assert names >= {
-        "operator: + to -", "operator: and to or", "operator removal: not", "number: 1 to 2", 'string: "x" to "XXxXX"',
-        "lambda body: -i to None", "name: True to False", "keyword: break to return", "keyword: not in to in",
-        "argument removal: key=lambda i: -i", "argument: key=lambda i: -i to None", "dict argument name: by to byXX",
-        "augmented assignment: += to =", "case removal: [a, *_] if a > 2", "condition always False",
-        "string method: split to rsplit",
-    }  # fmt: skip
-    assert not any("operator_" in name for name in names)
-
-
 SPREAD_OUT = """\
 def call(a, b):
     return a.update(
@@ -210,15 +117,113 @@ def select(a):
         case _:
             return None
 """
+ODD = {
+    "pyproject.toml": TABLE,
+    "pkg/__init__.py": b"def top(a):\n    return a + 1\n",
+    "pkg/plain.py": ORDINARY.encode(),
+    "pkg/crlf.py": ORDINARY.replace("\n", "\r\n").encode(),
+    "pkg/mixed.py": b"def f(a):\r\n    return (a +\n      1)\r\n\r\n"
+    b"def g(a):\n    match a:\r\n        case 1:\n            pass\r\n        case 2:\r\n            return 1\r\n",
+    "pkg/bom.py": b"\xef\xbb\xbf" + ORDINARY.encode(),
+    "pkg/tabs.py": ORDINARY.replace("    ", "\t").encode(),
+    "pkg/no_newline.py": b"def f(a): return a + 1",
+    "pkg/spread_out.py": SPREAD_OUT.encode(),
+    "pkg/wide.py": 'def f(s):\n    return "\N{GRINNING FACE}" + s\n'.encode(),
+}
+Found = tuple[Path, list[Mutant]]
 
 
-async def test_a_location_is_what_differs_and_the_name_says_it(tmp_path):
-    async with Trial.of({"pyproject.toml": TABLE, "pkg/m.py": SPREAD_OUT.encode()}, tmp_path) as trial:
-        mutants = await trial.discover()
-        source = SourceText.read(trial.root / "pkg/m.py")
-        rows = {(mutant.mutator, source.at(mutant.location), mutant.replacement) for mutant in mutants}
-        for mutant in mutants:
-            ast.parse(source.apply(mutant))
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """The root of the project that has these files, and its mutants."""
+
+    async def found() -> Found:
+        async with Trial.of(ODD, tmp_path_factory.mktemp("odd")) as trial:
+            return trial.root, await trial.discover()
+
+    return asyncio.run(found())
+
+
+def functions(code: str) -> dict[tuple[str | None, str], str]:
+    """Each function of a module as a tree without its name and decorators; of the same name, the last."""
+    found = {}
+    for node in ast.parse(code).body:
+        owner, body = (node.name, node.body) if isinstance(node, ast.ClassDef) else (None, [node])
+        for function in body:
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                name, function.name, function.decorator_list = function.name, "f", []
+                found[owner, name] = ast.dump(function)
+    return found
+
+
+def place_of(handle: str) -> tuple[str | None, str]:
+    """Class and function of a mutant, from mutmut's name for it."""
+    name = handle.rpartition(".")[2].rpartition("__mutmut_")[0]
+    owner, _, function = name.removeprefix("xǁ").rpartition("ǁ")
+    return (owner, function) if owner else (None, name.removeprefix("x_"))
+
+
+def test_each_replacement_applied_to_the_file_gives_mutmuts_own_mutant(odd, monkeypatch):
+    root, mutants = odd
+    monkeypatch.chdir(root)
+    reset_config()
+    checked = 0
+    for path in sorted({mutant.path for mutant in mutants}):
+        source = SourceText.read(root / path)
+        plain = (root / path).read_text("utf-8-sig")
+        original, generated = functions(plain), functions(mutate_file_contents(path, plain).code)
+        theirs = {name: tree for (_, name), tree in generated.items() if "__mutmut_" in name and name[-1].isdigit()}
+        live = set()
+        for mutant in (mutant for mutant in mutants if mutant.path == path):
+            applied = functions(source.apply(mutant))
+            changed = {place for place in original if original[place] != applied[place]}
+            assert changed == {place_of(mutant.description)}
+            assert applied[place_of(mutant.description)] == theirs[mutant.description.rpartition(".")[2]]
+            live.add(applied[place_of(mutant.description)])
+            checked += 1
+        assert live == {tree for name, tree in theirs.items() if is_live(name, mutants, path)}
+    assert checked == len(mutants) > 300
+
+
+def is_live(name: str, mutants: list[Mutant], path: str) -> bool:
+    """Not of the first of two functions of the same name: mutmut gives those names too, and never runs them."""
+    last = max(
+        int(m.description.rpartition("_")[2])
+        for m in mutants
+        if m.path == path and f"{place_of(m.description)[1]}__" in name
+    )
+    return int(name.rpartition("_")[2]) <= last or place_of(name) != (None, "twins")
+
+
+def test_replacements_have_the_line_ends_of_their_file(odd):
+    multi_line = [each.replacement for each in odd[1] if each.path == "pkg/crlf.py" and "\n" in each.replacement]
+    assert multi_line
+    assert all(text.count("\n") == text.count("\r\n") for text in multi_line)
+
+
+def test_columns_count_utf16_units(odd):
+    (swap,) = [each for each in odd[1] if (each.path, each.mutator) == ("pkg/wide.py", "operator: + to -")]
+    assert (swap.location.start, swap.location.end) == (Position(2, 17), Position(2, 18))
+
+
+def test_mutators_have_names_that_a_person_understands(odd):
+    names = {mutant.mutator for mutant in odd[1] if mutant.path == "pkg/plain.py"}
+    assert names >= {
+        "operator: + to -", "operator: and to or", "operator removal: not", "number: 1 to 2", 'string: "x" to "XXxXX"',
+        "lambda body: -i to None", "name: True to False", "keyword: break to return", "keyword: not in to in",
+        "argument removal: key=lambda i: -i", "argument: key=lambda i: -i to None", "dict argument name: by to byXX",
+        "augmented assignment: += to =", "case removal: [a, *_] if a > 2", "condition always False",
+        "string method: split to rsplit",
+    }  # fmt: skip
+    assert not any("operator_" in name for name in names)
+
+
+def test_a_location_is_what_differs_and_the_name_says_it(odd):
+    mutants = [mutant for mutant in odd[1] if mutant.path == "pkg/spread_out.py"]
+    source = SourceText.read(odd[0] / "pkg/spread_out.py")
+    rows = {(mutant.mutator, source.at(mutant.location), mutant.replacement) for mutant in mutants}
+    for mutant in mutants:
+        ast.parse(source.apply(mutant))
     assert rows >= {
         ("argument: a to None", "a", "None"),
         ("argument removal: a", "a,  # the first\n        *b", "*b"),
@@ -240,10 +245,8 @@ async def test_a_location_is_what_differs_and_the_name_says_it(tmp_path):
     assert {name for name, _, _ in rows} >= {"case removal: [2, *_] if a", "case removal: _"}
 
 
-async def test_no_two_mutants_of_a_file_share_name_and_start(tmp_path):
-    async with Trial.of({**ODD, "pkg/spread_out.py": SPREAD_OUT.encode()}, tmp_path) as trial:
-        mutants = await trial.discover()
-    rows = [(mutant.path, mutant.mutator, mutant.location.start) for mutant in mutants]
+def test_no_two_mutants_of_a_file_share_name_and_start(odd):
+    rows = [(mutant.path, mutant.mutator, mutant.location.start) for mutant in odd[1]]
     assert len(set(rows)) == len(rows) > 300
 
 
@@ -341,42 +344,21 @@ async def test_a_file_that_mutmut_cannot_mutate_is_told_each_time_and_breaks_no_
         assert await unusable(trial.adapter, "pkg/good.py") == []
 
 
-async def test_tests_and_files_that_the_configuration_excludes_are_not_mutated(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        mutants = await trial.discover()
-        assert {mutant.path for mutant in mutants} == {"src/calc/ops.py", "src/calc/crash.py"}
-        assert not any("ignored" in mutant.description for mutant in mutants)
-
-
-async def test_a_scope_names_files_and_directories(tmp_path):
+async def test_what_is_discovered_follows_scope_configuration_and_edits_and_is_the_same_in_another_server(tmp_path):
     async with Trial.of("py_calc", tmp_path) as trial:
         everything = await trial.discover()
+        assert {mutant.path for mutant in everything} == {"src/calc/ops.py", "src/calc/crash.py"}  # and no tests
+        assert not any("ignored" in mutant.description for mutant in everything)
         assert await trial.discover("src/") == everything
         some = await trial.discover("src/calc/crash.py", "nowhere.py")
         assert some == [mutant for mutant in everything if mutant.path == "src/calc/crash.py"]
         assert some
-
-
-async def test_ids_are_the_same_in_another_server(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        first = [mutant.id for mutant in await trial.discover()]
-    async with Trial.of("py_calc", tmp_path) as trial:
-        assert [mutant.id for mutant in await trial.discover()] == first
-    assert len(set(first)) == len(first)
-
-
-async def test_an_edited_file_is_discovered_anew(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        await trial.discover()
-    async with Trial.of("py_calc", tmp_path) as trial:  # has the mutants of the text before the edit from the first
-        await trial.discover()
+    async with Trial.of("py_calc", tmp_path) as trial:  # it has the mutants of the text before the edit from the first
+        ids = [mutant.id for mutant in await trial.discover()]
+        assert ids == [mutant.id for mutant in everything]
+        assert len(set(ids)) == len(ids)
         trial.edit("src/calc/ops.py", "a + b", "a * b")
         assert "operator: * to /" in {mutant.mutator for mutant in await trial.discover("src/calc/ops.py")}
-
-
-async def test_a_changed_configuration_is_read_anew(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        await trial.discover()
         trial.edit("pyproject.toml", "left_alone.py", "ops.py")
         assert {mutant.path for mutant in await trial.discover()} == {"src/calc/crash.py", "src/calc/left_alone.py"}
 

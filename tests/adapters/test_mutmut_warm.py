@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 import psutil
-import pytest
 from support.mutmut_trial import Trial
 from support.strays import below
 
@@ -98,8 +97,12 @@ async def test_nothing_is_measured_again_by_the_next_server(tmp_path):
         assert again == measured, "no two runs take the same time"
 
 
-async def test_an_edited_test_counts_at_once(tmp_path):
+async def test_each_edit_of_a_project_counts_at_once(tmp_path):
+    def add_is_right(results):
+        return {result.status for result in results.values()} == {Status.KILLED}
+
     async with Trial.of("py_calc", tmp_path) as trial:
+        # of a test
         mutants = of(await trial.discover(), "untested")
         assert {result.status for result in (await trial.test(mutants)).values()} == {Status.NO_COVERAGE}
         new = "from calc.ops import untested\ndef test_new():\n    assert untested(2) == 6\n\n"
@@ -107,50 +110,31 @@ async def test_an_edited_test_counts_at_once(tmp_path):
         results = (await trial.test(mutants)).values()
         assert {result.status for result in results} == {Status.KILLED}
         assert {result.killed_by for result in results} == {("tests/test_ops.py::test_new",)}
-
-
-async def test_an_edit_of_the_same_length_within_the_same_second_counts_at_once(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        for right, wrong in (("== 3, ", "!= 9, "), ("!= 9, ", "== 3, "), ("== 3, ", "!= 9, ")):
-            mutants = of(await trial.discover(), "add")
-            results = await trial.test(mutants)
-            assert {result.status for result in results.values()} == {
-                Status.KILLED if right == "== 3, " else Status.SURVIVED
-            }
-            trial.edit("tests/test_ops.py", right, wrong)
-
-
-async def test_an_edited_source_has_new_mutants_and_the_old_ones_get_no_result(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
+        # of the same length within the same second
+        for old, new in (("== 3, ", "!= 9, "), ("!= 9, ", "== 3, ")):
+            trial.edit("tests/test_ops.py", old, new)
+            results = await trial.test(of(await trial.discover(), "add"))
+            assert {each.status for each in results.values()} == {Status.KILLED if "3" in new else Status.SURVIVED}
+        # of a source: it has new mutants, and the old ones get no result; the front end discovers the file again
         old = of(await trial.discover(), "add", "absolute")
-        await trial.test(old)
         trial.edit("src/calc/ops.py", "return a + b", "return b + a")
-        assert await trial.test(old) == {}, "the front end discovers the file again"
-        new = of(await trial.discover(), "add")
-        assert {result.status for result in (await trial.test(new)).values()} == {Status.KILLED}
-
-
-async def test_mutants_of_a_file_that_is_excluded_meanwhile_get_no_result(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        mutants = of(await trial.discover(), "add", "poke")
-        await trial.test(mutants)
-        trial.edit("pyproject.toml", "left_alone.py", "ops.py")
-        assert {result.mutant for result in (await trial.test(mutants)).values()} == set(of(mutants, "poke"))
-
-
-async def test_files_that_appear_and_vanish_are_followed(tmp_path):
-    async with Trial.of("py_calc", tmp_path) as trial:
-        await trial.test(of(await trial.discover(), "add"))
+        assert await trial.test(old) == {}
+        assert add_is_right(await trial.test(of(await trial.discover(), "add")))
+        # files appear and vanish
         trial.write("src/calc/more.py", "def more(a):\n    return a + 1\n")
         trial.write("tests/test_more.py", "from calc.more import more\n\ndef test_more():\n    assert more(1) == 2\n")
         new = of(await trial.discover(), "more")
         assert {result.status for result in (await trial.test(new)).values()} == {Status.KILLED}
         (trial.root / "src/calc/more.py").unlink()
         (trial.root / "tests/test_more.py").unlink()
-        trial.edit("src/calc/ops.py", "a + b", "b + a")
+        trial.edit("src/calc/ops.py", "b + a", "a + b")
         assert await trial.test(new) == {}
-        assert len(await trial.test(of(await trial.discover(), "add"))) == 1
+        assert add_is_right(await trial.test(of(await trial.discover(), "add")))
         assert not (trial.copy / "src/calc/more.py").exists()
+        # of the configuration: mutants of a file that it excludes now get no result
+        mutants = of(await trial.discover(), "add", "poke")
+        trial.edit("pyproject.toml", "left_alone.py", "ops.py")
+        assert {result.mutant for result in (await trial.test(mutants)).values()} == set(of(mutants, "poke"))
 
 
 async def test_a_file_saved_during_a_run_counts_from_then_on(tmp_path):
@@ -285,64 +269,54 @@ async def test_a_mutant_that_costs_two_hosts_is_a_runtime_error(tmp_path, monkey
         assert "the process of the tests ended" in (results[mutants[0].description or ""].status_reason or "")
 
 
-@pytest.mark.parametrize(
-    "leave",
-    [
-        "subprocess.Popen(argv, start_new_session=True)",
-        "os.fork() or (os.setsid(), os.fork() or os.execv(argv[0], argv), os._exit(0))",
-    ],
-)
-async def test_what_tests_leave_running_is_ended_with_each_mutant(tmp_path, leave):
-    word = f"left-by-{os.getpid()}-{len(leave)}"
+WHAT_TESTS_DO = """import os, subprocess, sys, warnings
+from pathlib import Path
+from pkg import m
+
+argv = [sys.executable, "-c", "import time; time.sleep(1000)", WORD]
+os.write(1, b'{"id": 1}\\n')
+
+def test_leaves():
+    warnings.simplefilter("ignore")
+    subprocess.Popen(argv, start_new_session=True)
+    assert m.leaves(1) == 2
+
+def test_forks():
+    os.fork() or (os.setsid(), os.fork() or os.execv(argv[0], argv), os._exit(0))
+    assert m.forks(1) == 2
+
+def test_prints():
+    os.write(1, b'{"id": 1}\\n')
+    print("x", file=sys.__stdout__, flush=True)
+    subprocess.run(["echo", '{"id": 2}'])
+    assert os.read(0, 10) == b""
+    assert m.prints(1) == 2
+
+def test_writes(tmp_path):
+    here = Path(__file__).parent.parent
+    assert (here / "data/kept.txt").read_text() == "kept"
+    (here / "data/kept.txt").write_text("kept")
+    for place in (here, tmp_path):
+        (place / "new.txt").write_text("")
+    assert m.writes(1) == 2
+
+def test_finds_its_environment():  # which is a link in the project
+    assert m.finds(1) == 2 and Path(sys.executable).exists()
+"""
+
+
+async def test_what_tests_leave_running_print_and_write_does_no_harm(tmp_path):
+    word = f"left-by-{os.getpid()}"
+    names = ("leaves", "forks", "prints", "writes", "finds")
     files = {
         "pyproject.toml": TABLE,
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
-        "tests/test_m.py": b"import os, subprocess, sys, warnings\nfrom pkg.m import f\n\ndef test_f():\n"
-        b"    warnings.simplefilter('ignore')\n"
-        + f"    argv = [sys.executable, '-c', 'import time; time.sleep(1000)', {word!r}]\n    {leave}\n".encode()
-        + b"    assert f(1) == 2\n",
-    }
-    async with Trial.of(files, tmp_path) as trial:
-        results = await trial.test()
-        assert {result.status for result in results.values()} == {Status.KILLED}
-        await until(lambda: with_word(word) == [])  # a result may come just before its namespace has ended
-
-
-async def test_what_tests_print_never_reaches_the_bridge(tmp_path):
-    files = {
-        "pyproject.toml": TABLE,
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
-        "tests/test_m.py": b"import os, subprocess, sys\nfrom pkg.m import f\n\n"
-        b"os.write(1, b'{\"id\": 1}\\n')\n\ndef test_f():\n"
-        b"    os.write(1, b'{\"id\": 1}\\n')\n    print('x', file=sys.__stdout__, flush=True)\n"
-        b"    subprocess.run(['echo', '{\"id\": 2}'])\n    assert os.read(0, 10) == b''\n    assert f(1) == 2\n",
-    }
-    async with Trial.of(files, tmp_path) as trial:
-        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
-
-
-async def test_what_tests_write_stays_in_the_copy(tmp_path):
-    files = {
-        "pyproject.toml": TABLE,
-        "pkg/m.py": b"def f(a):\n    return a + 1\n",
+        "pkg/m.py": "".join(f"def {name}(a):\n    return a + 1\n\n" for name in names).encode(),
         "data/kept.txt": b"kept",
-        "tests/test_m.py": b"from pathlib import Path\nfrom pkg.m import f\n\ndef test_f(tmp_path):\n"
-        b"    here = Path(__file__).parent.parent\n    assert (here / 'data/kept.txt').read_text() == 'kept'\n"
-        b"    (here / 'data/kept.txt').write_text('kept')\n    (here / 'new.txt').write_text('')\n"
-        b"    (tmp_path / 'new.txt').write_text('')\n    assert f(1) == 2\n",
+        "tests/test_m.py": WHAT_TESTS_DO.replace("WORD", repr(word)).encode(),
     }
-    async with Trial.of(files, tmp_path) as trial:
-        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
-
-
-async def test_an_environment_that_is_a_link_is_seen_where_the_tests_run(tmp_path):
-    python = tmp_path / "project/.venv/bin/python"
-    files = {
-        "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
-        "pkg/__init__.py": b"def f(a):\n    return a + 1\n",
-        "tests/test_f.py": b"import sys\nfrom pathlib import Path\nfrom pkg import f\n\n"
-        b"def test_f():\n    assert f(1) == 2 and Path(sys.executable).exists()\n",
-    }
-    async with Trial.of(files, tmp_path, python=python) as trial:
+    async with Trial.of(files, tmp_path, python=tmp_path / "project/.venv/bin/python") as trial:
         (trial.root / ".venv").symlink_to(sys.prefix)
-        assert {result.status for result in (await trial.test()).values()} == {Status.KILLED}
+        results = (await trial.test()).values()
+        assert {result.status for result in results} == {Status.KILLED}
+        assert len({result.killed_by for result in results}) == len(names)
+        await until(lambda: with_word(word) == [])  # a result may come just before its namespace has ended
