@@ -98,47 +98,50 @@ async def refused(kit: Kit, root: Path, python: Path | None = None) -> str:
 
 
 @each_kit
-@pytest.mark.parametrize("way", BROKEN)
 async def test_an_installation_that_is_broken_is_reported_with_its_own_words(
-    way: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry(kit, way, monkeypatch, tmp_path)
     root = kit.lay_out(tmp_path / "project")
     tree = TreeState.of(root)
-    code, words = BROKEN[way]
     package = f"{PACKAGE[kit.adapter]}/__init__.py"
-    python = environment(tmp_path / "venv", {package: code, "cosmic_ray/plugins.py": ""}, **INSTALLED[kit.adapter])
+    python = environment(tmp_path / "venv", {package: "", "cosmic_ray/plugins.py": ""}, **INSTALLED[kit.adapter])
     repair(python)
-    sentence = await refused(kit, root, python)
-    assert re.search(words, sentence), sentence
+    (file,) = python.parent.parent.glob(f"lib/python3*/site-packages/{package}")
+    for way, (code, words) in BROKEN.items():
+        with monkeypatch.context() as patched:
+            hurry(kit, way, patched, tmp_path / way)
+            file.write_text(code)
+            sentence = await refused(kit, root, python)
+        assert re.search(words, sentence), (way, sentence)
     assert tree.differences(TreeState.of(root)) == []
 
 
-NO_INTERPRETER = pytest.mark.parametrize(
-    "script", ["exit 0", "echo no; exit 3", "sleep 1000", "exec yes", "kill -9 $$"]
-)
+NO_INTERPRETER = ["exit 0", "echo no; exit 3", "sleep 1000", "exec yes", "kill -9 $$"]
 
 
 @each_kit
-@NO_INTERPRETER
 async def test_an_interpreter_that_is_none_is_reported(
-    script: str, kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kit: Kit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hurry(kit, script, monkeypatch, tmp_path)
     root = kit.lay_out(tmp_path / "project")
-    python = program(tmp_path / "bin/python", script)
-    sentence = await refused(kit, root, python)
-    assert str(python) in sentence
-    assert re.search("doesn't run as Python|can't be used by", sentence)
+    for number, script in enumerate(NO_INTERPRETER):
+        with monkeypatch.context() as patched:
+            hurry(kit, script, patched, tmp_path)
+            python = program(tmp_path / f"bin{number}/python", script)
+            sentence = await refused(kit, root, python)
+        assert str(python) in sentence, script
+        assert re.search("doesn't run as Python|can't be used by", sentence), script
 
 
-@NO_INTERPRETER
-async def test_a_node_that_is_none_is_reported(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry(STRYKER_JS, script, monkeypatch, tmp_path)
+async def test_a_node_that_is_none_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = STRYKER_JS.lay_out(tmp_path / "project")
-    node = program(tmp_path / "bin/node", script)
-    (root / "msp-bridge.toml").write_text(f'[stryker-js]\nnode = "{node}"\n')
-    assert re.search(f"{node} (is no Node|doesn't answer): correct the setting `node`", await refused(STRYKER_JS, root))
+    for number, script in enumerate(NO_INTERPRETER):
+        with monkeypatch.context() as patched:
+            hurry(STRYKER_JS, script, patched, tmp_path)
+            node = program(tmp_path / f"bin{number}/node", script)
+            (root / "msp-bridge.toml").write_text(f'[stryker-js]\nnode = "{node}"\n')
+            sentence = await refused(STRYKER_JS, root)
+        assert re.search(f"{node} (is no Node|doesn't answer): correct the setting `node`", sentence), script
 
 
 @each_kit

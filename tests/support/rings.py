@@ -200,7 +200,7 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "test_oracle.py": ("[beside", "test_a_runtime_error_is_contradicted"),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
-    "faults/test_broken_tools.py": ("-cosmic-ray]", "disturbs_nothing[cosmic-ray]"),
+    "faults/test_broken_tools.py": ("own_words[cosmic-ray]", "is_none_is_reported[cosmic-ray]", "disturbs_nothing[cosmic-ray]"),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
