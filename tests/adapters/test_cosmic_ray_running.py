@@ -147,23 +147,21 @@ def importing_from_the_users_tree(tmp_path: Path, test: str, command: str) -> Pa
     return plain(root, "x = 1\n", f"import sys; sys.path.insert(0, {str(root)!r})\nimport m\n{test}\n", command=command)
 
 
+@pytest.mark.parametrize(
+    ("test", "command", "complaint"),
+    [
+        ("assert m.x == 1", "python tests.py", "although every module of `module-path` is broken"),
+        ("def test(): assert m.x == 1", f"{AS_COMMAND} tests.py", r"the tests import .*project/m\.py from your tree"),
+    ],
+    ids=["a script", "pytest"],
+)
 async def test_tests_that_import_from_the_users_tree_are_refused_where_nothing_is_isolated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, command: str, complaint: str
 ) -> None:
     monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    root = importing_from_the_users_tree(tmp_path, "assert m.x == 1", "python tests.py")
+    root = importing_from_the_users_tree(tmp_path, test, command)
     async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match="although every module of `module-path` is broken"):
-            await results_of(adapter, await discovered(adapter))
-
-
-async def test_the_module_that_comes_from_the_users_tree_is_named_where_pytest_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MSP_BRIDGE_ISOLATION", "off")
-    root = importing_from_the_users_tree(tmp_path, "def test(): assert m.x == 1", f"{AS_COMMAND} tests.py")
-    async with adapter_on(root) as adapter:
-        with pytest.raises(ToolError, match=r"the tests import .*project/m\.py from your tree"):
+        with pytest.raises(ToolError, match=complaint):
             await results_of(adapter, await discovered(adapter))
 
 

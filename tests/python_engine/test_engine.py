@@ -72,9 +72,11 @@ def how(caplog: pytest.LogCaptureFixture) -> list[str]:
     return ["reloaded" if "reloaded" in line else "started" for line in lines]
 
 
-async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplog):
+@pytest.mark.parametrize("failing", [b"", b"\n\ndef test_failing():\n    assert first(1) == 7\n"], ids=["green", "red"])
+async def test_an_edit_of_a_body_is_reloaded_and_tested_as_it_is(tmp_path, caplog, failing):
+    """Failing tests are run without isolation, too; what that job has found is no state to return to."""
     caplog.set_level("INFO")
-    async with Trial.of(FILES, tmp_path) as trial:
+    async with Trial.of({**FILES, "tests/test_m.py": TESTS + failing}, tmp_path) as trial:
         await trial.test()
         host = await trial.host()
         trial.edit("pkg/m.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
@@ -117,20 +119,6 @@ async def test_a_file_that_tests_import_has_covering_tests_and_its_edits_are_rel
         assert {result.status for result in in_second} == {Status.KILLED}
         at_import = [result for name, result in results.items() if "x_at_import" in name]
         assert {result.covered_by for result in at_import} == {("tests/test_m.py::test_first",)}
-
-
-async def test_an_edit_is_reloaded_in_a_project_in_which_a_test_fails(tmp_path, caplog):
-    """Its failing tests are run without isolation, too; what that job has found is no state to return to."""
-    caplog.set_level("INFO")
-    failing = TESTS + b"\n\ndef test_failing():\n    assert first(1) == 7\n"
-    async with Trial.of({**FILES, "tests/test_m.py": failing}, tmp_path) as trial:
-        await trial.test()
-        host = await trial.host()
-        trial.edit("pkg/m.py", "    return a + 1\n", "    b = a\n    return b + 1\n")
-        results = await trial.test()
-        assert await trial.host() == host
-        assert how(caplog) == ["started", "reloaded"]
-        assert {result.status for name, result in results.items() if "x_first" in name} == {Status.KILLED}
 
 
 SLOW = b"""import time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import socket
@@ -91,45 +90,12 @@ async def test_discovering_a_hundred_thousand_mutants_delays_no_other_client(pro
         assert await server.exited() == 0
 
 
-async def test_malformed_messages_are_answered_and_the_connection_goes_on(project: ScriptedProject) -> None:
-    async with on_stdio(project) as (client, server):
-
-        async def error_of(message: bytes) -> tuple[object, int]:
-            await client.send(message)
-            answer = await client.receive()
-            assert answer["error"]["message"]
-            assert "Traceback" not in str(answer)
-            return answer["id"], answer["error"]["code"]
-
-        for body in (b"{", b"", b'{"jsonrpc": "2.0", "method": "\xff"}', b"[" * 100_000, b"NaN", b"'one'"):
-            assert await error_of(framed(body)) == (None, -32700), body[:40]
-        for value in ([], 7, "x", None, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": 7}, [{"id": 1}]):
-            assert await error_of(framed(value)) == (None, -32600), value
-        assert await error_of(framed({"id": 5, "method": "configure"})) == (5, -32600)
-        assert await error_of(framed({"jsonrpc": "2.0", "id": None, "method": "configure"})) == (None, -32600)
-        assert await error_of(framed({"jsonrpc": "2.0", "id": "x", "method": "initialize"})) == ("x", -32601)
-        assert await error_of(framed({"jsonrpc": "2.0", "id": 1, "method": "configure", "params": 7})) == (1, -32602)
-        await client.send({"method": "unknown", "params": {}}, {"id": 9, "result": {}}, {"method": "$/cancelRequest"})
-        body = json.dumps({"jsonrpc": "2.0", "id": "loose", "method": "configure"}).encode()
-        await client.send(b"X-Other: 1\ncontent-length:%d\n\n" % len(body) + body)
-        assert (await client.answer("loose"))["result"] == VERSION
-        for byte in framed({"jsonrpc": "2.0", "id": "slow", "method": "configure"}):
-            await client.send(bytes([byte]))
-        assert (await client.answer("slow"))["result"] == VERSION
-        await client.wire.aclose()
-        assert await server.exited() == 0
-
-
-@pytest.mark.parametrize(
-    "garbage",
-    [b"GET / HTTP/1.1\r\n\r\n", b"Content-Length: x\r\n\r\n", b"Content-Length: 99999999999\r\n\r\n", b"x" * 9000],
-)
-async def test_a_header_that_hides_the_next_boundary_ends_the_connection(
-    garbage: bytes, project: ScriptedProject
+async def test_a_header_that_hides_the_next_boundary_ends_the_connection_and_so_the_server_on_stdio(
+    project: ScriptedProject,
 ) -> None:
     async with on_stdio(project) as (client, server):
         assert await client.request("configure") == VERSION
-        await client.send(garbage)
+        await client.send(b"GET / HTTP/1.1\r\n\r\n")
         answer = await client.receive()
         assert (answer["id"], answer["error"]["code"]) == (None, -32600)
         assert await client.ended() == b""
