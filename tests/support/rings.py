@@ -198,9 +198,23 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         *(f"cosmic_ray_says_what_a_fresh_process_says[{kind}-on]" for kind in ("closures", "late_imports", "xdist")),
     ),
     "test_oracle.py": ("[beside", "test_a_runtime_error_is_contradicted"),
+    # What is hardest to find and to end is ended: a daemon that has no environment, and ignores SIGTERM.
+    "processes/test_process_tree.py": tuple(
+        f"{end}[{kind}-"
+        for end in ("ends_everything_when_one_is_killed", "killed_with_its_bridge_leaves_nothing")
+        for kind in ("child", "stubborn child", "daemon")
+    ),
+    # The same on a socket, on which `test_ending.py`, `test_faults.py` and `test_order.py` have what a socket could change.
+    "server/test_configure_and_discover.py": ("tcp",),
+    "server/test_mutation_test.py": ("tcp",),
+    "server/test_one_endpoint.py": ("tcp",),
     # A fault of disk, tree or tool is met by code that all adapters share: with mutmut here, and with all of them there.
     "faults/test_broken_places.py": ("cosmic-ray]", "stryker-js]"),
-    "faults/test_broken_tools.py": ("own_words[cosmic-ray]", "is_none_is_reported[cosmic-ray]", "disturbs_nothing[cosmic-ray]"),
+    "faults/test_broken_tools.py": (
+        "own_words[cosmic-ray]",
+        "is_none_is_reported[cosmic-ray]",
+        "disturbs_nothing[cosmic-ray]",
+    ),
     "faults/test_changes_meanwhile.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_harmful_tests.py": ("cosmic-ray]", "stryker-js]"),
     "faults/test_odd_trees.py": ("cosmic-ray]", "stryker-js]"),
