@@ -19,7 +19,6 @@ from support.command_line import (
     environment,
     in_process,
     is_waiting,
-    make_project,
     script,
     wait_until,
 )
@@ -30,13 +29,7 @@ from msp_bridge.cli import COMMANDS
 from msp_bridge.reports.dashboard import KEY_VARIABLE, URL_VARIABLE
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
-
-
 def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
-    script(project)
     done = bridge(project, "run")
     assert done.returncode == 0, done.stderr
     assert "scripted: 4 mutants in 2 files" in done.stdout
@@ -49,7 +42,6 @@ def test_run_shows_each_survivor_as_a_diff_and_sums_up(project: Path) -> None:
 
 
 def test_the_summary_has_the_files_in_which_most_is_missed(project: Path) -> None:
-    script(project)
     rows = [line.split() for line in bridge(project, "run", "-q").stdout.splitlines()]
     assert rows[1:3] == [
         ["File", "Mutants", "Killed", "Survived", "No", "coverage", "Score"],
@@ -70,7 +62,6 @@ def test_the_summary_has_the_files_in_which_most_is_missed(project: Path) -> Non
     ],
 )
 def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], count: str) -> None:
-    script(project)
     assert bridge(project, "run", *paths).stdout.startswith(f"scripted: {count}\n")
 
 
@@ -83,13 +74,11 @@ def test_run_takes_files_directories_and_lines(project: Path, paths: list[str], 
     ],
 )
 def test_run_says_where_there_are_no_mutants(project: Path, arguments: list[str], where: str) -> None:
-    script(project)
     done = bridge(project, "run", *arguments)
     assert (done.returncode, done.stdout) == (0, f"scripted: no mutants{where}\n")
 
 
 def test_lines_beyond_the_end_of_a_file_are_an_error(project: Path) -> None:
-    script(project)
     done = bridge(project, "run", "a.py:77")
     assert (done.returncode, done.stdout) == (2, "")
     assert "a.py" in done.stderr
@@ -123,7 +112,6 @@ def test_run_fails_below_the_threshold_of_the_tool_where_no_other_is_set(project
     ],
 )
 def test_run_says_what_is_wrong_with_its_arguments(project: Path, arguments: list[str], text: str) -> None:
-    script(project)
     done = bridge(project, "run", *arguments)
     assert done.returncode == 2
     assert text in done.stderr
@@ -139,6 +127,7 @@ def test_a_failing_tool_is_one_line_on_stderr(project: Path) -> None:
 @pytest.fixture
 def three(project: Path) -> Path:
     """A tree with three projects; the tests of two fail."""
+    (project / "scripted.json").unlink()
     for name, faults in {
         "api": {},
         "mail": {"raises": ["ToolError", "x"]},
@@ -172,6 +161,7 @@ def test_failures_of_discovery_are_shown_also_when_no_test_runs(three: Path) -> 
 
 
 def test_without_a_tool_the_error_names_the_doctor(project: Path) -> None:
+    (project / "scripted.json").unlink()
     done = bridge(project, "run")
     assert done.returncode == 2
     assert done.stderr.startswith("msp-bridge: scripted is not set up in ")
@@ -194,7 +184,6 @@ def test_an_unknown_adapter_gets_a_suggestion(project: Path) -> None:
     ],
 )
 def test_an_option_that_names_nothing_is_a_usage_error(project: Path, name: str, option: str, message: str) -> None:
-    script(project)
     editor = ["helix"] if name == "editors" else []
     done = bridge(project, name, *editor, option, "no/such")
     assert done.returncode == 2
@@ -243,7 +232,6 @@ def test_an_interrupted_run_sums_up_and_leaves_no_process(
 
 
 def test_discover_lists_mutants(project: Path) -> None:
-    script(project)
     done = bridge(project, "discover", "a.py")
     assert done.returncode == 0, done.stderr
     assert "a.py:1:7" in done.stdout
@@ -251,7 +239,6 @@ def test_discover_lists_mutants(project: Path) -> None:
 
 
 def test_discover_prints_what_the_protocol_answers(project: Path) -> None:
-    script(project)
     answer = json.loads(bridge(project, "discover", "--json", "b.py").stdout)
     (mutant,) = answer["files"]["b.py"]["mutants"]
     assert mutant.pop("id").isdecimal()
@@ -263,7 +250,6 @@ def test_discover_prints_what_the_protocol_answers(project: Path) -> None:
 
 
 def test_doctor_says_what_it_found(project: Path) -> None:
-    script(project)
     done = bridge(project, "doctor")
     assert done.returncode == 0, done.stdout
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [
@@ -282,7 +268,6 @@ def test_doctor_fails_when_something_is_wrong(project: Path) -> None:
 
 
 def test_a_quiet_doctor_shows_only_what_is_wrong(project: Path) -> None:
-    script(project)
     assert bridge(project, "doctor", "-q").stdout == ""
     (project / "msp-bridge.toml").write_text("jobs = 0\n")
     lines = bridge(project, "doctor", "-q").stdout.splitlines()
