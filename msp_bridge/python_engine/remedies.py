@@ -22,6 +22,7 @@ NO_METADATA = re.compile(r"No package metadata was found for (?P<name>[\w.-]+)")
 MISSING_PLUGINS = re.compile(r"Missing required plugins: (?P<names>[^\n]*)")
 NO_ASYNC = re.compile(r"async def functions are not natively supported")
 NO_MARKER = re.compile(r"'(?P<name>\w+)' not found in `markers` configuration option")
+NO_SETTINGS = re.compile(r"settings are not configured")  # Django's
 OPTIONS = {  # the beginning of an option, and the package that has it
     "--cov": "pytest-cov",
     "--no-cov": "pytest-cov",
@@ -96,8 +97,10 @@ def elsewhere(way: str | None, python: Path) -> str | None:
 def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
     """The command after which `text`, what pytest says of a failure in the project at `root`, is no reason any more.
 
-    None where no package that is missing is the cause.
+    None where no package that is missing is the cause, nor Django's settings.
     """
+    if NO_SETTINGS.search(text):
+        return _naming_settings(plan.python, root)
     missing = list(dict.fromkeys(_missing(text)))
     if not missing:
         return None
@@ -106,6 +109,14 @@ def remedy_of(text: str, plan: TestPlan, root: Path) -> str | None:
     command = python_install(plan.python, *missing, root=root)
     guessed = [name for name in missing if name not in KNOWN and name == _module(text)]
     return f"{command} (check first that this package has the module {guessed[0]})" if guessed else command
+
+
+def _naming_settings(python: Path, root: Path) -> str:
+    """The remedy where tests of a Django project run without its settings."""
+    found = sorted(root.glob("*/settings.py"))
+    module = f"{found[0].parent.name}.settings" if found else "NAME.settings"
+    install = python_install(python, "pytest-django", root=root)
+    return f'put DJANGO_SETTINGS_MODULE = "{module}" into the configuration of pytest, for pytest-django ({install})'
 
 
 def _missing(text: str) -> Iterator[str]:

@@ -40,3 +40,14 @@ def test_a_module_of_the_project_itself_is_not_sought_in_an_index(place: str, tm
     editable = "install the project editable: /env/bin/python -m pip install -e ."
     for text in ("No module named 'shop.cart'", "No package metadata was found for shop"):
         assert remedy_of(text, PLAN, tmp_path) == editable
+
+
+@pytest.mark.parametrize(("place", "named"), [("site/settings.py", "site.settings"), ("readme", "NAME.settings")])
+def test_tests_without_djangos_settings_are_told_how_to_name_them(place: str, named: str, tmp_path: Path) -> None:
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    (tmp_path / place).touch()
+    text = "ImproperlyConfigured: Requested setting X, but settings are not configured. You must either define the"
+    remedy = remedy_of(text, PLAN, tmp_path)
+    assert remedy is not None
+    assert f'DJANGO_SETTINGS_MODULE = "{named}"' in remedy
+    assert "/env/bin/python -m pip install pytest-django" in remedy
