@@ -207,5 +207,7 @@ def test_every_second_time():
 """
     write(root, {"test_flaky.py": flaky})
     result = Result(mutant(root, "calc.py", "unused", "x"), Status.KILLED)
-    found = await oracle.compare([result])
+    reported: list[Difference | None] = []
+    found = await oracle.compare([result], report=reported.append)
     assert (len(found.differences), len(found.unsteady)) == (0, 1)
+    assert str(reported[0]).endswith("but Survived in a fresh process (the tests pass), by chance: another one agrees")

@@ -92,6 +92,7 @@ class Difference:
 
     result: Result
     verdict: Verdict
+    by_chance: bool = False  # another fresh process gives it
 
     def __str__(self) -> str:
         mutant = self.result.mutant
@@ -99,6 +100,7 @@ class Difference:
         return (
             f"{place} {mutant.mutator} ({mutant.replacement!r}): {self.result.status.value}, "
             f"but {self.verdict.status.value} in a fresh process ({self.verdict.reason})"
+            f"{', by chance: another one agrees' * self.by_chance}"
         )
 
 
@@ -218,9 +220,9 @@ class Oracle:
                     report(None)
                     return [], []
                 verdicts += [await self.verdict_of(result.mutant) for _ in range(2)]
-            difference = Difference(result, verdicts[0])
-            report(difference)
             by_chance = any(_agree(result, verdict) for verdict in verdicts)
+            difference = Difference(result, verdicts[0], by_chance)
+            report(difference)
             return ([], [difference]) if by_chance else ([difference], [])
 
         async with asyncio.TaskGroup() as group:
