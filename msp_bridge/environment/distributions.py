@@ -24,7 +24,7 @@ METADATA = ("METADATA", "PKG-INFO")
 
 @frozen
 class EntryPoint:
-    """Something that a distribution offers: an object, by name."""
+    """An object that a distribution offers by name."""
 
     name: str
     value: str  # module:object
@@ -36,7 +36,7 @@ class EntryPoint:
 
 @frozen
 class Distribution:
-    """One of them. Each file is read when it is asked for; one that is missing is as good as empty."""
+    """An installed distribution. Its files are read when they are asked for; a missing one counts as empty."""
 
     path: str  # of its .dist-info or .egg-info
 

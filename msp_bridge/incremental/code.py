@@ -184,7 +184,7 @@ class Code:
         self._known = self.digests(every)
 
     def digests(self, ran: Ran) -> frozenset[bytes]:
-        """Digests of the code that was run and read; what is part of the rest has none."""
+        """The digests of the code that was run and read; what belongs to the rest has none."""
         known = self._digests.get(ran)
         if known is None:
             functions = (self._function(path, name) for path, name in ran.functions)

@@ -239,7 +239,7 @@ class Verdicts:
         return self._split
 
     def note(self, result: Result) -> None:
-        """A verdict that the tool has given just now."""
+        """Note a verdict that the tool has given just now."""
         if result.status in REUSABLE and result.reusable and not self._changed:
             first = result.status is Status.TIMEOUT and result.mutant not in self._timed_out
             self._new[self._key(result.mutant, TIMED_OUT if first else b"")] = result_row(result)

@@ -48,7 +48,7 @@ def why_not() -> str:
 
 
 def prctl(option: int, value: int) -> None:
-    """Set something of this process."""
+    """Set an attribute of this process."""
     if _libc is not None:
         _call("prctl", option, value, 0, 0, 0)
 
@@ -118,7 +118,7 @@ def may_mount() -> bool:
 
 
 def own_user_namespace(more: int = 0) -> None:
-    """With the user's own ids, so that files and getuid() are as before. Needs a process with one thread."""
+    """Enter one with the user's own ids, so that files and getuid() are as before. Needs a process with one thread."""
     user, group = os.geteuid(), os.getegid()
     unshare(NEWUSER | more)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
@@ -127,7 +127,7 @@ def own_user_namespace(more: int = 0) -> None:
 
 
 def loopback_up() -> None:
-    """In a new network namespace it is down."""
+    """Bring up the loopback interface, which is down in a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP))
 

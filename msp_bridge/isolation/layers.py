@@ -115,7 +115,7 @@ class Layers:
         return {part for _, part in self._places}
 
     def leave_out(self, place: str) -> bool:
-        """Cover the directory no more; False if it was none of the places."""
+        """Stop covering the directory. Returns False if it was none of the places."""
         places = dict(self._places)
         if places.pop(place, None) is None:
             return False

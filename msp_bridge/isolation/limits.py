@@ -39,7 +39,7 @@ class JobLimits:
         _lower(resource.RLIMIT_AS, self.memory)
 
     def set_for_namespace(self) -> None:
-        """For the pid namespace that this process is in, whose /proc is mounted.
+        """Limit the pid namespace that this process is in, whose /proc is mounted.
 
         Before Linux 6.14 the number is the whole machine's, and is left alone.
         """

@@ -107,7 +107,7 @@ class NamespaceMaker:
             raise
 
     def take(self) -> ProcessNamespace:
-        """A namespace that nobody else uses. Raises OSError."""
+        """Return a namespace that nobody else uses. Raises OSError."""
         self._socket.send(b"?")
         answer, descriptors, _, _ = socket.recv_fds(self._socket, REASON_LIMIT, 2)
         if len(descriptors) != 2:
@@ -117,11 +117,11 @@ class NamespaceMaker:
         return ProcessNamespace(struct.unpack("i", answer)[0], *descriptors)
 
     def close(self) -> None:
-        """In a job: let go of it."""
+        """Let go of the maker, in a job."""
         self._socket.close()
 
     def end(self) -> None:
-        """End it, and all namespaces."""
+        """End the maker, and all namespaces."""
         self._socket.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)

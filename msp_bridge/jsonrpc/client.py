@@ -145,7 +145,7 @@ class JsonRpcClient:
         return ToolError(f"{self._tool} ended unexpectedly ({how})", REMEDY)
 
     async def cancel(self, timeout_s: float) -> bool:
-        """Cancel the request that is still running. False when it did not end in that time: then end the tree."""
+        """Cancel the request that is still running. Returns False when it does not end in time: then end the tree."""
         try:
             async with asyncio.timeout(timeout_s):
                 if self._busy:

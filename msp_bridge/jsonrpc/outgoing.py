@@ -50,7 +50,7 @@ class Outgoing:
             return await result
 
     def take(self, message: Message) -> bool:
-        """A response of the peer. False when no request waits for it."""
+        """Take a response of the peer. Returns False when no request waits for it."""
         id = id_of(message)
         result = None if id is None else self._waiting.get(id)
         if result is None or result.done():

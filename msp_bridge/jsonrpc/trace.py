@@ -33,7 +33,7 @@ class Trace:
         self._descriptor: int | None = open_private(file)
 
     def event(self, name: str, facts: Mapping[str, Any]) -> None:
-        """Something other than a message: `{"time": …, "event": name, …}`."""
+        """Record what is no message: `{"time": …, "event": name, …}`."""
         self.write(dump({"event": name, **facts})[1:])
 
     def peer(self, number: int) -> PeerTrace:
@@ -41,7 +41,7 @@ class Trace:
         return PeerTrace(self, number)
 
     def write(self, members: bytes) -> None:
-        """A line with the time and `members`: JSON text of an object without its first brace."""
+        """Write a line with the time and `members`: JSON text of an object without its first brace."""
         if self._descriptor is None:
             return
         line = b'{"time":"%b",%b\n' % (datetime.now(UTC).isoformat(timespec="microseconds").encode(), members)
@@ -53,7 +53,7 @@ class Trace:
             self.close()
 
     def close(self) -> None:
-        """Nothing more is traced."""
+        """Trace nothing more."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None

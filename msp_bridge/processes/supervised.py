@@ -38,7 +38,7 @@ class PipeReader:
 
     @classmethod
     def create(cls, theirs: contextlib.ExitStack) -> tuple[Self, int]:
-        """A reader, and the end for the child, which `theirs` closes."""
+        """Return a reader, and the child's end of its pipe, which `theirs` closes."""
         ours, other = os.pipe()
         theirs.callback(os.close, other)
         return cls(ours), other
@@ -56,7 +56,7 @@ class PipeReader:
         return await self._reader.read(CHUNK)
 
     async def lines(self) -> AsyncGenerator[bytes, None]:
-        """Line by line, without the line ends; the last one may lack its own."""
+        """Read line by line, without the line ends; the last line may lack its own."""
         rest = bytearray()
         while data := await self.read():
             head, newline, tail = data.partition(b"\n")
@@ -92,7 +92,7 @@ class PipeWriter:
 
     @classmethod
     def create(cls, theirs: contextlib.ExitStack) -> tuple[Self, int]:
-        """A writer, and the end for the child, which `theirs` closes."""
+        """Return a writer, and the child's end of its pipe, which `theirs` closes."""
         other, ours = os.pipe()
         theirs.callback(os.close, other)
         return cls(ours), other
@@ -106,7 +106,7 @@ class PipeWriter:
         self._writer = asyncio.StreamWriter(transport, protocol, reader, loop)
 
     async def write(self, data: bytes) -> None:
-        """Returns when the child keeps up; raises ConnectionError when it no longer reads."""
+        """Write `data`, and wait until the child keeps up. Raises ConnectionError when it no longer reads."""
         self.post(data)
         assert self._writer is not None
         await self._writer.drain()
@@ -114,13 +114,13 @@ class PipeWriter:
             raise ConnectionResetError("the pipe was closed")
 
     def post(self, data: bytes) -> None:
-        """Returns at once: what the child doesn't read yet is kept here. Nothing happens when it no longer reads."""
+        """Write without waiting: what the child has not read yet is kept here, and dropped when it no longer reads."""
         assert self._writer is not None
         if not self._writer.is_closing():
             self._writer.write(data)
 
     def close(self) -> None:
-        """The child sees the end of its input."""
+        """Close the pipe: the child sees the end of its input."""
         if self._writer is None:
             os.close(self._fd)
         elif not self._writer.transport.is_closing():  # else the child has closed its end
@@ -183,7 +183,7 @@ class SupervisedProcess:
         await asyncio.shield(self._watching)
 
     async def end(self, grace: float) -> bool:
-        """End the tool; whether the supervisor saw to it that nothing is left."""
+        """End the tool. Returns whether the supervisor saw to it that nothing is left."""
         with contextlib.suppress(OSError):  # it is gone already
             self._writer.write_eof()
         await self._until(self._watching, grace + HUNG_AFTER_S)

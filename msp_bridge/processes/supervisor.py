@@ -224,14 +224,14 @@ class Supervisor:
 
 
 class Cgroup:
-    """A cgroup (v2) of one tool; all of it does nothing where none can be made."""
+    """A cgroup (v2) of one tool. Where none can be made, its methods do nothing."""
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
 
     @classmethod
     def create(cls, run_id: str) -> Cgroup:
-        """Below our own. It has no limits: it only makes `kill` exact."""
+        """Make one below our own. It has no limits: it only makes `kill` exact."""
         try:
             with open("/proc/self/mountinfo") as mounts:
                 (mounted,) = [fields[4] for fields in map(str.split, mounts) if "cgroup2" in fields[6:]]
@@ -251,11 +251,11 @@ class Cgroup:
         self._write("cgroup.procs", "0")
 
     def kill(self) -> None:
-        """Kill all its processes at once, also processes that are being forked."""
+        """Kill all its processes at once, processes that are being forked included."""
         self._write("cgroup.kill", "1")
 
     def delete(self) -> None:
-        """After the end of its processes."""
+        """Remove it, after the end of its processes."""
         if self._directory is not None:
             try:
                 os.rmdir(self._directory)
@@ -327,7 +327,7 @@ def _ending_signals() -> tuple[int, ...]:
 
 
 def _release_streams() -> None:
-    """The tool's pipes must close when the tool closes them."""
+    """Let go of the tool's pipes, which must close when the tool closes them."""
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

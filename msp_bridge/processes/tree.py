@@ -207,7 +207,7 @@ class ProcessTree:
         return bytes(printed)
 
     async def write(self, data: bytes) -> None:
-        """To the tool's stdin; returns when the tool keeps up. Raises ToolError when the tool no longer reads."""
+        """Write to the tool's stdin, and wait until the tool keeps up. Raises ToolError when it no longer reads."""
         if self._stdin is None:
             raise ValueError("this tree was started without stdin")
         try:
@@ -219,7 +219,7 @@ class ProcessTree:
             raise ToolError(f"{what}: {self.errors.strip()[-500:] or error}") from None
 
     def post(self, data: bytes) -> None:
-        """To the tool's stdin, without waiting: what it doesn't read yet is kept in memory.
+        """Write to the tool's stdin without waiting: what it has not read yet is kept in memory.
 
         Nothing is raised when the tool no longer reads: the end of its output follows.
         """
@@ -228,7 +228,7 @@ class ProcessTree:
         self._stdin.post(data)
 
     async def exited(self) -> int:
-        """Wait until the tool has ended by itself and its leftovers are gone; its exit code."""
+        """Wait until the tool has ended by itself and its leftovers are gone. Returns its exit code."""
         await self._process.gone()
         await self.end()
         assert self.returncode is not None

@@ -105,7 +105,7 @@ async def check_snapshot(
 
 
 async def check_surroundings(adapter: Adapter, project: Project) -> None:
-    """An adapter that says what surrounds its tool says the same twice, in JSON, and no paths of this checkout."""
+    """An adapter that says what surrounds its tool says the same twice, in JSON, and names no path of this checkout."""
     if not isinstance(adapter, ReportsSurroundings) or (first := await adapter.surroundings()) is None:
         return
     assert await adapter.surroundings() == first, "surroundings() said something else the second time"

@@ -39,7 +39,7 @@ class TreeState:
         return cls(entries)
 
     def differences(self, later: TreeState) -> list[str]:
-        """Yield a line for each path that has appeared, vanished or changed since."""
+        """Return a line for each path that has appeared, vanished or changed since."""
         before, after = self.entries, later.entries
         return sorted(
             [f"{path} has appeared" for path in after.keys() - before.keys()]
