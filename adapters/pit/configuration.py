@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -130,7 +130,7 @@ class Pom:
 
     def _plugin(self, name: str) -> ElementTree.Element | None:
         for path in (("build", "plugins"), ("build", "pluginManagement", "plugins")):
-            for plugin in _at(self.project, *path) or ():
+            for plugin in _below(self.project, *path):
                 if _text(plugin, "artifactId") == name:
                     return plugin
         return None
@@ -180,7 +180,7 @@ def _lists(values: _Parameters, surefire: _Parameters) -> dict[str, tuple[str, .
 
 
 def _artifacts(plugin: ElementTree.Element) -> Iterator[Artifact]:
-    for dependency in _at(plugin, "dependencies") or ():
+    for dependency in _below(plugin, "dependencies"):
         yield Artifact(*(_text(dependency, name) for name in ("groupId", "artifactId", "version")))
 
 
@@ -208,6 +208,12 @@ def _at(element: ElementTree.Element, *path: str) -> ElementTree.Element | None:
             return None
         element = found
     return element
+
+
+def _below(element: ElementTree.Element, *path: str) -> Iterable[ElementTree.Element]:
+    """The children of what is there, if it is."""
+    found = _at(element, *path)
+    return () if found is None else found
 
 
 def _name(element: ElementTree.Element) -> str:
