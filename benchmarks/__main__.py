@@ -34,6 +34,7 @@ BENCHMARKS = {
     "stryker_net": "Stryker.NET, alone and through the bridge",
     "gremlins": "gremlins, alone and through the bridge",
     "cargo_mutants": "cargo-mutants, alone and through the bridge",
+    "pit": "PIT, alone and through the bridge",
 }
 
 

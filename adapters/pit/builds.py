@@ -27,8 +27,10 @@ from attrs import define, field
 from msp_bridge.adapter import Project, ToolError
 from msp_bridge.concurrency import in_thread, shields
 from msp_bridge.toolkit import Sandbox, WarmSandbox, walk
+from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 from .host import Host
+from .kept import KeptCoverage
 from .maven import Module, compile_modules
 from .tool import Tools
 
@@ -40,13 +42,19 @@ TARGET = "target"  # the directory that Maven builds in, as long as no pom says 
 class Build:
     """The modules of a compiled copy, and their hosts. Ended by its `WarmProcess`."""
 
-    root: Path  # of the copy
+    copy: Sandbox
     tools: Tools
+    answers: KeptAnswers
     modules: tuple[Module, ...]
     temporary: Path
     closed: bool = False
     _hosts: dict[str, Host] = field(factory=dict, init=False)
     _starting: asyncio.Lock = field(factory=asyncio.Lock, init=False)
+
+    @property
+    def root(self) -> Path:
+        """The root of the copy."""
+        return self.copy.path
 
     @property
     def pom(self) -> Path:
@@ -61,7 +69,8 @@ class Build:
             host = self._hosts.get(module.name)
             if host is None or host.closed:
                 tool = await self.tools.of(module)
-                host = self._hosts[module.name] = await Host.start(module, tool, self.temporary)
+                kept = await in_thread(KeptCoverage.of, self.answers, self.copy, self.pom, module, tool)
+                host = self._hosts[module.name] = await Host.start(module, tool, self.temporary, kept)
             return host
 
     @shields
@@ -94,7 +103,7 @@ class Builds:
         self._root = project.root.resolve()
         self._claim = partial(Sandbox.claim, project.cache, self._root, left_out=frozenset({TARGET}))
         self._version = version
-        self._tools = Tools(project.cache / "pit")
+        self._tools, self._answers = Tools(project.cache / "pit"), KeptAnswers.of(project.cache)
         self._copies: list[_Copy] = []  # the last one is as the files were when they were last seen
         self._preparing = asyncio.Lock()
 
@@ -143,7 +152,7 @@ class Builds:
         except BaseException:
             await in_thread(shutil.rmtree, temporary, True)
             raise
-        return Build(sandbox.path, self._tools, modules, temporary)
+        return Build(sandbox, self._tools, self._answers, modules, temporary)
 
     @shields
     async def aclose(self) -> None:

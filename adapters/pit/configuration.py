@@ -31,6 +31,7 @@ LISTS = (
     "excludedGroups",
     "includedGroups",
 )
+DECLARATION = re.compile(r"<\?xml[^>]*\?>")  # it may stand behind comments
 LATE = re.compile(r"@\{[^}]*\}")  # what Surefire replaces when it runs, by what a plug-in such as JaCoCo has set
 PLUGIN, SUREFIRE = "pitest-maven", "maven-surefire-plugin"
 TIMEOUT_CONSTANT_MS, TIMEOUT_FACTOR = 3000, 1.25  # the plug-in's own
@@ -72,7 +73,7 @@ def configurations(text: str, version: str | None) -> list[ModuleConfiguration]:
     `version` is that of PIT for modules whose pom doesn't name it. Raises `ConfigurationError` when one has none.
     """
     try:
-        root = ElementTree.fromstring(text)  # noqa: S314  Maven has written it; expat bounds the expansion of entities
+        root = ElementTree.fromstring(DECLARATION.sub("", text))  # noqa: S314  Maven has written it; expat bounds the expansion of entities
     except ElementTree.ParseError as error:
         raise ToolError(f"Maven's effective pom can't be read: {error}", "run `mvn help:effective-pom`") from error
     projects = [root] if _name(root) == "project" else [each for each in root if _name(each) == "project"]

@@ -29,6 +29,7 @@ from msp_bridge.phases import BASELINE, report_phase
 from msp_bridge.toolkit import JsonLinesProcess
 
 from .installation import java
+from .kept import KeptCoverage
 from .maven import QUICK_START, Module
 from .names import failing_tests
 from .testers import Launch, Testers, is_native
@@ -66,8 +67,10 @@ class _Shared(Generic[T]):
 class Host:
     """The process of one module in one state of its files. Errors: `ToolError`, `BaselineError`."""
 
-    def __init__(self, process: JsonLinesProcess, module: Module, tool: Tool, directory: Path) -> None:
-        self._process, self._module, self._tool = process, module, tool
+    def __init__(
+        self, process: JsonLinesProcess, module: Module, tool: Tool, directory: Path, kept: KeptCoverage | None
+    ) -> None:
+        self._process, self._module, self._tool, self._kept = process, module, tool, kept
         self._settings = settings(module, tool, directory)
         self._testers: Testers | None = None  # where mutants of the module may share a JVM
         self._listed = _Shared(self._list, self._abandoned)
@@ -75,12 +78,12 @@ class Host:
         self._testing = 0  # mutants
 
     @classmethod
-    async def start(cls, module: Module, tool: Tool, directory: Path) -> Host:
-        """Start it; `directory` is for temporary files, its own and those of the tests."""
+    async def start(cls, module: Module, tool: Tool, directory: Path, kept: KeptCoverage | None) -> Host:
+        """Start it; `directory` is for temporary files, its own and those of the tests. `kept` is None: measure."""
         class_path = ":".join([str(tool.program), *tool.class_path])
         argv = [java(), QUICK_START, f"-Djava.io.tmpdir={directory}", "-cp", class_path, "PitHost"]
         process = await JsonLinesProcess.start(argv, name=NAME, cwd=module.configuration.directory)
-        host = cls(process, module, tool, directory)
+        host = cls(process, module, tool, directory, kept)
         try:
             await host._ask({"do": "open", "settings": host._settings})
         except BaseException:
@@ -104,7 +107,7 @@ class Host:
         return await self._listed.answer()
 
     async def tests(self) -> Mapping[str, tuple[str, ...]]:
-        """The names of the tests that cover a mutant, by its key; runs all tests when it is first called."""
+        """The names of the tests that cover a mutant, by its key; the first call runs tests, as far as none is kept."""
         return await self._measured.answer()
 
     async def test(self, key: str) -> dict[str, Any]:
@@ -143,10 +146,12 @@ class Host:
 
     async def _measure(self) -> Mapping[str, tuple[str, ...]]:
         report_phase(BASELINE)
-        answer = await self._process.ask({"do": "measure"})
+        answer = await self._process.ask({"do": "measure", **await in_thread(self._known)})
         if "error" in answer and "did not pass without mutation" in answer["error"]:
             raise _baseline_error(answer)
         names = _checked(answer)["names"]
+        if self._kept is not None and answer["keep"] is not None:
+            await in_thread(self._kept.save, answer["keep"])
         configuration = self._module.configuration
         alone = configuration.flags["fullMutationMatrix"]
         if not alone and not await in_thread(is_native, configuration.classes, configuration.test_classes):
@@ -154,6 +159,9 @@ class Host:
             launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
             self._testers = Testers(launch)
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
+
+    def _known(self) -> dict[str, Any]:
+        return {} if self._kept is None else {"tree": self._kept.tree, "kept": self._kept.find()}
 
     async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         return _checked(await self._process.ask(question))

@@ -25,7 +25,9 @@ QUICK_START = "-XX:TieredStopAtLevel=1"  # half of Maven's CPU time is its own J
 CLASS_PATH = ".msp-bridge-class-path"  # in the directory of each module of the copy
 # What it says when something is not in the local repository, as far as one can know without the network.
 SAYS_ABSENT = re.compile(r"offline mode|No plugin found for prefix|has not been downloaded|is not accessible \(offline")
+ESCAPES = re.compile(r"\x1b\[[\d;]*m")  # it writes some even without colours
 LOGGED = "[ERROR] "
+HEADING = "COMPILATION ERROR"
 SUMMARY = "Failed to execute goal"  # says again what went wrong, and then how to see more
 SHOWN_CHARS = 1200  # of what it prints, in an error message
 TOOL_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -86,7 +88,9 @@ async def _run(root: Path, *arguments: str) -> None:
 
 def shown(printed: str, root: Path) -> str:
     """Shorten what Maven has `printed` about the copy at `root` to its errors, without advice."""
+    printed = ESCAPES.sub("", printed)
     lines = [line.removeprefix(LOGGED).strip() for line in printed.splitlines() if line.startswith(LOGGED)]
+    lines = [line for line in lines if not line.startswith(HEADING)]
     end = next((at for at, line in enumerate(lines) if line.startswith(SUMMARY)), len(lines))
     text = " ".join(lines[:end] or lines[end:] or printed.split())
     return text.replace(f"{root.resolve()}{os.sep}", "").replace(f"{root}{os.sep}", "")[:SHOWN_CHARS]

@@ -84,7 +84,9 @@ def test_a_pom_without_the_plugin_needs_a_version_of_the_settings(tmp_path: Path
 def test_modules_are_those_that_have_code(tmp_path: Path) -> None:
     parent = "<project><packaging>pom</packaging></project>"
     child = POM.format(root=tmp_path, plugins=PLUGIN.format(configuration="", dependencies=""))
-    assert len(configurations(f"<projects>{parent}<!-- module -->{child}</projects>", None)) == 1
+    text = f"<projects>{parent}<!-- module -->{child}</projects>"
+    assert len(configurations(text, None)) == 1
+    assert len(configurations(f'<!-- Maven -->\n<?xml version="1.0"?>\n{text}', None)) == 1  # its help plugin 3.3
 
 
 def test_the_plugin_for_junit_5_is_asked_for_and_its_launcher_is_that_of_the_project(tmp_path: Path) -> None:
@@ -238,11 +240,13 @@ def test_a_module_is_asked_if_a_file_of_it_may_be_in_scope() -> None:
 
 def test_of_what_maven_prints_the_errors_are_shown_with_paths_of_the_project(tmp_path: Path) -> None:
     printed = (
-        f"noise\n[ERROR] {tmp_path.resolve()}/src/A.java:[3,1] illegal start\n"
+        f"noise\n\x1b[0m[ERROR] COMPILATION ERROR : \n[ERROR] {tmp_path.resolve()}/src/A.java:[3,1] illegal start\n"
         "[ERROR] Failed to execute goal x: Compilation failure\n[ERROR] -> [Help 1]\n"
     )
     assert shown(printed, tmp_path) == "src/A.java:[3,1] illegal start"
     assert shown("killed", tmp_path) == "killed"
+    colours = "\x1b[0m\x1b[0m[ERROR] Failed to execute goal x: no licence\n[ERROR] \n[ERROR] To see more\n"
+    assert shown(colours, tmp_path).startswith("Failed to execute goal x: no licence")
 
 
 @pytest.mark.parametrize(

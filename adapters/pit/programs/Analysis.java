@@ -16,6 +16,7 @@ import java.util.stream.Collectors;
 import org.pitest.classinfo.ClassName;
 import org.pitest.classpath.ClassPathByteArraySource;
 import org.pitest.classpath.CodeSource;
+import org.pitest.classpath.ProjectClassPaths;
 import org.pitest.coverage.TestInfo;
 import org.pitest.mutationtest.ClassMutationResults;
 import org.pitest.mutationtest.DetectionStatus;
@@ -30,6 +31,7 @@ import org.pitest.mutationtest.TimeoutLengthStrategy;
 import org.pitest.mutationtest.build.MutationGrouper;
 import org.pitest.mutationtest.build.MutationGrouperFactory;
 import org.pitest.mutationtest.build.PercentAndConstantTimeoutStrategy;
+import org.pitest.mutationtest.build.TestPrioritiserFactory;
 import org.pitest.mutationtest.build.WorkerFactory;
 import org.pitest.mutationtest.config.PluginServices;
 import org.pitest.mutationtest.config.ReportOptions;
@@ -77,23 +79,30 @@ final class Analysis {
     synchronized List<Object> list() {
         ReportOptions options = options("jvmArgs");
         options.setTargetTests(List.of(NO_TEST::equals));
-        return mutants(options).stream().map(Analysis::described).collect(Collectors.toList());
+        return mutants(options, null).stream().map(Analysis::described).collect(Collectors.toList());
     }
 
-    /** Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests". */
-    synchronized Map<String, Object> measure() {
+    /**
+     * Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests".
+     *
+     * <p>With "tree", a digest of all files, those test classes alone that have changed since "kept": an answer's "keep".
+     */
+    synchronized Map<String, Object> measure(Map<?, ?> question) throws IOException {
+        Map<String, Object> answer = new HashMap<>();
         if (workers == null) {
-            for (MutationDetails mutant : mutants(options("quickJvmArgs"))) {
+            Measurement measurement = question.get("tree") == null ? null : new Measurement(
+                new Reach(ProjectLoader.files(texts("classPath"))), (String) question.get("tree"), (Map<?, ?>) question.get("kept"));
+            for (MutationDetails mutant : covered(options("quickJvmArgs"), measurement)) {
                 measured.put(key(mutant), mutant);
             }
             workers = workers(options("jvmArgs"));
+            answer.put("keep", measurement == null ? null : measurement.keepable());
         }
         Map<String, Long> numbers = new LinkedHashMap<>();
         Map<String, Object> tests = new LinkedHashMap<>();
         measured.forEach((key, mutant) -> tests.put(key, mutant.getTestsInOrder().stream()
             .map(test -> numbers.computeIfAbsent(test.getName(), name -> (long) numbers.size()))
             .collect(Collectors.toList())));
-        Map<String, Object> answer = new HashMap<>();
         answer.put("names", new ArrayList<Object>(numbers.keySet()));
         answer.put("tests", tests);
         answer.put("agent", agent.getJarLocation().orElseThrow());
@@ -136,7 +145,15 @@ final class Analysis {
         return answer;
     }
 
-    private List<MutationDetails> mutants(ReportOptions options) {
+    private List<MutationDetails> covered(ReportOptions options, Measurement measurement) {
+        try {
+            return mutants(options, measurement);
+        } catch (Measurement.Incomplete more) {
+            return mutants(options, measurement);
+        }
+    }
+
+    private List<MutationDetails> mutants(ReportOptions options, Measurement measurement) {
         Captured captured = new Captured();
         SettingsFactory factory = new SettingsFactory(options, plugins) {
             @Override
@@ -147,6 +164,17 @@ final class Analysis {
             @Override
             public MutationResultListenerFactory createListener() {
                 return new NoListener();
+            }
+
+            @Override
+            public CodeSource createCodeSource(ProjectClassPaths paths) {
+                CodeSource code = super.createCodeSource(paths);
+                return measurement == null ? code : measurement.limited(code);
+            }
+
+            @Override
+            public TestPrioritiserFactory getTestPrioritiser() {
+                return measurement == null ? super.getTestPrioritiser() : measurement.completing(super.getTestPrioritiser());
             }
         };
         try {

@@ -20,7 +20,7 @@ import org.pitest.util.Log;
  * Answers questions about the mutants of one module, as JSON lines: see `toolkit/json_lines.py`.
  *
  * <p>The questions, by what stands in "do": "open" with the "settings" comes first; "list" gives all mutants; "measure"
- * runs the tests without a mutant; "arguments" gives what {@link Tester} needs for the mutant "key"; "test" tests it in a JVM
+ * runs the tests without a mutant, as far as "kept" does not say what they cover; "arguments" gives what {@link Tester} needs for the mutant "key"; "test" tests it in a JVM
  * of its own; "stop" ends the test that question "of" has started,
  * and is answered when its JVM is dead. All but "open" are answered in threads of their own.
  */
@@ -107,7 +107,7 @@ public final class PitHost {
                     answer.put("mutants", analysis.list());
                     break;
                 case "measure":
-                    return analysis.measure();
+                    return analysis.measure(question);
                 case "arguments":
                     answer.put("arguments", analysis.arguments((String) question.get("key")));
                     break;

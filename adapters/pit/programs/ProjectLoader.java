@@ -23,8 +23,12 @@ final class ProjectLoader extends URLClassLoader {
         super(path.stream().map(ProjectLoader::url).toArray(URL[]::new), ProjectLoader.class.getClassLoader());
     }
 
-    static List<File> files(String path) {
-        return List.of(path.split(File.pathSeparator)).stream().map(File::new).collect(Collectors.toList());
+    static List<File> files(List<String> path) {
+        return path.stream().map(File::new).collect(Collectors.toList());
+    }
+
+    static boolean isOfJdk(String name) {
+        return OF_JDK.contains(name.substring(0, Math.max(0, name.lastIndexOf('.'))));
     }
 
     private static URL url(File file) {
@@ -42,7 +46,7 @@ final class ProjectLoader extends URLClassLoader {
             if (known != null) {
                 return known;
             }
-            if (!OF_JDK.contains(name.substring(0, Math.max(0, name.lastIndexOf('.'))))) {
+            if (!isOfJdk(name)) {
                 try {
                     return findClass(name);
                 } catch (ClassNotFoundException absent) {

@@ -75,7 +75,7 @@ public final class Tester {
         System.setIn(new ByteArrayInputStream(new byte[0]));
         System.setProperty("java.class.path", arguments[1]);
         answers.println("msp-bridge: json lines");
-        Tester tester = new Tester(ProjectLoader.files(arguments[0]));
+        Tester tester = new Tester(ProjectLoader.files(List.of(arguments[0].split(File.pathSeparator))));
         answers.println("{\"id\": 0}");
         BufferedReader lines = new BufferedReader(new InputStreamReader(questions, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {

@@ -1,0 +1,71 @@
+"""KeptCoverage: what the tests of one module cover, kept over edits and for later bridges.
+
+Which of it still holds, class by class, is decided where the class files are read (`programs/Measurement.java`). All
+that may matter besides the project's sources stands in the key: the JDK, the effective pom, all jars, PIT and our own
+program, every file of the project that is no source, and what the build has made besides class files. A plug-in of PIT
+that is not known may want to see what was measured itself: then nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import frozen
+
+from msp_bridge import reading
+from msp_bridge.toolkit import Sandbox
+from msp_bridge.toolkit.kept_answers import KeptAnswers, key_of
+
+from .installation import java
+from .maven import Module
+from .surroundings import surroundings
+from .tool import JUNIT5_PLUGIN, Tool
+
+SOURCES = (".java", ".kt")
+PLUGINS = frozenset({JUNIT5_PLUGIN.name, "pitest-testng-plugin"})  # they look for tests alone
+PARTS = {"classes", "blocks", "digests"}
+
+
+@frozen
+class KeptCoverage:
+    """Where the coverage of one module is kept. Methods block."""
+
+    answers: KeptAnswers
+    key: bytes
+    tree: str  # a digest of all files of the project
+
+    @classmethod
+    def of(cls, answers: KeptAnswers, sandbox: Sandbox, pom: Path, module: Module, tool: Tool) -> Self | None:
+        """That of `module` in the compiled copy `sandbox`; None where it can't be kept. Blocks."""
+        if any(each.name not in PLUGINS for each in module.configuration.plugins):
+            return None
+        root = sandbox.path.resolve()
+        around = surroundings(Path(java()), root, pom, {*module.class_path, *tool.class_path})
+        if around is None:
+            return None
+        others = sorted((path, record.digest) for path, record in sandbox.records.items() if not path.endswith(SOURCES))
+        entries = (module.configuration.classes, module.configuration.test_classes, *map(Path, module.class_path))
+        made = [_made(entry) for entry in entries if entry.is_dir()]
+        key = key_of("PIT's coverage", module.name, str(around.values), tool.program.parent.name, others, made)
+        return cls(answers, key, sandbox.digest)
+
+    def find(self) -> Mapping[str, Any] | None:
+        """Find what `save` got last; None where nothing is kept."""
+        return self.answers.find([self.key], _coverage).get(self.key)
+
+    def save(self, coverage: Mapping[str, Any]) -> None:
+        """Keep it in place of what was kept before."""
+        self.answers.save({self.key: coverage})
+
+
+def _coverage(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict) or value.keys() != PARTS:
+        raise ValueError("that is no coverage")
+    return value
+
+
+def _made(directory: Path) -> list[tuple[str, str | None]]:
+    files: Iterable[Path] = (file for file in directory.rglob("*") if file.suffix != ".class" and file.is_file())
+    return sorted((file.relative_to(directory).as_posix(), reading.digest(file)) for file in files)

@@ -1,0 +1,115 @@
+"""What PIT's tests cover, kept over edits and for the next bridge: what is measured again, seen by what the tests note."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msp_bridge.adapters.pit import Pit
+from support.java_trees import adapter_on, copied, discovered, key, needs_pit, results_of
+
+from msp_bridge.adapter import Result, Status
+
+pytestmark = needs_pit
+SOURCES, TESTS = "stock/src/main/java/example/stock", "stock/src/test/java/example/stock"
+CODE = """package example.stock;
+
+final class {name} {{
+    private static Integer known;
+
+    static int twice(int price) {{
+        return price * 2;
+    }}
+
+    static int once() {{
+        if (known == null) {{
+            known = made(3);
+        }}
+        return known;
+    }}
+
+    static int made(int price) {{
+        return price + 1;
+    }}
+
+    static int never(int price) {{
+        return price - 1;
+    }}
+}}
+"""
+TEST = """package example.stock;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import org.junit.Assert;
+import org.junit.Test;
+
+public class {name} {{
+    @Test
+    public void passes() throws Exception {{
+        Files.writeString(Path.of("{runs}"), "{name} ", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        {body}
+    }}
+}}
+"""
+DIRECT = "Assert.assertEquals(8, {0}.twice(4));"
+ONCE = "Assert.assertEquals(4, {0}.once());"
+NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredMethod("once").invoke(null);"""
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tools")
+
+
+def written(root: Path, runs: Path, tests: dict[str, str]) -> None:
+    for name in ("Rates", "Fees"):
+        (root / SOURCES / f"{name}.java").write_text(CODE.format(name=name), "utf-8")
+    for name, body in tests.items():
+        (root / TESTS / f"{name}.java").write_text(TEST.format(name=name, runs=runs, body=body), "utf-8")
+
+
+async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
+    mutants = {key(mutant): mutant for mutant in await discovered(adapter, f"{SOURCES}/{name}.java")}
+    [result] = (await results_of(adapter, [mutants[mutant]])).values()
+    return result
+
+
+async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Path, tools: Path) -> None:
+    root, runs = copied(tmp_path), tmp_path / "runs"
+    written(root, runs, {"RatesTest": DIRECT.format("Rates"), "FeesTest": DIRECT.format("Fees"), "NamedTest": NAMED})
+
+    async def measured(adapter: Pit) -> set[str]:
+        runs.write_text("", "utf-8")
+        assert (await verdict(adapter, "Fees", "22 Math")).status is Status.NO_COVERAGE
+        return set(runs.read_text("utf-8").split())
+
+    async with adapter_on(root, tools) as adapter:
+        assert await measured(adapter) == {"RatesTest", "FeesTest", "NamedTest"}
+    async with adapter_on(root, tools) as adapter:
+        assert await measured(adapter) == set()
+    rates = root / SOURCES / "Rates.java"
+    rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        assert await measured(adapter) == {"RatesTest", "NamedTest"}  # it may load any class
+        result = await verdict(adapter, "Fees", "7 Math")
+        assert (result.status, result.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_what_the_first_test_alone_covers_is_measured_again_without_it(
+    tmp_path: Path, tools: Path, gone: bool
+) -> None:
+    root, runs = copied(tmp_path), tmp_path / "runs"
+    written(root, runs, {"RatesTest": ONCE.format("Rates"), "OtherTest": ONCE.format("Rates")})
+    async with adapter_on(root, tools) as adapter:
+        first = await verdict(adapter, "Rates", "18 Math")
+        assert first.killed_by is not None
+        [name] = first.killed_by
+        assert first.covered_by == (name,)  # PIT runs all in one JVM
+    changed = root / TESTS / f"{name.split('.')[2]}.java"
+    changed.unlink() if gone else changed.write_text(changed.read_text("utf-8").replace("once()", "twice(2)"), "utf-8")
+    [other] = {"RatesTest", "OtherTest"} - {changed.stem}
+    async with adapter_on(root, tools) as adapter:
+        assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{other}.passes",)
