@@ -4,8 +4,8 @@ One go, in turns: the collection of the tests, a server with an empty cache, the
 of the function, a third server, and `mutmut run NAME`, which is asked for the survivor.
 
 Aims: the first kill 5 s after the collection, 1 s in the next server; a survivor 1.3 times the suite, 5 s in the next
-server; after an edit the first kill within 1.5 s, a survivor within the tests that cover it and 2 s. It has to pass the
-whole suite, and so a survivor that no server knows can't be reported sooner than that.
+server; after an edit the first kill within 1.5 s, a survivor that was one before within the tests that cover it and
+2 s. It has to pass the whole suite, and so a survivor that no server knows can't be reported sooner than that.
 """
 
 from __future__ import annotations

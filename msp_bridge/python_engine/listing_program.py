@@ -3,10 +3,11 @@
 Theory of operation
 -------------------
 The program answers one question after another, most within milliseconds. A file can take it half a minute (5,000
-additions in one line), and other clients must not wait for that. So the caller whose question has been worked on for
-SLOW_S sets the program aside: it stays for this one answer and is ended then. A request that waits behind it asks
-again, as do all later ones, a program that takes its place. There are at most MAX_ASIDE programs aside; beyond that,
-others wait.
+additions in one line), and other clients must not wait for that. So the caller whose question has taken SLOW_S of CPU
+time sets the program aside: it stays for this one answer and is ended then. A request that waits behind it asks again,
+as do all later ones, a program that takes its place. There are at most MAX_ASIDE programs aside; beyond that, others
+wait. By the clock, each program would be slow on a busy machine, and starting another one would make it busier. The
+clock counts only for one that hangs, and takes no CPU time.
 
 A question of which the caller is cancelled ends its program: it would be worked on all the same.
 """
@@ -16,9 +17,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from weakref import WeakSet
 
+from msp_bridge.concurrency import in_thread
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
 from msp_bridge.toolkit.pool import WarmProcess
 
@@ -26,7 +29,8 @@ log = logging.getLogger(__name__)
 
 FILE_TIMEOUT_S = 30.0  # for the mutants of one file, and
 KILOBYTE_TIMEOUT_S = 1.0  # for each 1,000 characters of it; most files take a tenth of that
-SLOW_S = 2.0  # for one question, before the others get another program
+SLOW_S = 2.0  # of CPU time for one question, before the others get another program
+LOOK_S = 0.5  # between two looks at what it has taken
 MAX_ASIDE = 4
 
 
@@ -58,9 +62,15 @@ class ListingProgram:
         while True:
             process = await self.started(key)
             number, answer = process.post(question)
+            before, since = None, math.inf
             try:
-                while not await _answered(answer) and process not in self._aside:
-                    if process.works_on(number):
+                while not (await asyncio.wait([answer], timeout=LOOK_S))[0] and process not in self._aside:
+                    taken = await in_thread(process.cpu_seconds)
+                    if not process.works_on(number):
+                        continue
+                    if before is None:
+                        before, since = taken, time.monotonic()
+                    if taken - before >= SLOW_S or time.monotonic() - since >= FILE_TIMEOUT_S:
                         return await self._alone(process, answer, text)
             except asyncio.CancelledError:
                 answer.cancel()
@@ -92,9 +102,3 @@ class ListingProgram:
             raise TimeoutError(f"it has not found them within {limit:.0f} s; leave the file out, or split it")
         finally:
             await process.close()
-
-
-async def _answered(answer: asyncio.Future[Answer]) -> bool:
-    """Whether it has come within SLOW_S."""
-    done, _ = await asyncio.wait([answer], timeout=SLOW_S)
-    return bool(done)

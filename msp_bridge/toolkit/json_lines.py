@@ -147,6 +147,10 @@ class JsonLinesProcess:
         """The pid of the topmost process of the tree (`ProcessTree.pid`)."""
         return self._tree.pid
 
+    def cpu_seconds(self) -> float:
+        """The CPU time that the program and all below it have taken. Blocks for some ms."""
+        return sum(self._tree.thread_times().values())
+
     def post(self, question: Mapping[str, Any]) -> tuple[int, asyncio.Future[Answer]]:
         """Send a question without waiting: its id, and the future of its answer. See `ProcessEnded`."""
         self._last_id += 1

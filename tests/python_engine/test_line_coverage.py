@@ -80,11 +80,15 @@ def noted(request: pytest.FixtureRequest, module: types.ModuleType) -> Iterator[
     """Either way of noting lines, on the functions of the module."""
     functions = LiveFunctions(frozenset([FILE]))
     if request.param == "probes":
-        yield Probes(functions, {FILE: MODULE}, ProbedFiles())
+        probes = Probes(functions, {FILE: MODULE}, ProbedFiles())
+        probes.begin()
+        yield probes
         return
     if monitoring is None:
         pytest.skip("sys.monitoring is there from Python 3.12 on")
-    yield Monitoring(functions, [FILE])
+    events = Monitoring(functions, [FILE])
+    events.begin()
+    yield events
     monitoring.set_events(4, 0)
     monitoring.free_tool_id(4)
 
@@ -120,7 +124,7 @@ def test_each_test_has_its_own_lines(module, noted):
 
 def test_probes_leave_names_docstrings_and_signatures_alone(module):
     before = (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames)
-    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE}, ProbedFiles())
+    Probes(LiveFunctions(frozenset([FILE])), {FILE: MODULE}, ProbedFiles()).begin()
     assert (set(vars(module)), module.branch.__doc__, module.branch.__code__.co_varnames) == before
 
 

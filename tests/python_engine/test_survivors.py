@@ -45,7 +45,10 @@ ALONE = frozenset(EVERYTHING)
         (baseline(1.0, alone=ALONE), plan(), None, []),
         (baseline(1.0, alone=ALONE), plan(exact=True), Stage.SUITE, EVERYTHING),
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors=frozenset({mutant().digest})), plan(exact=True), None, []),
+        (baseline(1.0, survivors={mutant().survivor: 0b111}), plan(exact=True), None, []),
+        (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(exact=True), Stage.SUITE, EVERYTHING),
+        (baseline(1.0, survivors={mutant().survivor: 0b010}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
+        (baseline(0.01, survivors={mutant().survivor: 0b010}), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
         (baseline(1.0, alone=ALONE, lines={"m.py": {2: 0b101}}), plan(), Stage.LIVE, [2]),
         (baseline(1.0, alone=ALONE - {1}, order_dependent=frozenset({1})), plan(), Stage.FRESH, []),
         (baseline(0.01), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
@@ -64,20 +67,57 @@ def test_the_suite_decides_until_it_has_cost_what_isolated_runs_cost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "verdict", "is_known"),
+    ("alone_s", "suites"),
+    [((0.0, 1), 1), ((0.6, 6), 1), ((2.0, 2), 2), ((30.0, 10), 4)],  # one run takes 0, 0.1, 1 and 3 s beyond its test
+)
+def test_the_dearer_a_run_of_one_test_is_the_more_often_the_suite_decides(
+    alone_s: tuple[float, int], suites: int
+) -> None:
+    known, stages = baseline(1.0, alone_s=alone_s), []
+    while Survivors(plan()).next(known, mutant())[0] is Stage.SUITE:
+        stages.append(Stage.SUITE)
+        known = known.with_suite_of(mutant().survivor)
+    assert len(stages) == suites
+
+
+def test_what_a_run_of_one_test_takes_is_guessed_by_the_size_of_the_process_until_some_were_made() -> None:
+    report = {"durations": dict.fromkeys(EVERYTHING, 1.0), "failing": {}}
+    small, large = (Baseline.of(report, {"tests": TESTS, "seconds": 0.0, "megabytes": size}) for size in (40.0, 400.0))
+    assert 3.0 < small.seconds_alone(EVERYTHING) < large.seconds_alone(EVERYTHING)
+    known = replace(large, alone_s=(0.2, 1)).with_runs_alone({0: 1.4, 1: 0.5})  # the second took no longer than before
+    assert known.seconds_alone(EVERYTHING) == pytest.approx(3.0 + 3 * 0.2)
+    alone = known.with_isolated_runs({2: {"subprocess_tests": "0x0", "late": [], "lines": {}, "seconds": 2.0}, 1: None})
+    assert alone.alone_s == pytest.approx((1.6, 4))
+    unmeasured = replace(known, durations=[1.0, 0.0, 1.0])
+    assert unmeasured.with_runs_alone({1: 30.0}).alone_s == known.alone_s
+
+
+@pytest.mark.parametrize(
+    ("asked", "verdict", "left"),
     [
-        (plan(), {}, True),
-        (plan(), {"status": "Survived"}, True),
-        (plan(), {"status": "Killed"}, False),  # a test has failed with it meanwhile
-        (plan(dependencies=True), {}, False),  # has to show what its verdict rests on
+        (plan(), {}, []),
+        (plan(), {"status": "Survived"}, []),
+        (plan(), {"status": "Killed"}, None),  # a test has failed with it meanwhile
+        (plan(dependencies=True), {}, None),  # has to show what its verdict rests on
     ],
 )
-def test_a_mutant_that_the_whole_suite_passed_with_is_known(
-    asked: TargetPlan, verdict: dict[str, str], is_known: bool
+def test_no_test_is_left_of_a_mutant_that_the_whole_suite_passed_with(
+    asked: TargetPlan, verdict: dict[str, str], left: list[int] | None
 ) -> None:
-    known, survivor = baseline(1.0, survivors=frozenset({mutant().digest})), replace(mutant(), verdict=verdict)
-    assert Survivors(asked).is_known(known, survivor) is is_known
-    assert not Survivors(asked).is_known(baseline(1.0), survivor)
+    known, survivor = baseline(1.0).with_survivor(mutant().survivor), replace(mutant(), verdict=verdict)
+    assert Survivors(asked).left(known, survivor) == left
+    assert Survivors(asked).left(baseline(1.0), survivor) is None
+
+
+def test_a_kill_ends_what_is_known_of_a_survivor() -> None:
+    known = baseline(1.0).with_survivor(mutant().survivor).with_kill(mutant().survivor, "f", 1)
+    assert (known.survivors, known.killers) == ({}, {"f": "test_b"})
+
+
+def test_the_tests_that_an_edit_concerns_do_not_count_as_the_suite() -> None:
+    known = baseline(1.0).with_survivor(mutant().survivor)
+    assert known.with_suite_of(mutant().survivor).suites_s == 0.0
+    assert baseline(1.0).with_suite_of(mutant().survivor).suites_s == 3.0
 
 
 def test_a_known_survivor_is_tested_for_two_seconds() -> None:

@@ -93,12 +93,14 @@ class Trial:
 
     def reports(self, report: dict[str, Any] | None) -> None:
         """Its job ends with this report, or with none."""
-        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0})
+        self._scheduler.receive({"id": 1, "exit": 1, "kill_reason": "", "report": report, "tests": 0, "seconds": 0.1})
 
     def times_out(self, ended: int) -> None:
         """Its job is over a limit when so many tests have ended."""
         self.sent.clear()
-        self._scheduler.receive({"id": 1, "exit": -9, "kill_reason": "timeout", "report": None, "tests": ended})
+        self._scheduler.receive(
+            {"id": 1, "exit": -9, "kill_reason": "timeout", "report": None, "tests": ended, "seconds": 9.0}
+        )
 
     def close(self) -> None:
         """End the busy processes, which a job under load has beside it."""

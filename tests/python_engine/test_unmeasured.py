@@ -137,8 +137,9 @@ async def test_after_an_edit_a_kill_does_not_wait_for_the_tests_that_are_measure
         assert await trial.host() == host
 
 
-async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
-    tree, begun = files(end), tmp_path / "begun"
+def where_the_first_run_waits(end: Path, begun: Path) -> dict[str, bytes]:
+    """`files`, but the long test waits only where there is not yet the file `begun`, which it makes."""
+    tree = files(end)
     first_waits = f"    if not os.path.exists({str(begun)!r}):\n        open({str(begun)!r}, 'w').close()\n"
     tree["tests/test_m.py"] = (
         tree["tests/test_m.py"]
@@ -146,6 +147,33 @@ async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path)
         .replace(b"    while not", b"        while not")
         .replace(b"        time.sleep", b"            time.sleep")
     )
+    return tree
+
+
+async def test_after_an_edit_a_survivor_does_not_wait_for_the_tests_that_are_measured_again(
+    tmp_path: Path, end: Path
+) -> None:
+    end.touch()
+    begun = tmp_path / "begun"
+    tree = where_the_first_run_waits(end, begun)
+    tree["tests/test_m.py"] += b"    m.survives(1)\n"
+    async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
+        await trial.test()
+        end.unlink()
+        begun.unlink()
+        trial.edit("pkg/m.py", "    print(a + 1)\n", "    b = a\n    print(a + 1)\n")
+        mutant = next(
+            each for each in await trial.discover() if each.replacement == "-" and each.location.start.line == 7
+        )
+        async with aclosing(trial.adapter.test([mutant])) as results:
+            early = await anext(results)
+        assert isinstance(early, Result)
+        assert (early.status, early.covered_by, early.tests_completed) == (Status.SURVIVED, None, 2)
+        end.touch()
+
+
+async def test_a_survivor_does_not_wait_for_all_tests(tmp_path: Path, end: Path) -> None:
+    tree = where_the_first_run_waits(end, tmp_path / "begun")
     async with asyncio.timeout(120), Trial.of(tree, tmp_path) as trial:
         mutant = next(mutant for mutant in await trial.discover() if "survives" in (mutant.description or ""))
         reports: list[PhaseReport] = []

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
+from .narrowing import Edit, moved
+
+Survivor = tuple[str, Edit]  # of the file of this path, as it is
+FOUND_OUT = ("killers", "survivors", "suites_s", "alone_s", "set_up")  # while mutants were tested
+ALONE_S = 0.0004  # what a run of one test alone takes beyond the test, for each MB of the process: page faults
+SMALL_MB = 35.0  # a process that has imported pytest
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,10 @@ class Baseline:
     unmeasured: int = 0  # tests of which it is not known what they run now
     is_unknown: bool = False  # there was no run of all tests yet
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
-    survivors: frozenset[str] = frozenset()  # mutants with which the whole suite has passed
+    # Mutants with which the whole suite has passed, and the tests that ran nothing since that was edited then or later.
+    survivors: Mapping[Survivor, int] = field(default_factory=dict)
     suites_s: float = 0.0  # what such runs have cost, in seconds
+    alone_s: tuple[float, int] = (0.0, 0)  # seconds beyond their tests that runs of one test took, and their number
     set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and of CPU time: see `time_limits`
 
     @classmethod
@@ -69,6 +77,7 @@ class Baseline:
             failing={int(test): text for test, text in report["failing"].items()},
             subprocess_tests=int(report.get("subprocess_tests", "0x0"), 16),
             collecting=collected["seconds"],
+            alone_s=(ALONE_S * collected.get("megabytes", SMALL_MB), 1),
         )
 
     @classmethod
@@ -139,25 +148,25 @@ class Baseline:
             fork_unsafe=subset(self.fork_unsafe),
             unsteady=subset(self.unsteady),
             unmeasured=(1 << len(tests)) - 1 & ~mask((1 << len(self.tests)) - 1),
-            survivors=frozenset(),
+            survivors={survivor: mask(held) for survivor, held in self.survivors.items()},
         )
 
     def with_isolated_runs(self, reports: Mapping[int, Report | None]) -> Baseline:
         """With what each test runs when it runs alone; None: it fails then."""
         lines = {path: dict(found) for path, found in self.lines.items()}
         subprocess_tests, late = self.subprocess_tests, set(self.late)
-        for report in reports.values():
-            if report is None:
-                continue
+        passed = {test: report for test, report in reports.items() if report is not None}
+        for report in passed.values():
             subprocess_tests |= int(report["subprocess_tests"], 16)
             late.update(report["late"])
             for path, found in masks(report["lines"]).items():
                 known = lines.setdefault(path, {})
                 for line, mask in found.items():
                     known[line] = known.get(line, 0) | mask
-        dependent = {test for test, report in reports.items() if report is None}
+        dependent = reports.keys() - passed.keys()
+        took = {test: report["seconds"] for test, report in passed.items() if "seconds" in report}
         return replace(
-            self,
+            self.with_runs_alone(took),
             lines=lines,
             subprocess_tests=subprocess_tests,
             late=frozenset(late),
@@ -165,13 +174,22 @@ class Baseline:
             order_dependent=self.order_dependent | dependent,
         )
 
-    def edited(self, path: str, facts: FileFacts | None, moved: Mapping[int, int], tests: int) -> Baseline:
+    def edited(
+        self, path: str, facts: FileFacts | None, to: Mapping[int, int], tests: int, texts: tuple[str, str] = ("", "")
+    ) -> Baseline:
         """After an edit of function bodies in a file, before `tests`, all that ran one of them, are measured again.
 
-        `facts`: of the file now; None for a test file, which has none. `moved` are its lines, old to new.
+        `facts`: of the file now; None for a test file, which has none. `to` are its lines, old to new, and `texts` what
+        it was and is.
         """
         lines = dict(self.lines)
-        lines[path] = {moved[line]: mask for line, mask in lines.get(path, {}).items() if line in moved}
+        lines[path] = {to[line]: mask for line, mask in lines.get(path, {}).items() if line in to}
+        concerned = tests | self.unmeasured  # nobody knows what these run
+        survivors = {
+            (name, at): held & ~concerned
+            for (name, edit), held in self.survivors.items()
+            if (at := moved(edit, *texts) if name == path else edit) is not None
+        }
         done = frozenset(bits(tests))
         return replace(
             self,
@@ -182,23 +200,32 @@ class Baseline:
             ran_alone={},
             told_apart=frozenset(),
             unmeasured=self.unmeasured | tests,
-            survivors=frozenset(),
+            survivors=survivors,
         )
 
-    def known(
-        self,
-        alone: frozenset[int],
-        dependent: frozenset[int],
-        unsafe: frozenset[int],
-        unsteady: frozenset[int],
-        killers: Mapping[str, str],
-        survivors: Iterable[str],
-        suites_s: float,
-        set_up: tuple[float, float],
-    ) -> Baseline:
-        """With what an earlier process has found out."""
-        known = replace(self, alone=alone, order_dependent=dependent, fork_unsafe=unsafe, unsteady=unsteady)
-        return replace(known, killers=killers, survivors=frozenset(survivors), suites_s=suites_s, set_up=set_up)
+    def with_suite_of(self, mutant: Survivor) -> Baseline:
+        """The whole suite is run with it, unless it is known, and merely some tests are left."""
+        return self if mutant in self.survivors else replace(self, suites_s=self.suites_s + self.total)
+
+    def with_runs_alone(self, runs: Mapping[int, float]) -> Baseline:
+        """Processes that ran one test alone took so long; of tests that are not measured, that says nothing."""
+        beyond = [max(0.0, seconds - took) for test, seconds in runs.items() if (took := self.durations[test])]
+        return replace(self, alone_s=(self.alone_s[0] + sum(beyond), self.alone_s[1] + len(beyond)))
+
+    def seconds_alone(self, tests: Collection[int]) -> float:
+        """How long `tests` take, each alone, as far as such runs have shown."""
+        return self.seconds(tests) + len(tests) * self.alone_s[0] / self.alone_s[1]
+
+    def with_survivor(self, survivor: Survivor) -> Baseline:
+        """All tests have passed with it."""
+        return replace(self, survivors={**self.survivors, survivor: (1 << len(self.tests)) - 1})
+
+    def with_kill(self, mutant: Survivor, function: str, test: int) -> Baseline:
+        """`test` has killed it; whatever has survived before."""
+        killed = replace(self, killers={**self.killers, function: self.tests[test]})
+        if mutant not in self.survivors:
+            return killed
+        return replace(killed, survivors={each: held for each, held in self.survivors.items() if each != mutant})
 
     def with_unsteady(self, tests: Iterable[int]) -> Baseline:
         """With tests that have passed, and failed, in a fork."""

@@ -127,7 +127,8 @@ class IsolatedRuns:
             return
         reject_fault(answer)
         report = answer["report"]
-        self.reports[test] = report if report is not None and not report["failing"] else None
+        passed = report is not None and not report["failing"]
+        self.reports[test] = {**report, "seconds": answer["seconds"]} if report is not None and passed else None
 
 
 class Questions:

@@ -171,7 +171,7 @@ class ForkServer:
         scratch = Path(tempfile.mkdtemp(prefix="m-"))
         reader, report = os.pipe()
         job, writer = os.pipe()
-        ended = TestCount()
+        ended, began = TestCount(), time.monotonic()
         pid, namespace = self._world.fork(parts)
         if pid == 0:
             os.close(reader)
@@ -183,7 +183,7 @@ class ForkServer:
         if namespace is None:
             with contextlib.suppress(OSError):  # the first of us two
                 os.setpgid(pid, pid)
-        return JobProcess(pid, parts, namespace, scratch, writer, reader, ended)
+        return JobProcess(pid, parts, namespace, scratch, writer, reader, ended, time.monotonic() - began)
 
     def _become(self, reader: int, job: Job, parts: list[str], *, separated: bool) -> None:
         """In the forked process: let go of all that belongs to the server, enter the world, and wait for the job."""
@@ -280,6 +280,7 @@ class ForkServer:
             "kill_reason": job.kill_reason,
             "report": job.report,
             "tests": job.ended.now,
+            "seconds": job.fork_s + time.monotonic() - job.begun,
         }
         self._send(answer)
 

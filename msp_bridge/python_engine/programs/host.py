@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 from ...isolation import descendants
-from .baseline import Baseline
+from .baseline import FOUND_OUT, Baseline
 from .channel import PROGRESS_S, READY, Channel, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
@@ -123,8 +123,7 @@ class HostServer:
         """All tests are measured."""
         assert self._scheduler is not None
         known = self._scheduler.baseline
-        baseline = replace(baseline, killers=known.killers, survivors=known.survivors)
-        baseline = replace(baseline, suites_s=known.suites_s, set_up=known.set_up)
+        baseline = replace(baseline, **{name: getattr(known, name) for name in FOUND_OUT})
         same = self._scheduler.uses(self._servers.pair, self._world.parts)
         if not same:  # what was begun says nothing
             self._scheduler.stop_all()

@@ -46,6 +46,8 @@ class JobProcess:
     writer: int  # of the pipe on which it gets its job; -1 when it has got it
     reader: int  # of the pipe of its report; -1 at its end
     ended: TestCount  # the tests of a mutant that have ended
+    fork_s: float  # what it took to fork it
+    begun: float = 0.0  # time.monotonic()
     forked: float = field(default_factory=time.monotonic)
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
@@ -65,7 +67,7 @@ class JobProcess:
     def begins(self, message: JobMessage) -> None:
         """It gets this job now."""
         now = time.monotonic()
-        self.deadline, self.current = now + message["limit"], CurrentTest(0, 0.0, now)
+        self.begun, self.deadline, self.current = now, now + message["limit"], CurrentTest(0, 0.0, now)
         self.cpu_limit, self.test_limit = message.get("cpu_limit", math.inf), message.get("test_limit", math.inf)
         self._look_later(now)
 

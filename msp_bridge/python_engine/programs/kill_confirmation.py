@@ -107,6 +107,8 @@ class KillConfirmation:
         self._ran_without[killer] = mutant.ran[-1]
         if mutant.stage is Stage.CONTROL:
             self._note_set_up(killer, report)
+            if self._live:
+                self._way.baseline = self._way.baseline.with_runs_alone({killer: answer["seconds"]})
         if mutant.stage is Stage.CONTROL and self._controls.due_under_load(killer, report["seconds"]):
             return Seen.DUE_UNDER_LOAD
         unconfirmed = self._controls.is_unsteady(killer) and mutant.confirmations < CONFIRMATIONS

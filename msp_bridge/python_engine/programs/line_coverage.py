@@ -26,7 +26,7 @@ import os
 import sys
 import types
 import warnings
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
@@ -48,6 +48,9 @@ class Lines(Protocol):
 
     hits: set[Line]
 
+    def begin(self) -> None:
+        """Note what this process runs from now on; it has no other use. Until then, nothing is changed."""
+
     def again(self) -> None:
         """Note lines anew that were noted before."""
 
@@ -61,6 +64,11 @@ class Monitoring:
 
     def __init__(self, functions: LiveFunctions, filenames: Iterable[str]) -> None:
         self.hits: set[Line] = set()
+        self._codes = [code for filename in filenames for code in functions.codes(filename)]
+        self.again: Callable[[], None] = monitoring.restart_events
+
+    def begin(self) -> None:
+        """Switch the events on."""
         disable, hits = monitoring.DISABLE, self.hits
 
         def note(code: types.CodeType, line: int) -> object:
@@ -69,10 +77,8 @@ class Monitoring:
 
         monitoring.use_tool_id(TOOL, "msp-bridge")
         monitoring.register_callback(TOOL, monitoring.events.LINE, note)
-        for filename in filenames:
-            for code in functions.codes(filename):
-                monitoring.set_local_events(TOOL, code, monitoring.events.LINE)
-        self.again: Callable[[], None] = monitoring.restart_events
+        for code in self._codes:
+            monitoring.set_local_events(TOOL, code, monitoring.events.LINE)
 
     def noting(self, code: types.CodeType, _text: str) -> types.CodeType:
         """The same code."""
@@ -102,14 +108,10 @@ class ProbedFile:
 
 
 class ProbedFiles:
-    """Compiled once, by the process that is forked for each measurement: it takes longer than most tests."""
+    """Compiled once: it takes longer than most tests."""
 
     def __init__(self) -> None:
         self._files: dict[str, ProbedFile] = {}
-
-    def of(self, sources: Mapping[str, str]) -> list[ProbedFile]:
-        """Probes of the texts `sources`, by the names of their files; none from Python 3.12, which needs no probes."""
-        return [] if monitoring is not None else [self.file(filename, text) for filename, text in sources.items()]
 
     def file(self, filename: str, text: str) -> ProbedFile:
         """One file. Raises what compiling a source raises."""
@@ -120,14 +122,23 @@ class ProbedFiles:
 
 
 class Probes:
-    """`Lines` by calls that are compiled into the live functions of this process, which has no other use afterwards."""
+    """`Lines` by calls that are compiled into the live functions.
+
+    Made by the process that is forked for each measurement: to make them takes longer than to put them in.
+    """
 
     def __init__(self, functions: LiveFunctions, sources: Mapping[str, str], probed: ProbedFiles) -> None:
         self.hits: set[Line] = set()
         self._probed = probed
-        for filename, text in sources.items():
-            file = probed.file(filename, text)
-            replace_codes(functions, file.code, with_constant(file.probed, self.hits.add))
+        files = [probed.file(filename, text) for filename, text in sources.items()]
+        self._codes = [
+            pair for file in files for pair in places(functions, file.code, with_constant(file.probed, self.hits.add))
+        ]
+
+    def begin(self) -> None:
+        """Put them in."""
+        for function, code in self._codes:
+            function.__code__ = code
 
     def again(self) -> None:
         """Probes note every hit."""
@@ -137,13 +148,13 @@ class Probes:
         return with_constant(self._probed.file(code.co_filename, text).probed, self.hits.add)
 
 
-def replace_codes(functions: LiveFunctions, old: types.CodeType, new: types.CodeType) -> None:
-    """Give the live functions of the one tree of code objects the code at the same place in the other."""
-    pending = [(old, new)]
-    while pending:
-        one, two = pending.pop()
-        functions.give(one, two)
-        pending.extend(zip(nested(one), nested(two), strict=False))
+def places(
+    functions: LiveFunctions, old: types.CodeType, new: types.CodeType
+) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
+    """The live functions of the one tree of code objects, each with the code at the same place in the other."""
+    yield from functions.given(old, new)
+    for one, two in zip(nested(old), nested(new), strict=False):
+        yield from places(functions, one, two)
 
 
 def with_constant(code: types.CodeType, value: object) -> types.CodeType:
@@ -262,6 +273,7 @@ class TestCoverage:
         """From now on, in this process, also of the files `filenames` that are imported later."""
         self._lines, self._watch = lines, ProcessWatch()
         self._late = LateImports(lines, filenames, self._watch.note)
+        lines.begin()
         lines.again()
 
     @pytest.hookimpl(wrapper=True)

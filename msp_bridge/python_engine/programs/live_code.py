@@ -331,33 +331,31 @@ class LiveFunctions:
         functions = [function for group in self._functions.get(filename, {}).values() for function in group]
         return list({id(code): code for function in functions for code in all_nested(function.__code__)}.values())
 
-    def has(self, code: types.CodeType) -> bool:
-        """Whether a live function has this code."""
+    def having(self, code: types.CodeType) -> list[types.FunctionType]:
+        """The live functions that have this code."""
         functions = self._functions.get(code.co_filename, {}).get(key(code), ())
-        return any(identical(function.__code__, code) for function in functions)
+        return [function for function in functions if identical(function.__code__, code)]
 
     def swap(self, old: types.CodeType, new: types.CodeType) -> int:
         """Give every function of the one code the other; how many there were. Raises NotLive."""
         count = 0
         for pair in pairs(old, new):
-            for function in self._functions.get(old.co_filename, {}).get(key(pair.old), ()):
-                if not identical(function.__code__, pair.old):
-                    continue
+            for function in self.having(pair.old):
                 if pair.new is None or pair.new.co_freevars != pair.old.co_freevars:
                     raise NotLive("it changes the free variables of a function, or which functions there are")
                 function.__code__ = pair.new
                 count += 1
         return count
 
-    def give(self, old: types.CodeType, new: types.CodeType) -> None:
-        """Give every function of the one code object, and of none that is nested in it, the other."""
-        for function in self._functions.get(old.co_filename, {}).get(key(old), ()):
-            if identical(function.__code__, old) and old.co_freevars == new.co_freevars:
-                function.__code__ = new
+    def given(self, old: types.CodeType, new: types.CodeType) -> Iterator[tuple[types.FunctionType, types.CodeType]]:
+        """Every function of the one code object, and of none that is nested in it, each with the other code."""
+        for function in self.having(old):
+            if old.co_freevars == new.co_freevars:
                 self._given.add(id(function))
+                yield function, new
 
     def not_given(self, filename: str) -> list[Key]:
-        """The functions of a file that `give` has given nothing: their code is not what their source compiles to."""
+        """The functions of a file that are `given` nothing: their code is not what their source compiles to."""
         table = self._functions.get(filename, {})
         return sorted(name for name, found in table.items() if not all(id(one) in self._given for one in found))
 
@@ -365,9 +363,10 @@ class LiveFunctions:
         """Swap for good: the functions are then known by their new code. Raises NotLive when one has other code."""
         table = self._functions.get(old.co_filename, {})
         for pair in pairs(old, new):
-            if key(pair.old) in table and not self.has(pair.old):
+            if key(pair.old) in table and not self.having(pair.old):
                 raise NotLive("a live function has other code than its source")
         self.swap(old, new)
+        self._given.clear()
         functions = [function for group in table.values() for function in group]
         table.clear()
         for function in functions:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import math
+import resource
 import signal
+import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
@@ -22,13 +24,14 @@ from .dependencies import DependencyTrace
 from .fork_server import ForkServer
 from .imports import ImportTrace, monitoring
 from .job_process import Job
-from .line_coverage import Line, ProbedFiles, TestCoverage, lines_of
+from .line_coverage import Line, Lines, ProbedFiles, TestCoverage, lines_of
 from .live_code import Key, LiveFunctions, NotLive, Segment, loaded_files, put
 from .messages import Collected, JobMessage, Reload, Reloaded, Report
 from .pytest_session import PytestSession, Work, rows, run_until_failure, silence
 from .test_reload import reload_tests
 from .world import World
 
+MACOS = sys.platform == "darwin"  # which counts memory in bytes
 PIECE_S, PIECE_PART = 2.0, 0.1  # how often a measurement tells what it has measured; and after which part of its time
 
 
@@ -80,6 +83,7 @@ class Live:
         self._loaded: set[str] = set()
         self._texts: dict[str, str] = {}  # of the loaded files, by their names, as far as they were needed
         self._probed = ProbedFiles()
+        self._lines: Lines | None = None  # of the functions as they are now
         self._dependencies = DependencyTrace.of(plan, world.root)
 
     def serve(self, session: Any) -> tuple[Job, Work] | None:
@@ -106,6 +110,7 @@ class Live:
         return {
             "tests": [item.nodeid for item in self._tests.items],
             "seconds": time.perf_counter() - self._start,
+            "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << (20 if MACOS else 10)),
             "threads": threads - 1,
             "native_threads": max(0, descendants.kernel_threads() - threads),
             "trace_lost": self._trace.lost,
@@ -124,6 +129,7 @@ class Live:
 
     def _handle(self, message: Reload) -> Reloaded:
         """Reload: the live functions of this process get the code of an edited file."""
+        self._lines = None
         try:
             segment = Segment(*message["segment"])
             if segment.filename not in self._plan.filenames:
@@ -139,8 +145,11 @@ class Live:
         """Do once what all measurements have in common. The measurement itself says what can't be done."""
         if message["work"] == "measure":
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError):
-                self._probed.of(self._sources())
+                self._lines = self._noted_lines()
                 gc.freeze()
+
+    def _noted_lines(self) -> Lines:
+        return self._lines or lines_of(self._functions, self._sources(), self._probed)
 
     def _sources(self) -> dict[str, str]:
         for filename in self._loaded - self._texts.keys():
@@ -182,7 +191,7 @@ class Live:
         alone = tests is not None and len(tests) == 1
         if alone and self._dependencies is not None:
             self._dependencies.renew()
-        self._tests.coverage.measure(lines_of(self._functions, self._sources(), self._probed), self._plan.filenames)
+        self._tests.coverage.measure(self._noted_lines(), self._plan.filenames)
         whole, piece, began = MeasuredTests(), MeasuredTests(), time.perf_counter()
         due = began if message.get("pieces") else math.inf
         with contextlib.suppress(TimeoutError):  # between two tests

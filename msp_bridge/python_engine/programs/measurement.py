@@ -12,6 +12,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Collection, Generator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ from .world import LIMITS, World
 
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
-FORMAT = 6  # of the file: another one whenever what it says changes
+SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
+FORMAT = 7  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -95,13 +97,11 @@ class Measurement:
                 "late": sorted(baseline.late),
                 "unseen": {path: sorted(facts.unseen) for path, facts in baseline.facts.items() if facts.unseen},
             },
-            "alone": sorted(baseline.alone),
-            "order_dependent": sorted(baseline.order_dependent),
-            "fork_unsafe": sorted(baseline.fork_unsafe),
-            "unsteady": sorted(baseline.unsteady),
+            **{name: sorted(getattr(baseline, name)) for name in SETS},
             "killers": dict(baseline.killers),
-            "survivors": sorted(baseline.survivors),
+            "survivors": [[path, edit, hex(held)] for (path, edit), held in baseline.survivors.items()],
             "suites_s": baseline.suites_s,
+            "alone_s": baseline.alone_s,
             "set_up": baseline.set_up,
         }
         if self._file.is_dir():  # somebody has been at the cache
@@ -125,12 +125,12 @@ class Measurement:
                 "files": (collected or {}).get("files", {}),
             }
             baseline = Baseline.of(saved["report"], shown)
-            alone, dependent = frozenset(saved["alone"]), frozenset(saved["order_dependent"])
-            unsafe, unsteady = frozenset(saved["fork_unsafe"]), frozenset(saved["unsteady"])
-            killers, survivors, suites_s = saved["killers"], saved["survivors"], float(saved["suites_s"])
-            seconds, cpu_seconds = saved["set_up"]
-            set_up = float(seconds), float(cpu_seconds)
-            baseline = baseline.known(alone, dependent, unsafe, unsteady, killers, survivors, suites_s, set_up)
+            known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
+            known["survivors"] = {(path, (*edit,)): int(held, 16) for path, edit, held in saved["survivors"]}
+            known["killers"], known["suites_s"] = saved["killers"], float(saved["suites_s"])
+            known["set_up"], (seconds, runs) = (*map(float, saved["set_up"]),), saved["alone_s"]
+            known["alone_s"] = float(seconds), int(runs)
+            baseline = replace(baseline, **known)
             return baseline if collected is None else baseline.of_tests(collected["tests"])
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None

@@ -47,6 +47,7 @@ class Collected(TypedDict, total=False):
 
     tests: Sequence[str]  # pytest's node ids
     seconds: float
+    megabytes: float  # the size of the process that is forked
     elsewhere: Sequence[str] | None  # of a module: see `imports.loaded_elsewhere`
     threads: int
     native_threads: int
@@ -59,7 +60,7 @@ class Report(TypedDict, total=False):
     """A job's own words about its end: each kind of job has some of these fields."""
 
     tests: int  # that were run, until one failed
-    seconds: float
+    seconds: float  # that these took; of an isolated run, its process
     cpu: float  # seconds of CPU time, also that of processes that have ended
     failure: Failure | None
     ran: Trace
@@ -89,6 +90,7 @@ class Ended(TypedDict):
     kill_reason: str
     report: Report | None  # None: the process didn't get so far
     tests: int  # of a mutant, that have ended
+    seconds: float  # by the clock, with the fork of its process
 
 
 class JobMessage(TypedDict, total=False):

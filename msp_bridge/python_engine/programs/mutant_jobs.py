@@ -6,10 +6,10 @@ import enum
 from collections.abc import Collection, Sequence
 from dataclasses import astuple, dataclass, field
 
-from .baseline import Baseline
+from .baseline import Baseline, Survivor
 from .channel import IN_SUITE, TargetPlan
 from .controls import Controls
-from .file_edit import FileEdit, digest_of
+from .file_edit import FileEdit
 from .fork_servers import ServerProcess
 from .job_queue import JobQueue
 from .live_code import CodeChange
@@ -72,9 +72,9 @@ class ScheduledMutant:
         return f"{self.path}:{self.function}"
 
     @property
-    def digest(self) -> str:
-        """Names the mutated file."""
-        return digest_of(repr(self.edit).encode())
+    def survivor(self) -> Survivor:
+        """Its key in `Baseline.survivors`."""
+        return self.path, (self.edit.start, self.edit.end, self.edit.replacement)
 
     def note_time_out(self, names: Sequence[str], ended: int) -> None:
         """Its last job was over a limit after `ended` of its tests; the next one is the killer, if it can be named."""

@@ -1,6 +1,8 @@
-"""Narrowing: the same change of a text, said of a smaller place. For the tools' discovery."""
+"""Narrowing: the same change of a text, said of a smaller place, for the tools' discovery; or of its next version."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 Edit = tuple[int, int, str]  # text[start:end] becomes the replacement; offsets in code points
 
@@ -21,7 +23,20 @@ def narrowed(text: str, edit: Edit, start: int, end: int) -> Edit:
     return wide_start, wide_end, text[wide_start:changed] + middle + text[unchanged:wide_end]
 
 
-def common(one: str, other: str) -> int:
-    """How many characters at the beginning are the same."""
+def moved(edit: Edit, old: str, new: str) -> Edit | None:
+    """The edit of `old` for `new`, another version of that; None where it concerns lines that differ."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    head = common(before, after)
+    tail = common(before[head:][::-1], after[head:][::-1])
+    start, end, replacement = edit
+    if end <= len("".join(before[:head])):
+        return edit
+    if start < len("".join(before[: len(before) - tail])):
+        return None
+    return start + len(new) - len(old), end + len(new) - len(old), replacement
+
+
+def common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many characters, or lines, at the beginning are the same."""
     shorter = min(len(one), len(other))
     return next((at for at in range(shorter) if one[at] != other[at]), shorter)

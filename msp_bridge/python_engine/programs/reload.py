@@ -44,12 +44,12 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     for line in edited:
         tests |= baseline.lines.get(path, {}).get(line, 0)
     if facts is None:  # what imports it after the fork finds the edit in the file
-        return baseline.edited(path, None, _moved_lines(before, after), tests)
+        return baseline.edited(path, None, _moved_lines(before, after), tests, (old.text, new.text))
     answer = server.reload(segment)
     if answer is None or "facts" not in answer:
         return None
     now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
-    return baseline.edited(path, now, _moved_lines(before, after), tests)
+    return baseline.edited(path, now, _moved_lines(before, after), tests, (old.text, new.text))
 
 
 def reloaded_tests(baseline: Baseline, path: str, segment: Segment, server: ServerProcess) -> Baseline | None:

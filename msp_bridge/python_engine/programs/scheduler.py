@@ -25,7 +25,6 @@ runs have negative ids. A stopped request is answered when its job is gone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from .answers import answer_of
 from .baseline import Baseline
@@ -159,12 +158,14 @@ class MutantScheduler:
             self.start_fresh(mutant)
             return
         tests = self.baseline.candidates(mutant.path, mutant.change.lines)
-        known = self._survivors.is_known(self.baseline, mutant)
-        if known:
+        left = self._survivors.left(self.baseline, mutant)
+        if left == []:
             tests = self._survivors.again(self.baseline, tests)
-        if tests:
+        if left:
+            self.survived(mutant)
+        elif tests:
             self.start_live(mutant, tests)
-        elif known:
+        elif left == []:
             self._answer_known(mutant)
         elif self.baseline.fork_unsafe:  # what these run is not known
             self.start_fresh(mutant)
@@ -199,7 +200,7 @@ class MutantScheduler:
         if not (self._questions.wait or self._waiting(Stage.ISOLATED)):
             running = self._isolated.pause()
             for id in self._queue.withdraw(running):
-                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0))
+                self._isolated.receive(Ended(id=id, exit=0, kill_reason="stopped", report=None, tests=0, seconds=0.0))
             ids += running
         if self.is_unwanted:
             ids += self._unmeasured.probes.stop(self._queue)
@@ -275,8 +276,7 @@ class MutantScheduler:
 
     def killed(self, mutant: ScheduledMutant, killer: int) -> None:
         """Answer: its kill by the test `killer` is confirmed."""
-        killers = {**self.baseline.killers, mutant.place: self.baseline.tests[killer]}
-        self.baseline = replace(self.baseline, killers=killers)
+        self.baseline = self.baseline.with_kill(mutant.survivor, mutant.place, killer)
         self._answer(mutant, mutant.verdict)
 
     def survived(self, mutant: ScheduledMutant) -> None:
@@ -300,9 +300,9 @@ class MutantScheduler:
             self._answer(mutant, mutant.verdict)
 
     def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
-        """All tests in their order, with the mutant."""
+        """All tests in their order, with the mutant; of a survivor that is known, the tests that are left."""
         mutant.stage, mutant.tests = Stage.SUITE, tests
-        self.baseline = replace(self.baseline, suites_s=self.baseline.suites_s + self.baseline.total)
+        self.baseline = self.baseline.with_suite_of(mutant.survivor)
         COUNTS[IN_SUITE].reset()
         self._jobs.run_suite(self.baseline, mutant, tests)
 
@@ -314,7 +314,7 @@ class MutantScheduler:
 
     def _record(self, mutant: ScheduledMutant) -> None:
         """The whole suite passes with it, in a fork or in a fresh process: the truth."""
-        self.baseline = replace(self.baseline, survivors=self.baseline.survivors | {mutant.digest})
+        self.baseline = self.baseline.with_survivor(mutant.survivor)
         if self.baseline.total > NOTED_S:
             self._note()
         self._answer(mutant, mutant.verdict)
@@ -348,7 +348,7 @@ class MutantScheduler:
         mutant.stage, mutant.completed = Stage.FRESH, 0
         first = self._first(mutant)
         mutant.in_order, mutant.tests = first is None, [] if first is None else [first]
-        if first is None and self._survivors.is_known(self.baseline, mutant):
+        if first is None and self._survivors.left(self.baseline, mutant) == []:
             self._answer_known(mutant)
             return
         self._jobs.run_fresh(self.baseline, mutant, first)

@@ -11,12 +11,18 @@ which shows what it runs when no other has run before: these are candidates as w
 miss is a mutant that is killed only by a test that runs none of its code in any order.
 
 The suite decides as long as it has cost less, for all survivors together, than the isolated runs would; so the cost is
-at most twice that of the cheaper way. What it has cost is kept over edits and for the next process, as the isolated
-runs are. A suite that takes no longer than a fresh process decides on every survivor, and so does every suite where the
-plan says `exact`.
+at most twice that of the cheaper way. What an isolated run takes beyond its test is measured in each of them, and in
+each control; at first it is guessed from the size of the process that is forked. What the suite has cost is kept over
+edits and for the next process, as the isolated runs are. A suite that takes no longer than a fresh process decides on
+every survivor, and so does every suite where the plan says `exact`.
 
 A mutant with which the whole suite has passed is *known*: as long as the project is the same, so is that verdict. Asked
 for again, it is tested for `AGAIN_S`, which shows a kill that would contradict it, and not by the whole suite.
+
+After an edit of functions it is known for the tests that ran none of them. The others are *left*: they run with the
+mutant in one process, in the suite's order, and where they pass it has survived. So it is with each mutant whose lines
+are the same, those of an edited function included. What this may miss is a mutant that, since the edit, leaves behind
+what breaks a test that runs no edited function. Before the edit it broke none.
 
 A verdict that later runs give again (`dependencies`) has to rest on few tests: there, the isolated runs decide.
 """
@@ -27,7 +33,6 @@ from .baseline import Baseline
 from .channel import TargetPlan
 from .mutant_jobs import ScheduledMutant, Stage
 
-ISOLATED_S = 0.015  # what it takes to fork a process for one test
 CHEAP_S = 0.1  # a suite that takes less decides on each survivor
 AGAIN_S = 2.0  # for the tests of a known survivor
 
@@ -44,8 +49,8 @@ class Survivors:
             return Stage.UNMEASURED, []
         if baseline.fork_unsafe:
             return Stage.FRESH, []
-        if mutant.digest in baseline.survivors:
-            return None, []
+        if (left := self.left(baseline, mutant)) is not None:
+            return (Stage.SUITE if left else None), left
         if self.suite_is_due(baseline, mutant):
             return Stage.SUITE, self.suite(baseline, mutant)
         if unknown := baseline.unknown_for(mutant.path, mutant.change):
@@ -56,10 +61,17 @@ class Survivors:
         more = [test for test in candidates if test not in mutant.tried]
         return (Stage.LIVE, more) if more else (None, [])
 
-    def is_known(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
-        """Whether the whole suite has passed with `mutant`, and nothing has failed with it since."""
+    def left(self, baseline: Baseline, mutant: ScheduledMutant) -> list[int] | None:
+        """The tests that edits concern since the whole suite has passed with `mutant`.
+
+        None: it has not, or a test has failed with it since, or that is not enough.
+        """
+        held = baseline.survivors.get(mutant.survivor)
         survives = mutant.verdict.get("status", "Survived") in ("Survived", "NoCoverage")
-        return survives and not self._plan.dependencies and mutant.digest in baseline.survivors
+        if held is None or not survives or self._plan.dependencies:
+            return None
+        left = [test for test in self.suite(baseline, mutant) if not held >> test & 1]
+        return None if left and self._plan.exact else left
 
     def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
         """Choose the tests of `tests` that a known survivor is tested with."""
@@ -81,5 +93,4 @@ class Survivors:
         if self._plan.exact or self._plan.dependencies:
             return self._plan.exact
         unknown = baseline.unknown_for(mutant.path, mutant.change)
-        alone_s = baseline.seconds(unknown) + ISOLATED_S * len(unknown)
-        return baseline.total <= CHEAP_S or baseline.suites_s + baseline.total <= alone_s
+        return baseline.total <= CHEAP_S or baseline.suites_s + baseline.total <= baseline.seconds_alone(unknown)

@@ -41,7 +41,7 @@ def reload_tests(items: Sequence[Any], segment: Segment) -> int:
     try:
         functions = LiveFunctions(frozenset({segment.filename}))
         for pair in found:
-            if pair.old.co_flags & FUNCTION and not pair.parents and not functions.has(pair.old):
+            if pair.old.co_flags & FUNCTION and not pair.parents and not functions.having(pair.old):
                 raise NotLive("a function of it is not alive")
         functions.replace(old, new)
     finally:

@@ -5,6 +5,7 @@ Theory of operation
 While the tests run without a mutant, which takes as long as the suite, each mutant goes through these, until one of
 them says something or all tests are measured:
 
+- Where the whole suite has passed with it before an edit, the tests that are left (`survivors`) decide: they are known.
 - For `PATIENCE_S` it waits, unless what is measured is known to take longer: a short suite is measured by then.
 - The tests that are known to run it, and the last killer of its function, run with it. The measurement tells of more
   and more tests what they run.
@@ -71,6 +72,8 @@ class Unmeasured:
         if len(self._moments) > 1 or not baseline.allows_live_code(mutant.path, mutant.change):
             return Stage.UNMEASURED, []
         covering = baseline.covering(mutant.path, mutant.change.lines)
+        if covering and not baseline.fork_unsafe and (left := self._survivors.left(baseline, mutant)):
+            return Stage.SUITE, left
         tests = [*([] if last is None else [last]), *covering]
         if tests := [test for test in dict.fromkeys(tests) if test not in mutant.tried]:
             return Stage.LIVE, tests
