@@ -54,8 +54,9 @@ async def compile_modules(root: Path, pom: Path, version: str | None) -> tuple[M
     `pom` becomes the effective pom. `version` is that of PIT where no pom names it.
     """
     report_phase(COMPILING)
-    goals = ("test-compile", "dependency:build-classpath", "help:effective-pom")
-    await _run(root, *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
+    # The pom first: plug-ins set properties while they run, which may have names that are none in XML.
+    goals = ("help:effective-pom", "test-compile", "dependency:build-classpath")
+    await _run(root, goals[1], *goals, f"-Doutput={pom}", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return await in_thread(_modules, root.resolve(), pom, version)
 
 
@@ -74,16 +75,17 @@ async def tool_class_path(directory: Path, artifacts: Sequence[Artifact]) -> tup
     report_phase(RESOLVING)
     dependencies = "".join(DEPENDENCY.format(*map(escape, (each.group, each.name, each.version))) for each in artifacts)
     await in_thread((directory / "pom.xml").write_text, TOOL_POM.format(dependencies=dependencies), "utf-8")
-    await _run(directory, "dependency:build-classpath", f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
+    goal = "dependency:build-classpath"
+    await _run(directory, goal, goal, f"-Dmdep.outputFile={CLASS_PATH}", "-Dmdep.pathSeparator=:")
     return tuple((await in_thread(reading.text, directory / CLASS_PATH)).strip().split(":"))
 
 
-async def _run(root: Path, *arguments: str) -> None:
+async def _run(root: Path, what: str, *arguments: str) -> None:
     problem = await _problem(root, "-o", *arguments)
     if problem is not None and SAYS_ABSENT.search(problem):
         problem = await _problem(root, *arguments)
     if problem is not None:
-        raise ToolError(f"`mvn {arguments[0]}` fails: {shown(problem, root)}", "correct what it says")
+        raise ToolError(f"`mvn {what}` fails: {shown(problem, root)}", "correct what it says")
 
 
 def shown(printed: str, root: Path) -> str:
