@@ -47,7 +47,9 @@ ALONE = frozenset(EVERYTHING)
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
         (baseline(1.0, survivors={mutant().survivor: 0b111}), plan(exact=True), None, []),
         (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(exact=True), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: 0b010}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
+        (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(), Stage.SUITE, [0, 2]),
+        (baseline(0.5, survivors={mutant().survivor: 0b010}), plan(), Stage.SUITE, EVERYTHING),  # it takes 1.5 s
+        (baseline(0.5, survivors={mutant().survivor: 0b010}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
         (baseline(0.01, survivors={mutant().survivor: 0b010}), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
         (baseline(1.0, alone=ALONE, lines={"m.py": {2: 0b101}}), plan(), Stage.LIVE, [2]),
         (baseline(1.0, alone=ALONE - {1}, order_dependent=frozenset({1})), plan(), Stage.FRESH, []),
@@ -76,7 +78,7 @@ def test_the_dearer_a_run_of_one_test_is_the_more_often_the_suite_decides(
     known, stages = baseline(1.0, alone_s=alone_s), []
     while Survivors(plan()).next(known, mutant())[0] is Stage.SUITE:
         stages.append(Stage.SUITE)
-        known = known.with_suite_of(mutant().survivor)
+        known = known.with_suite()
     assert len(stages) == suites
 
 
@@ -112,12 +114,6 @@ def test_no_test_is_left_of_a_mutant_that_the_whole_suite_passed_with(
 def test_a_kill_ends_what_is_known_of_a_survivor() -> None:
     known = baseline(1.0).with_survivor(mutant().survivor).with_kill(mutant().survivor, "f", 1)
     assert (known.survivors, known.killers) == ({}, {"f": "test_b"})
-
-
-def test_the_tests_that_an_edit_concerns_do_not_count_as_the_suite() -> None:
-    known = baseline(1.0).with_survivor(mutant().survivor)
-    assert known.with_suite_of(mutant().survivor).suites_s == 0.0
-    assert baseline(1.0).with_suite_of(mutant().survivor).suites_s == 3.0
 
 
 def test_a_known_survivor_is_tested_for_two_seconds() -> None:

@@ -203,9 +203,9 @@ class Baseline:
             survivors=survivors,
         )
 
-    def with_suite_of(self, mutant: Survivor) -> Baseline:
-        """The whole suite is run with it, unless it is known, and merely some tests are left."""
-        return self if mutant in self.survivors else replace(self, suites_s=self.suites_s + self.total)
+    def with_suite(self) -> Baseline:
+        """The whole suite is run with a mutant."""
+        return replace(self, suites_s=self.suites_s + self.total)
 
     def with_runs_alone(self, runs: Mapping[int, float]) -> Baseline:
         """Processes that ran one test alone took so long; of tests that are not measured, that says nothing."""

@@ -22,7 +22,8 @@ for again, it is tested for `AGAIN_S`, which shows a kill that would contradict 
 After an edit of functions it is known for the tests that ran none of them. The others are *left*: they run with the
 mutant in one process, in the suite's order, and where they pass it has survived. So it is with each mutant whose lines
 are the same, those of an edited function included. What this may miss is a mutant that, since the edit, leaves behind
-what breaks a test that runs no edited function. Before the edit it broke none.
+what breaks a test that runs no edited function. Before the edit it broke none. So where the whole suite takes less than
+`AGAIN_S`, it runs instead, as long as it is not dearer than isolated runs.
 
 A verdict that later runs give again (`dependencies`) has to rest on few tests: there, the isolated runs decide.
 """
@@ -34,7 +35,7 @@ from .channel import TargetPlan
 from .mutant_jobs import ScheduledMutant, Stage
 
 CHEAP_S = 0.1  # a suite that takes less decides on each survivor
-AGAIN_S = 2.0  # for the tests of a known survivor
+AGAIN_S = 2.0  # for the tests of a known survivor, and for all after an edit
 
 
 class Survivors:
@@ -71,7 +72,8 @@ class Survivors:
         if held is None or not survives or self._plan.dependencies:
             return None
         left = [test for test in self.suite(baseline, mutant) if not held >> test & 1]
-        return None if left and self._plan.exact else left
+        is_short = baseline.total <= AGAIN_S or self._plan.exact
+        return None if left and is_short and self.suite_is_due(baseline, mutant) else left
 
     def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
         """Choose the tests of `tests` that a known survivor is tested with."""
