@@ -12,6 +12,9 @@ from msp_bridge.adapter import Surroundings
 
 VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "MAVEN_ARGS", "MAVEN_OPTS")
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)  # has the time in older versions of Maven's help plug-in
+BUILT = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:?\d\d)?"
+)  # ${maven.build.timestamp}, in properties
 
 
 def surroundings(java: Path, root: Path, pom: Path, class_path: Iterable[str]) -> Surroundings | None:
@@ -22,7 +25,7 @@ def surroundings(java: Path, root: Path, pom: Path, class_path: Iterable[str]) -
     release = reading.text_or_empty(java.resolve().parent.parent / "release")
     if not release:
         return None
-    text = COMMENT.sub("", reading.text(pom)).replace(str(root), "")
+    text = BUILT.sub("", COMMENT.sub("", reading.text(pom))).replace(str(root), "")
     jars = (Path(entry) for entry in class_path if not Path(entry).is_relative_to(root))
     values = {
         "jdk": sorted(release.splitlines()),

@@ -137,14 +137,14 @@ def test_a_verdict_depends_on_the_jdk_the_pom_and_the_content_of_jars(tmp_path: 
     root, java, jar, pom = (tmp_path / name for name in ("copy", "jdk/bin/java", "a.jar", "effective-pom.xml"))
     java.parent.mkdir(parents=True)
     jar.write_bytes(b"1")
-    pom.write_text(f"<!-- today -->{root}/target", "utf-8")
+    pom.write_text(f"<!-- today -->{root}/target<b>r1; 2026-11-26 08:30:00+0000</b>", "utf-8")
     arguments = (java, root, pom, [str(jar), f"{root}/target/classes"])
     assert surroundings(*arguments) is None
     (java.parents[1] / "release").write_text('JAVA_VERSION="17"\n', "utf-8")
     first = surroundings(*arguments)
     assert first is not None
     assert [name for name, _ in first.values["jars"]] == ["a.jar"]
-    pom.write_text(f"<!-- tomorrow -->{tmp_path}/other/target", "utf-8")
+    pom.write_text(f"<!-- tomorrow -->{tmp_path}/other/target<b>r1; 2026-11-27 09:00:00+0000</b>", "utf-8")
     assert surroundings(java, tmp_path / "other", pom, [str(jar)]) == first
     jar.write_bytes(b"2")
     assert surroundings(*arguments) != first
