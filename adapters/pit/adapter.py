@@ -22,6 +22,7 @@ from msp_bridge.adapter import (
     ShellCommand,
     Surroundings,
 )
+from msp_bridge.concurrency import LazyParts
 
 from .installation import java, maven
 
@@ -37,12 +38,13 @@ MODULE = re.compile(r"<module>\s*([^<>]+?)\s*</module>")
 MAX_POMS = 200  # that are looked at
 
 
-class Pit:
+class Pit(LazyParts):
     """PIT on one Maven project, with all its modules."""
 
     name: ClassVar[str] = "pit"
     markers: ClassVar[tuple[str, ...]] = (POM,)
     sources: ClassVar[tuple[str, ...]] = ("*.java", "*.kt")
+    parts: ClassVar[tuple[str, ...]] = ("_modules",)
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -122,11 +124,6 @@ class Pit:
             yield Finding(True, "mutants", f"{count} in {self._project.root}")
         except BridgeError as error:
             yield Finding.of_error(self.name, error)
-
-    async def aclose(self) -> None:
-        """End the hosts."""
-        if "_modules" in vars(self):  # else nobody has asked for it
-            await self._modules.aclose()
 
 
 def _names_plugin(root: Path) -> bool:
