@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.live_code import SourceFile
@@ -34,6 +34,7 @@ def baseline(seconds: float, **more: object) -> Baseline:
 
 
 ALONE = frozenset(EVERYTHING)
+RUN = FileFacts(frozenset(), frozenset(), frozenset({("f", 1)}), False)  # at import
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,11 @@ ALONE = frozenset(EVERYTHING)
         (baseline(1.0, alone=ALONE), plan(), None, []),
         (baseline(1.0, alone=ALONE), plan(exact=True), Stage.SUITE, EVERYTHING),
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: 0b111}), plan(exact=True), None, []),
+        (baseline(1.0, survivors={mutant().survivor: 0b1111}), plan(exact=True), None, []),
         (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(exact=True), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(), Stage.SUITE, [0, 2]),
+        (baseline(1.0, survivors={mutant().survivor: 0b1010}), plan(), Stage.SUITE, [0, 2]),
+        (baseline(1.0, survivors={mutant().survivor: 0b0011}), plan(), Stage.SUITE, [0, 2]),  # the first runs it
+        (baseline(1.0, survivors={mutant().survivor: 0b0011}, facts={"m.py": RUN}), plan(), Stage.SUITE, EVERYTHING),
         (baseline(0.5, survivors={mutant().survivor: 0b010}), plan(), Stage.SUITE, EVERYTHING),  # it takes 1.5 s
         (baseline(0.5, survivors={mutant().survivor: 0b010}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
         (baseline(0.01, survivors={mutant().survivor: 0b010}), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),

@@ -24,6 +24,12 @@ def other(a):
 
 def strong(a):
     return a - 1
+
+
+def chosen(a):
+    if a > 5:
+        return other(a)
+    return 10
 """
 TESTS = b"""import time
 
@@ -46,6 +52,10 @@ def test_other():
 
 def test_strong():
     assert m.strong(1) == 0
+
+
+def test_chosen():
+    assert m.chosen(5) == 10
 
 
 def test_seen():
@@ -74,19 +84,25 @@ async def verdicts_of(trial: Trial, function: str, *replacements: str) -> dict[s
 
 async def test_the_tests_that_ran_what_was_edited_are_run_again_with_a_survivor(tmp_path: Path) -> None:
     async with Trial.of(FILES, tmp_path) as trial:
-        assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2 + 5 + PLAIN)
-        assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.SURVIVED, 2 + 5 + PLAIN)
+        assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2 + 6 + PLAIN)
+        assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.SURVIVED, 2 + 6 + PLAIN)
 
         trial.edit("pkg/m.py", "    SEEN.add(a)\n", "    b = a\n    SEEN.add(b)\n")
         assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2)
-        assert (await verdicts_of(trial, "weak", "None"))["None"][1] != 2, "its line is new"
-        assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.SURVIVED, 2)
+        assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.SURVIVED, 3)
         assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.SURVIVED, 2)
 
         trial.edit("tests/test_m.py", "    assert m.other(1)\n\n\n", "    assert m.other(1) == 2\n\n\n")
         assert (await verdicts_of(trial, "other", "3"))["3"] == (Status.KILLED, 1)
         trial.edit("tests/test_m.py", "    assert m.other(1) == 2\n\n\n", "    assert m.other(1)\n\n\n")
         assert (await verdicts_of(trial, "other", "3"))["3"][0] is Status.SURVIVED
+
+
+async def test_a_survivor_that_leads_into_an_edited_function_is_killed(tmp_path: Path) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        assert (await verdicts_of(trial, "chosen", ">="))[">="][0] is Status.SURVIVED
+        trial.edit("pkg/m.py", "    return a * 2\n", "    return a * 4\n")
+        assert (await verdicts_of(trial, "chosen", ">="))[">="][0] is Status.KILLED, "no test but its own"
 
 
 async def test_where_the_suite_decides_on_each_survivor_it_does_so_after_an_edit(
@@ -96,4 +112,4 @@ async def test_where_the_suite_decides_on_each_survivor_it_does_so_after_an_edit
     async with Trial.of(FILES, tmp_path) as trial:
         await verdicts_of(trial, "weak", "2")
         trial.edit("pkg/m.py", "    SEEN.add(a)\n", "    b = a\n    SEEN.add(b)\n")
-        assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2 + 5 + PLAIN)
+        assert (await verdicts_of(trial, "weak", "2"))["2"] == (Status.SURVIVED, 2 + 6 + PLAIN)

@@ -54,7 +54,8 @@ class Baseline:
     unmeasured: int = 0  # tests of which it is not known what they run now
     is_unknown: bool = False  # there was no run of all tests yet
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
-    # Mutants with which the whole suite has passed, and the tests that ran nothing since that was edited then or later.
+    # Mutants with which the whole suite has passed, and the tests that ran nothing since that was edited then or later;
+    # the bit after theirs: no source was edited.
     survivors: Mapping[Survivor, int] = field(default_factory=dict)
     suites_s: float = 0.0  # what such runs have cost, in seconds
     alone_s: tuple[float, int] = (0.0, 0)  # seconds beyond their tests that runs of one test took, and their number
@@ -175,20 +176,27 @@ class Baseline:
         )
 
     def edited(
-        self, path: str, facts: FileFacts | None, to: Mapping[int, int], tests: int, texts: tuple[str, str] = ("", "")
+        self,
+        path: str,
+        facts: FileFacts | None,
+        to: Mapping[int, int],
+        tests: int,
+        texts: tuple[str, str] | None = None,
     ) -> Baseline:
         """After an edit of function bodies in a file, before `tests`, all that ran one of them, are measured again.
 
-        `facts`: of the file now; None for a test file, which has none. `to` are its lines, old to new, and `texts` what
-        it was and is.
+        `facts`: of the file now, if it has any. `to` are its lines, old to new, and `texts` what it was and is; None
+        for a test file.
         """
         lines = dict(self.lines)
         lines[path] = {to[line]: mask for line, mask in lines.get(path, {}).items() if line in to}
         concerned = tests | self.unmeasured  # nobody knows what these run
+        if texts is not None:
+            concerned |= 1 << len(self.tests)
         survivors = {
             (name, at): held & ~concerned
             for (name, edit), held in self.survivors.items()
-            if (at := moved(edit, *texts) if name == path else edit) is not None
+            if (at := moved(edit, *texts) if texts and name == path else edit) is not None
         }
         done = frozenset(bits(tests))
         return replace(
@@ -218,7 +226,7 @@ class Baseline:
 
     def with_survivor(self, survivor: Survivor) -> Baseline:
         """All tests have passed with it."""
-        return replace(self, survivors={**self.survivors, survivor: (1 << len(self.tests)) - 1})
+        return replace(self, survivors={**self.survivors, survivor: (2 << len(self.tests)) - 1})
 
     def with_kill(self, mutant: Survivor, function: str, test: int) -> Baseline:
         """`test` has killed it; whatever has survived before."""

@@ -19,11 +19,12 @@ every survivor, and so does every suite where the plan says `exact`.
 A mutant with which the whole suite has passed is *known*: as long as the project is the same, so is that verdict. Asked
 for again, it is tested for `AGAIN_S`, which shows a kill that would contradict it, and not by the whole suite.
 
-After an edit of functions it is known for the tests that ran none of them. The others are *left*: they run with the
-mutant in one process, in the suite's order, and where they pass it has survived. So it is with each mutant whose lines
-are the same, those of an edited function included. What this may miss is a mutant that, since the edit, leaves behind
-what breaks a test that runs no edited function. Before the edit it broke none. So where the whole suite takes less than
-`AGAIN_S`, it runs instead, as long as it is not dearer than isolated runs.
+After an edit of functions it is known for the tests that ran none of them, nor the mutant: with that, a test may run
+what it does not run else. The others are *left*: they run with the mutant in one process, in the suite's order, and
+where they pass it has survived. So it is with each mutant whose lines are the same, those of an edited function
+included. What this may miss is a mutant that, since the edit, leaves behind what breaks a test that runs neither.
+Before the edit it broke none. So where the whole suite takes less than `AGAIN_S`, it runs instead, as long as it is not
+dearer than isolated runs.
 
 A verdict that later runs give again (`dependencies`) has to rest on few tests: there, the isolated runs decide.
 """
@@ -71,9 +72,18 @@ class Survivors:
         survives = mutant.verdict.get("status", "Survived") in ("Survived", "NoCoverage")
         if held is None or not survives or self._plan.dependencies:
             return None
-        left = [test for test in self.suite(baseline, mutant) if not held >> test & 1]
+        suite = self.suite(baseline, mutant)
+        reached = set() if held >> len(baseline.tests) & 1 else self._reached(baseline, mutant, suite)
+        left = [test for test in suite if test in reached or not held >> test & 1]
         is_short = baseline.total <= AGAIN_S or self._plan.exact
         return None if left and is_short and self.suite_is_due(baseline, mutant) else left
+
+    def _reached(self, baseline: Baseline, mutant: ScheduledMutant, suite: list[int]) -> set[int]:
+        """The tests that the mutant may have led into what was edited."""
+        change = mutant.change
+        if change.not_live is not None or not baseline.allows_live_code(mutant.path, change):
+            return set(suite)
+        return set(baseline.candidates(mutant.path, change.lines))
 
     def again(self, baseline: Baseline, tests: list[int]) -> list[int]:
         """Choose the tests of `tests` that a known survivor is tested with."""
