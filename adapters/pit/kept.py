@@ -3,11 +3,13 @@
 Which of it still holds, class by class, is decided where the class files are read (`programs/Measurement.java`). All
 that may matter besides the project's sources stands in the key: the JDK, the effective pom, all jars, PIT and our own
 program, every file of the project that is no source, and what the build has made besides class files. A plug-in of PIT
-that is not known may want to see what was measured itself: then nothing is kept.
+that is not known may want to see what was measured itself: then nothing is kept. Nor is it where tests may fail
+(`skipFailingTests`): an earlier test may decide which of them do.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +25,7 @@ from .maven import Module
 from .surroundings import surroundings
 from .tool import JUNIT5_PLUGIN, Tool
 
-SOURCES = (".java", ".kt")
+SOURCE = re.compile(r"(^|/)src/[^/]+/(java|kotlin)/.*\.(java|kt)$")  # others are files that tests may read
 PLUGINS = frozenset({JUNIT5_PLUGIN.name, "pitest-testng-plugin"})  # they look for tests alone
 PARTS = {"classes", "blocks", "digests"}
 
@@ -39,14 +41,15 @@ class KeptCoverage:
     @classmethod
     def of(cls, answers: KeptAnswers, sandbox: Sandbox, pom: Path, module: Module, tool: Tool) -> Self | None:
         """That of `module` in the compiled copy `sandbox`; None where it can't be kept. Blocks."""
-        if any(each.name not in PLUGINS for each in module.configuration.plugins):
+        configuration = module.configuration
+        if configuration.flags["skipFailingTests"] or any(each.name not in PLUGINS for each in configuration.plugins):
             return None
         root = sandbox.path.resolve()
         around = surroundings(Path(java()), root, pom, {*module.class_path, *tool.class_path})
         if around is None:
             return None
-        others = sorted((path, record.digest) for path, record in sandbox.records.items() if not path.endswith(SOURCES))
-        entries = (module.configuration.classes, module.configuration.test_classes, *map(Path, module.class_path))
+        others = sorted((path, record.digest) for path, record in sandbox.records.items() if not SOURCE.search(path))
+        entries = (configuration.classes, configuration.test_classes, *map(Path, module.class_path))
         made = [_made(entry) for entry in entries if entry.is_dir()]
         key = key_of("PIT's coverage", module.name, str(around.values), tool.program.parent.name, others, made)
         return cls(answers, key, sandbox.digest)

@@ -50,11 +50,15 @@ public class {name} {{
     public void passes() throws Exception {{
         Files.writeString(Path.of("{runs}"), "{name} ", StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         {body}
+        System.setProperty("ran", "yes");
     }}
 }}
 """
 DIRECT = "Assert.assertEquals(8, {0}.twice(4));"
 ONCE = "Assert.assertEquals(4, {0}.once());"
+READS = """Files.readString(Path.of("src", "main", "java", "example", "stock", "Rates.java"));"""
+LISTS = """Files.list(Path.of("src")).forEach(any -> {});"""
+AFTER_OTHERS = """Assert.assertEquals("yes", System.getProperty("ran"));"""
 NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredMethod("once").invoke(null);"""
 
 
@@ -78,27 +82,41 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 
 async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Path, tools: Path) -> None:
     root, runs = copied(tmp_path), tmp_path / "runs"
-    written(root, runs, {"RatesTest": DIRECT.format("Rates"), "FeesTest": DIRECT.format("Fees"), "NamedTest": NAMED})
+    direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
+    written(root, runs, {**direct, "NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS})
 
-    async def measured(adapter: Pit) -> set[str]:
+    async def measured(adapter: Pit) -> list[str]:
         runs.write_text("", "utf-8")
         assert (await verdict(adapter, "Fees", "22 Math")).status is Status.NO_COVERAGE
-        return set(runs.read_text("utf-8").split())
+        return runs.read_text("utf-8").split()
 
     async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == {"RatesTest", "FeesTest", "NamedTest"}
+        order = await measured(adapter)
+        assert set(order) == {"RatesTest", "FeesTest", "NamedTest", "ReadsTest", "ListsTest"}
     async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == set()
+        assert await measured(adapter) == []
     rates = root / SOURCES / "Rates.java"
     rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
     async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == {"RatesTest", "NamedTest"}  # it may load any class
+        assert await measured(adapter) == [name for name in order if name != "FeesTest"]  # the others may read any file
         result = await verdict(adapter, "Fees", "7 Math")
         assert (result.status, result.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
 
 
+async def test_a_test_that_passes_only_after_others_is_measured_after_them(tmp_path: Path, tools: Path) -> None:
+    root, runs = copied(tmp_path), tmp_path / "runs"
+    names = [f"{name}Test" for name in ("Rates", "Fees")]
+    written(root, runs, dict.fromkeys(names, DIRECT.format("Fees")))
+    async with adapter_on(root, tools) as adapter:
+        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
+    last = root / TESTS / f"{[name for name in runs.read_text('utf-8').split() if name in names][1]}.java"
+    last.write_text(last.read_text("utf-8").replace("Files.write", f"{AFTER_OTHERS} Files.write"), "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
+
+
 @pytest.mark.parametrize("gone", [False, True])
-async def test_what_the_first_test_alone_covers_is_measured_again_without_it(
+async def test_what_the_first_test_alone_covers_is_measured_again_without_it_and_with_it(
     tmp_path: Path, tools: Path, gone: bool
 ) -> None:
     root, runs = copied(tmp_path), tmp_path / "runs"
@@ -109,7 +127,11 @@ async def test_what_the_first_test_alone_covers_is_measured_again_without_it(
         [name] = first.killed_by
         assert first.covered_by == (name,)  # PIT runs all in one JVM
     changed = root / TESTS / f"{name.split('.')[2]}.java"
-    changed.unlink() if gone else changed.write_text(changed.read_text("utf-8").replace("once()", "twice(2)"), "utf-8")
+    text = changed.read_text("utf-8")
+    changed.unlink() if gone else changed.write_text(text.replace("once()", "twice(2)"), "utf-8")
     [other] = {"RatesTest", "OtherTest"} - {changed.stem}
     async with adapter_on(root, tools) as adapter:
         assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{other}.passes",)
+    changed.write_text(text, "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        assert (await verdict(adapter, "Rates", "18 Math")).covered_by == (name,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from msp_bridge.adapters.pit import Pit
 from msp_bridge.adapters.pit.configuration import ModuleConfiguration, configurations
 from msp_bridge.adapters.pit.host import settings
+from msp_bridge.adapters.pit.kept import KeptCoverage
 from msp_bridge.adapters.pit.listing import ModuleListing, line_location
 from msp_bridge.adapters.pit.maven import Module, shown
 from msp_bridge.adapters.pit.modules import STATUSES, concerns, result
@@ -19,6 +21,8 @@ from msp_bridge.adapters.pit.tool import Tool, artifacts
 
 from msp_bridge.adapter import ConfigurationError, Location, Mutant, Position, Project, Scope, Status, UnusableFile
 from msp_bridge.source import SourceText
+from msp_bridge.toolkit import Sandbox
+from msp_bridge.toolkit.kept_answers import KeptAnswers
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <artifactId>shop</artifactId>
@@ -148,6 +152,33 @@ def test_a_verdict_depends_on_the_jdk_the_pom_and_the_content_of_jars(tmp_path: 
     assert surroundings(java, tmp_path / "other", pom, [str(jar)]) == first
     jar.write_bytes(b"2")
     assert surroundings(*arguments) != first
+
+
+def test_coverage_is_kept_for_a_state_of_all_files_but_compiled_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, jdk, pom = tmp_path / "project", tmp_path / "jdk", tmp_path / "effective-pom.xml"
+    for file in (jdk / "release", jdk / "bin" / "java", pom):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x", "utf-8")
+    (jdk / "bin" / "java").chmod(0o700)
+    monkeypatch.setenv("JAVA_HOME", str(jdk))
+    root.mkdir()
+    sandbox = Sandbox.claim(tmp_path / "cache", root)
+
+    def key_with(path: str, configuration: str = "") -> bytes | None:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("class A {}", "utf-8")
+        sandbox.refresh()
+        module = Module("", configured(sandbox.path, configuration), ())
+        kept = KeptCoverage.of(KeptAnswers.of(tmp_path), sandbox, pom, module, Tool((), tmp_path / "program"))
+        return None if kept is None else kept.key
+
+    with contextlib.closing(sandbox):
+        first = key_with("src/main/java/a/A.java")
+        assert first == key_with("price/src/test/java/a/ATest.java") is not None
+        assert first != key_with("data/A.java")  # a test may read it
+        assert key_with("data/A.java", "<skipFailingTests>true</skipFailingTests>") is None
 
 
 def row(line: int, key: str = "k", description: str = "negated conditional", **fields: str) -> dict[str, Any]:

@@ -148,7 +148,10 @@ final class Analysis {
     private List<MutationDetails> covered(ReportOptions options, Measurement measurement) {
         try {
             return mutants(options, measurement);
-        } catch (Measurement.Incomplete more) {
+        } catch (RuntimeException error) { // Incomplete; or a test fails that needs what another one leaves
+            if (measurement == null || !measurement.widen()) {
+                throw error;
+            }
             return mutants(options, measurement);
         }
     }

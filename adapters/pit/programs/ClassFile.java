@@ -14,6 +14,7 @@ import java.util.Set;
 final class ClassFile {
     private static final int UTF8 = 1;
     private static final int CLASS = 7;
+    private static final int STRING = 8;
     private static final int METHOD = 10;
     private static final int INTERFACE_METHOD = 11;
     private static final int NAME_AND_TYPE = 12;
@@ -24,6 +25,8 @@ final class ClassFile {
     final String digest;
     /** All texts: names, descriptors, signatures, strings, values of annotations. */
     final Set<String> texts = new LinkedHashSet<>();
+    /** Those of them that are strings of its code; the name of its own source file is none. */
+    final Set<String> strings = new LinkedHashSet<>();
     /** Internal names of classes that it uses, without arrays. */
     final Set<String> classes = new LinkedHashSet<>();
     /** Methods that it calls, as in {@code java/lang/Class.forName}. */
@@ -56,7 +59,7 @@ final class ClassFile {
             int tag = in.readUnsignedByte();
             if (tag == UTF8) {
                 pool.put(index, in.readUTF());
-            } else if (tag == CLASS) {
+            } else if (tag == CLASS || tag == STRING) {
                 pairs.put(index, new int[] {tag, in.readUnsignedShort(), 0});
             } else if (tag == METHOD || tag == INTERFACE_METHOD || tag == NAME_AND_TYPE) {
                 pairs.put(index, new int[] {tag, in.readUnsignedShort(), in.readUnsignedShort()});
@@ -71,6 +74,8 @@ final class ClassFile {
         for (int[] pair : pairs.values()) {
             if (pair[0] == CLASS) {
                 classes.add(element(pool.get(pair[1])));
+            } else if (pair[0] == STRING) {
+                strings.add(pool.get(pair[1]));
             } else if (pair[0] != NAME_AND_TYPE) {
                 methods.add(pool.get(pairs.get(pair[1])[1]) + "." + pool.get(pairs.get(pair[2])[1]));
             }

@@ -1,5 +1,6 @@
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -20,7 +21,7 @@ import org.pitest.mutationtest.build.TestPrioritiserFactory;
  * Decides which test classes are measured, and adds what was kept of the others.
  *
  * <p>Theory of operation. What a test class covers is kept under a digest of all that it can run ({@link Reach}), or of the
- * whole tree where that is not known. So a test class is measured again when that has changed. Three things are not said by
+ * whole tree where that is not known. So a test class is measured again when that has changed. Four things are not said by
  * its own reach:
  *
  * <ul><li>A test class may have run a class that is not in its reach: then it depends on the whole tree from then on.
@@ -28,7 +29,10 @@ import org.pitest.mutationtest.build.TestPrioritiserFactory;
  * <li>PIT runs all tests in one JVM. What is done once in it, such as a static initializer, is covered by the first test that
  *     needs it, and by no other. So if the measured test classes cover a block of an unchanged class no more that they, or those
  *     that are gone, have covered before, another one may be the first now. If one that was not measured can run that class, all
- *     are measured.</ul>
+ *     are measured. So it is if they cover a block that one other test alone has covered: that one may be the second now. The
+ *     static initializers themselves are left out: such a test covers too much, not too little.
+ * <li>A test may pass only after others, which set something for it. So if one fails among some test classes, all are
+ *     measured, as for a new server.</ul>
  *
  * <p>Where fewer tests run before a test class than in a run of all, it covers more, not less.
  */
@@ -127,7 +131,7 @@ final class Measurement {
         Map<String, Map<TestInfo, List<BlockLocation>>> found = Coverage.byClass(data);
         if (!names.containsAll(found.keySet())) {
             if (measured.size() < names.size()) {
-                retry();
+                throw new Incomplete();
             }
             return data;
         }
@@ -137,16 +141,17 @@ final class Measurement {
             all.classes.put(name, measured.contains(name)
                 ? ofClass(name, found.getOrDefault(name, Map.of())) : before.classes.get(name));
         }
-        if (isIncomplete(all)) {
-            retry();
+        if (isIncomplete(all) || isOvertaken(all)) {
+            throw new Incomplete();
         }
         coverage = all;
         return all.over(data);
     }
 
-    private void retry() {
+    /** Has all test classes measured next time; whether that are more than were. */
+    boolean widen() {
         everything = true;
-        throw new Incomplete();
+        return measured.size() < names.size();
     }
 
     private Coverage.OfClass ofClass(String name, Map<TestInfo, List<BlockLocation>> tests) {
@@ -167,6 +172,18 @@ final class Measurement {
             .filter(this::isUnchanged).collect(Collectors.toSet());
         return names.stream().filter(name -> !measured.contains(name)).anyMatch(
             test -> reach.of(test) == null ? !classes.isEmpty() : classes.stream().anyMatch(name -> runs(test, name)));
+    }
+
+    /** Whether a measured test class runs what one test alone ran before, in a class that is not measured. */
+    private boolean isOvertaken(Coverage now) {
+        Map<BlockLocation, Integer> tests = new HashMap<>(); // how many
+        before.classes.values().forEach(each -> each.tests.values().forEach(
+            blocks -> blocks.forEach(block -> tests.merge(block, 1, Integer::sum))));
+        Set<BlockLocation> once = names.stream().filter(name -> !measured.contains(name))
+            .flatMap(name -> before.classes.get(name).blocks().stream())
+            .filter(block -> tests.get(block) == 1 && !block.getLocation().getMethodName().equals("<clinit>"))
+            .collect(Collectors.toSet());
+        return measured.stream().anyMatch(name -> now.classes.get(name).blocks().stream().anyMatch(once::contains));
     }
 
     private static String classOf(BlockLocation block) {

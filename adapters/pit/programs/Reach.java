@@ -23,19 +23,23 @@ import java.util.stream.Stream;
  * the name of a package stands for all classes in it. That does not hold for code which loads classes by names that it has
  * made or read, and for libraries that look for classes. So a class has no reach but the whole tree, if anything in its reach
  *
- * <ul><li>calls a method of the JDK that loads classes by name, or starts processes;
+ * <ul><li>calls a method of the JDK that loads classes by name, compiles, looks for files, or starts processes;
  * <li>uses a library of which it is not known that it looks for no class;
- * <li>has the name of a source file among its strings: it may read it.</ul>
+ * <li>has the name of a source or class file among its strings: it may read it.</ul>
  *
- * <p>The classes of services of the project, such as an extension of JUnit, may be run with each test class. Files that are
+ * <p>The classes of services of the project, such as an extension of JUnit, and those in the settings of JUnit may be run with
+ * each test class. Files that are
  * no sources count for each test class, outside of this.
  */
 final class Reach {
     private static final Set<String> LOADING = Set.of(
         "java/lang/Class.forName", "java/util/ServiceLoader.load", "java/util/ServiceLoader.loadInstalled",
-        "java/io/ObjectInputStream.readObject", "java/io/ObjectInputStream.readUnshared", "java/util/ResourceBundle.getBundle",
+        "java/io/ObjectInputStream.<init>", "java/util/ResourceBundle.getBundle",
         "java/lang/invoke/MethodHandles$Lookup.findClass", "java/lang/invoke/MethodHandles$Lookup.defineClass",
-        "java/lang/invoke/MethodType.fromMethodDescriptorString", "java/lang/Runtime.exec", "java/lang/ProcessBuilder.start", "java/beans/XMLDecoder.readObject");
+        "java/lang/invoke/MethodType.fromMethodDescriptorString", "java/lang/Runtime.exec", "java/lang/ProcessBuilder.start", "java/beans/XMLDecoder.readObject",
+        "javax/tools/ToolProvider.getSystemJavaCompiler", "java/io/File.list", "java/io/File.listFiles",
+        "java/nio/file/Files.find", "java/nio/file/Files.list", "java/nio/file/Files.newDirectoryStream",
+        "java/nio/file/Files.walk", "java/nio/file/Files.walkFileTree");
     private static final Set<String> HARMLESS = Set.of( // of class loaders
         "getSystemClassLoader", "getParent", "getResource", "getResourceAsStream", "getSystemResource",
         "getSystemResourceAsStream");
@@ -45,10 +49,14 @@ final class Reach {
         "org/junit/", "junit/", "org/hamcrest/", "org/assertj/", "org/opentest4j/", "org/apiguardian/", "org/testng/",
         "org/mockito/", "net/bytebuddy/", "org/easymock/", "com/google/common/", "org/apache/commons/", "org/slf4j/",
         "org/jspecify/", "org/jetbrains/annotations/", "kotlin/", "lombok/");
+    private static final List<String> SEARCHING = List.of( // parts of these libraries that look for classes
+        "org/junit/platform/suite/", "org/junit/platform/engine/discovery/", "org/junit/extensions/",
+        "org/junit/platform/commons/support/ReflectionSupport", "com/google/common/reflect/ClassPath");
     private static final Pattern SOURCES = Pattern.compile("src/(main|test)/(java|kotlin)|/.*\\.(java|kt)$");
+    private static final Pattern CODE = Pattern.compile("\\.(java|kt|class)$");
     private static final String SUFFIX = ".class";
-    private static final List<String> SERVICES = List.of("META-INF/services/", "mockito-extensions/");
-    private static final String SEPARATORS = "[^\\p{L}\\p{N}_$./-]+";
+    private static final List<String> SERVICES = List.of("META-INF/services/", "mockito-extensions/", "junit-platform.properties");
+    private static final String SEPARATORS = "[^\\p{L}\\p{M}\\p{N}\\p{Pc}\\p{Sc}./-]+";
 
     private final Map<String, ClassFile> files = new HashMap<>(); // by internal name
     private final Set<String> services = new HashSet<>(); // words of their files
@@ -122,7 +130,8 @@ final class Reach {
     private boolean isUnlimited(ClassFile file) {
         return !file.readable || file.methods.stream().anyMatch(Reach::loads)
             || file.classes.stream().anyMatch(name -> !files.containsKey(name) && !isLimited(name))
-            || file.texts.stream().anyMatch(text -> SOURCES.matcher(text).find());
+            || file.texts.stream().anyMatch(text -> SOURCES.matcher(text).find())
+            || file.strings.stream().anyMatch(text -> CODE.matcher(text).find());
     }
 
     private static boolean loads(String method) {
@@ -132,7 +141,7 @@ final class Reach {
 
     private static boolean isLimited(String library) {
         return library.isEmpty() || ProjectLoader.isOfJdk(library.replace('/', '.'))
-            || LIBRARIES.stream().anyMatch(library::startsWith);
+            || (LIBRARIES.stream().anyMatch(library::startsWith) && SEARCHING.stream().noneMatch(library::startsWith));
     }
 
     private Set<String> references(String name) {
