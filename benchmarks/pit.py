@@ -49,11 +49,22 @@ def measure(laboratory: Laboratory, project: RealProject, rounds: int | None) ->
     sides = {"bridge": lambda: _by_bridge(laboratory, bridge, found), ALONE: lambda: _alone(laboratory, found)}
     measured = alternate(rounds or ROUNDS, sides, warm_up=False)
     ours, its = measured["bridge"], measured[ALONE]
-    again = Series([go["again s"] / other["class s"] for go, other in zip(ours, its, strict=True)])
+    for_class = {
+        what: Series([go[what] / other["class s"] for go, other in zip(ours, its, strict=True)])
+        for what in ("listed s", "again s")
+    }
     whole = {"wall s": f"{AT_MOST} 1.0", "CPU s": f"{AT_MOST} 1.0"}
     return [
         *compare(f"{found['bridge'].total()} mutants, all", measured, "bridge", ALONE, whole),
-        Comparison("one mutant again, beside the tool's run for its class", "ratio", again, aim=f"{AT_MOST} 0.1"),
+        Comparison(
+            "until the mutants are listed, beside the tool's run for a class",
+            "ratio",
+            for_class["listed s"],
+            aim=f"{AT_MOST} 0.5",
+        ),
+        Comparison(
+            "one mutant again, beside the tool's run for its class", "ratio", for_class["again s"], aim=f"{AT_MOST} 0.1"
+        ),
         *(
             Comparison(f"one mutant {what}", metric, series(ours, f"{what} {metric}"))
             for what in ("after an edit of its file", "after an edit of a test", "in a new server")
@@ -76,7 +87,7 @@ def _by_bridge(laboratory: Laboratory, bridge: Path, found: dict[str, Counter[st
             client.request("configure", {})
             listed, _ = client.timed("discover", {})
             tested, results = client.timed("mutationTest", {})
-            values |= {"wall s": listed + tested, "CPU s": cpu_of_tree(client.pid)}
+            values |= {"listed s": listed, "wall s": listed + tested, "CPU s": cpu_of_tree(client.pid)}
             killed = next(result for result in results if result[1]["status"] == "Killed")
             request = {"mutants": selected(killed)}
             values["again s"], _ = client.timed("mutationTest", request)
