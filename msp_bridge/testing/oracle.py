@@ -146,9 +146,11 @@ class Oracle:
             if verdict.status is Status.SURVIVED:
                 limit = TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start)
                 return cls(root, tuple(command), world, limit, environment or {})
+        words = " ".join(command)
+        another = f"that leaves them out: {words} --deselect TEST" if _is_pytest(command) else "in which they pass"
         raise BaselineError(
-            f"`{' '.join(command)}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
-            "fix the tests first, or name another command",
+            f"`{words}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
+            f"fix the tests first, or name a command {another}",
             first_failure=verdict.output,
         )
 
