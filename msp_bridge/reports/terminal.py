@@ -123,7 +123,8 @@ class TerminalReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        if not self._progress.disable:  # rich before 14.3 prints a line: https://github.com/Textualize/rich/pull/3905
+            self._progress.stop()
 
     def show_phase(self, phase: PhaseReport) -> None:
         """Show the phase before the first result, with a bar and a time of its own. From any thread."""
