@@ -410,7 +410,7 @@ async def test_a_server_for_other_machines_listens_there_and_warns_without_tls(
 async def test_without_any_option_only_this_machine_is_listened_to(project: ScriptedProject) -> None:
     async with launched(project.root, "serve", "socket", "--port", "0", "--adapter", "scripted") as server:
         await server.address()
-        listening = psutil.Process(server.process.pid).net_connections("tcp")
+        listening = [each for each in psutil.net_connections("tcp") if each.pid == server.process.pid]
         assert {connection.laddr.ip for connection in listening} <= {"127.0.0.1", "::1"}
         assert len(listening) >= 1
         server.process.terminate()

@@ -82,6 +82,7 @@ NOT_CORE: dict[str, tuple[str, ...]] = dict.fromkeys(
         "python_engine/test_mutant_limits.py",
         "python_engine/test_steadiness.py",
         "python_engine/test_surroundings.py",
+        "python_engine/test_survivors_after_edits.py",
         "python_engine/test_unmeasured.py",
         "real",
         "server/test_ending.py",
