@@ -48,7 +48,8 @@ class KeptCoverage:
         around = surroundings(Path(java()), root, pom, {*module.class_path, *tool.class_path})
         if around is None:
             return None
-        others = sorted((path, record.digest) for path, record in sandbox.records.items() if not SOURCE.search(path))
+        digests = {path: record.digest for path, record in sandbox.records.items() if record.digest}  # but directories
+        others = sorted(each for each in digests.items() if not SOURCE.search(each[0]))
         entries = (configuration.classes, configuration.test_classes, *map(Path, module.class_path))
         made = [_made(entry) for entry in entries if entry.is_dir()]
         key = key_of("PIT's coverage", module.name, str(around.values), tool.program.parent.name, others, made)
