@@ -126,10 +126,9 @@ class Measurement:
             }
             baseline = Baseline.of(saved["report"], shown)
             known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
-            known["survivors"] = {(path, (*edit,)): int(held, 16) for path, edit, held in saved["survivors"]}
+            known["survivors"] = {(path, tuple(edit)): int(held, 16) for path, edit, held in saved["survivors"]}
             known["killers"], known["suites_s"] = saved["killers"], float(saved["suites_s"])
-            known["set_up"], (seconds, runs) = (*map(float, saved["set_up"]),), saved["alone_s"]
-            known["alone_s"] = float(seconds), int(runs)
+            known |= {name: tuple(map(float, saved[name])) for name in ("set_up", "alone_s")}
             baseline = replace(baseline, **known)
             return baseline if collected is None else baseline.of_tests(collected["tests"])
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew

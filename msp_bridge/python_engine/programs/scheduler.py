@@ -302,8 +302,7 @@ class MutantScheduler:
     def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """All tests in their order, with the mutant; of a survivor that is known, the tests that are left."""
         mutant.stage, mutant.tests = Stage.SUITE, tests
-        if self._survivors.left(self.baseline, mutant) is None:
-            self.baseline = self.baseline.with_suite()
+        self.baseline = self._survivors.paid(self.baseline, mutant)
         COUNTS[IN_SUITE].reset()
         self._jobs.run_suite(self.baseline, mutant, tests)
 

@@ -100,6 +100,10 @@ class Survivors:
         left_out = mutant.left_out | baseline.failing.keys()
         return [test for test in range(len(baseline.tests)) if test not in left_out]
 
+    def paid(self, baseline: Baseline, mutant: ScheduledMutant) -> Baseline:
+        """The baseline when the suite begins to run with `mutant`: what is left for a known survivor costs nothing."""
+        return baseline.with_suite() if self.left(baseline, mutant) is None else baseline
+
     def suite_is_due(self, baseline: Baseline, mutant: ScheduledMutant) -> bool:
         """Whether the suite decides on a survivor."""
         if self._plan.exact or self._plan.dependencies:
