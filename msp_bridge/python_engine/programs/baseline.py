@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
 from .messages import Collected, Facts, Report
-from .narrowing import Edit, moved
+from .narrowing import Edit, moving
 
 Survivor = tuple[str, Edit]  # of the file of this path, as it is
 FOUND_OUT = ("killers", "survivors", "suites_s", "alone_s", "set_up")  # while mutants were tested
@@ -193,10 +193,11 @@ class Baseline:
         concerned = tests | self.unmeasured  # nobody knows what these run
         if texts is not None:
             concerned |= 1 << len(self.tests)
+        moved = None if texts is None else moving(*texts)
         survivors = {
             (name, at): held & ~concerned
             for (name, edit), held in self.survivors.items()
-            if (at := moved(edit, *texts) if texts and name == path else edit) is not None
+            if (at := moved(edit) if moved and name == path else edit) is not None
         }
         done = frozenset(bits(tests))
         return replace(

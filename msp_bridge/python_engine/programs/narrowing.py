@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 Edit = tuple[int, int, str]  # text[start:end] becomes the replacement; offsets in code points
 
@@ -23,17 +23,21 @@ def narrowed(text: str, edit: Edit, start: int, end: int) -> Edit:
     return wide_start, wide_end, text[wide_start:changed] + middle + text[unchanged:wide_end]
 
 
-def moved(edit: Edit, old: str, new: str) -> Edit | None:
-    """The edit of `old` for `new`, another version of that; None where it concerns lines that differ."""
+def moving(old: str, new: str) -> Callable[[Edit], Edit | None]:
+    """Return what says of an edit of `old` which one it is of `new`; None where it concerns lines that differ."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     head = common(before, after)
     tail = common(before[head:][::-1], after[head:][::-1])
-    start, end, replacement = edit
-    if end <= len("".join(before[:head])):
-        return edit
-    if start < len("".join(before[: len(before) - tail])):
-        return None
-    return start + len(new) - len(old), end + len(new) - len(old), replacement
+    same_until, same_from = len("".join(before[:head])), len("".join(before[: len(before) - tail]))
+    further = len(new) - len(old)
+
+    def moved(edit: Edit) -> Edit | None:
+        start, end, replacement = edit
+        if end <= same_until:
+            return edit
+        return None if start < same_from else (start + further, end + further, replacement)
+
+    return moved
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:
