@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from attrs import frozen
 
-from msp_bridge.python_engine.programs.baseline import Baseline
+from msp_bridge.python_engine.programs.baseline import Baseline, Held
 from msp_bridge.python_engine.programs.live_code import CodeChange, SourceFile
 
 CODE = """def whole(a):
@@ -78,7 +78,7 @@ def test_an_edit_makes_what_was_known_unknown() -> None:
     assert known.edited("box.py", None, {}, 0).unknown_alone == [0, 1, 2, 3]
 
 
-def survivors_after(new: str, tests: int) -> dict[str, int]:
+def survivors_after(new: str, tests: int) -> dict[str, Held]:
     """Of two survivors, in `whole` and in `Box.area`, after an edit that concerns `tests`: by their new code."""
     known = baseline()
     for code in ("a) - 2", "/ 5"):
@@ -90,18 +90,18 @@ def survivors_after(new: str, tests: int) -> dict[str, int]:
 
 def test_after_an_edit_survivors_hold_for_the_tests_that_it_does_not_concern() -> None:
     above = CODE.replace("    def inner", "    a = +a\n    a = -a\n    def inner")
-    assert survivors_after(above, 0b0011) == {"a) - 2": 0b01100, "/ 5": 0b01100}
-    assert survivors_after(CODE.replace("- 2", "- 3"), 0b0001) == {"/ 5": 0b01110}
-    assert survivors_after(CODE.replace("self.size() /", "self.size()  /"), 0b0010) == {"a) - 2": 0b01101}
-    assert survivors_after(CODE + "\n", 0) == {"a) - 2": 0b01111, "/ 5": 0b01111}
+    assert survivors_after(above, 0b0011) == {"a) - 2": Held(0b1100, True), "/ 5": Held(0b1100, True)}
+    assert survivors_after(CODE.replace("- 2", "- 3"), 0b0001) == {"/ 5": Held(0b1110, True)}
+    assert survivors_after(CODE.replace("self.size() /", "self.size()  /"), 0b0010) == {"a) - 2": Held(0b1101, True)}
+    assert survivors_after(CODE + "\n", 0) == {"a) - 2": Held(0b1111, True), "/ 5": Held(0b1111, True)}
 
 
 def test_a_survivor_holds_for_no_test_of_which_is_not_known_what_it_runs() -> None:
     known = replace(baseline().with_survivor(("other.py", (0, 1, ""))), unmeasured=0b0100)
-    assert set(known.edited("box.py", None, {}, 0b0001, (CODE, CODE)).survivors.values()) == {0b01010}
+    assert set(known.edited("box.py", None, {}, 0b0001, (CODE, CODE)).survivors.values()) == {Held(0b1010, True)}
 
 
 def test_a_survivor_holds_for_no_test_that_has_another_name_now() -> None:
     known = baseline().with_survivor(("box.py", (0, 1, ""))).of_tests(["test_other", "test_area", "test_whole"])
     assert known is not None
-    assert set(known.survivors.values()) == {0b110}
+    assert set(known.survivors.values()) == {Held(0b110)}

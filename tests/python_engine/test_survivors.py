@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
+from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts, Held
 from msp_bridge.python_engine.programs.channel import TargetPlan
 from msp_bridge.python_engine.programs.file_edit import FileEdit
 from msp_bridge.python_engine.programs.live_code import SourceFile
@@ -46,14 +46,34 @@ RUN = FileFacts(frozenset(), frozenset(), frozenset({("f", 1)}), False)  # at im
         (baseline(1.0, alone=ALONE), plan(), None, []),
         (baseline(1.0, alone=ALONE), plan(exact=True), Stage.SUITE, EVERYTHING),
         (baseline(0.01, alone=ALONE), plan(), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: 0b1111}), plan(exact=True), None, []),
-        (baseline(1.0, survivors={mutant().survivor: 0b010}), plan(exact=True), Stage.SUITE, EVERYTHING),
-        (baseline(1.0, survivors={mutant().survivor: 0b1010}), plan(), Stage.SUITE, [0, 2]),
-        (baseline(1.0, survivors={mutant().survivor: 0b0011}), plan(), Stage.SUITE, [0, 2]),  # the first runs it
-        (baseline(1.0, survivors={mutant().survivor: 0b0011}, facts={"m.py": RUN}), plan(), Stage.SUITE, EVERYTHING),
-        (baseline(0.5, survivors={mutant().survivor: 0b010}), plan(), Stage.SUITE, EVERYTHING),  # it takes 1.5 s
-        (baseline(0.5, survivors={mutant().survivor: 0b010}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
-        (baseline(0.01, survivors={mutant().survivor: 0b010}), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),
+        (baseline(1.0, survivors={mutant().survivor: Held(0b111)}), plan(exact=True), None, []),
+        (baseline(1.0, survivors={mutant().survivor: Held(0b010, True)}), plan(exact=True), Stage.SUITE, EVERYTHING),
+        (baseline(1.0, survivors={mutant().survivor: Held(0b010)}), plan(), Stage.SUITE, [0, 2]),
+        (
+            baseline(1.0, survivors={mutant().survivor: Held(0b011, True)}),
+            plan(),
+            Stage.SUITE,
+            [0, 2],
+        ),  # the first runs it
+        (
+            baseline(1.0, survivors={mutant().survivor: Held(0b011, True)}, facts={"m.py": RUN}),
+            plan(),
+            Stage.SUITE,
+            EVERYTHING,
+        ),
+        (
+            baseline(0.5, survivors={mutant().survivor: Held(0b010, True)}),
+            plan(),
+            Stage.SUITE,
+            EVERYTHING,
+        ),  # it takes 1.5 s
+        (baseline(0.5, survivors={mutant().survivor: Held(0b010, True)}, suites_s=9.0), plan(), Stage.SUITE, [0, 2]),
+        (
+            baseline(0.01, survivors={mutant().survivor: Held(0b010, True)}),
+            plan(dependencies=True),
+            Stage.ISOLATED,
+            EVERYTHING,
+        ),
         (baseline(1.0, alone=ALONE, lines={"m.py": {2: 0b101}}), plan(), Stage.LIVE, [2]),
         (baseline(1.0, alone=ALONE - {1}, order_dependent=frozenset({1})), plan(), Stage.FRESH, []),
         (baseline(0.01), plan(dependencies=True), Stage.ISOLATED, EVERYTHING),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from .dependencies import Function, outermost
 from .live_code import CodeChange, Key
@@ -14,6 +15,13 @@ Survivor = tuple[str, Edit]  # of the file of this path, as it is
 FOUND_OUT = ("killers", "survivors", "suites_s", "alone_s", "set_up")  # while mutants were tested
 ALONE_S = 0.0004  # what a run of one test alone takes beyond the test, for each MB of the process: page faults
 SMALL_MB = 35.0  # a process that has imported pytest
+
+
+class Held(NamedTuple):
+    """A run in which the whole suite has passed with a mutant, as far as it still holds."""
+
+    tests: int  # that ran nothing then or later which was edited since
+    edited: bool = False  # whether any source was
 
 
 @dataclass(frozen=True)
@@ -54,9 +62,7 @@ class Baseline:
     unmeasured: int = 0  # tests of which it is not known what they run now
     is_unknown: bool = False  # there was no run of all tests yet
     killers: Mapping[str, str] = field(default_factory=dict)  # function to the test that has killed its last mutant
-    # Mutants with which the whole suite has passed, and the tests that ran nothing since that was edited then or later;
-    # the bit after theirs: no source was edited.
-    survivors: Mapping[Survivor, int] = field(default_factory=dict)
+    survivors: Mapping[Survivor, Held] = field(default_factory=dict)
     suites_s: float = 0.0  # what such runs have cost, in seconds
     alone_s: tuple[float, int] = (0.0, 0)  # seconds beyond their tests that runs of one test took, and their number
     set_up: tuple[float, float] = (0.0, 0.0)  # seconds, and of CPU time: see `time_limits`
@@ -149,7 +155,7 @@ class Baseline:
             fork_unsafe=subset(self.fork_unsafe),
             unsteady=subset(self.unsteady),
             unmeasured=(1 << len(tests)) - 1 & ~mask((1 << len(self.tests)) - 1),
-            survivors={survivor: mask(held) for survivor, held in self.survivors.items()},
+            survivors={survivor: Held(mask(held.tests), held.edited) for survivor, held in self.survivors.items()},
         )
 
     def with_isolated_runs(self, reports: Mapping[int, Report | None]) -> Baseline:
@@ -191,11 +197,9 @@ class Baseline:
         lines = dict(self.lines)
         lines[path] = {to[line]: mask for line, mask in lines.get(path, {}).items() if line in to}
         concerned = tests | self.unmeasured  # nobody knows what these run
-        if texts is not None:
-            concerned |= 1 << len(self.tests)
         moved = None if texts is None else moving(*texts)
         survivors = {
-            (name, at): held & ~concerned
+            (name, at): Held(held.tests & ~concerned, held.edited or texts is not None)
             for (name, edit), held in self.survivors.items()
             if (at := moved(edit) if moved and name == path else edit) is not None
         }
@@ -227,7 +231,7 @@ class Baseline:
 
     def with_survivor(self, survivor: Survivor) -> Baseline:
         """All tests have passed with it."""
-        return replace(self, survivors={**self.survivors, survivor: (2 << len(self.tests)) - 1})
+        return replace(self, survivors={**self.survivors, survivor: Held((1 << len(self.tests)) - 1)})
 
     def with_kill(self, mutant: Survivor, function: str, test: int) -> Baseline:
         """`test` has killed it; whatever has survived before."""

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .baseline import Baseline, bits
+from .baseline import Baseline, Held, bits
 from .channel import MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
@@ -29,7 +29,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 8  # of the file: another one whenever what it says changes
+FORMAT = 9  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -99,7 +99,9 @@ class Measurement:
             },
             **{name: sorted(getattr(baseline, name)) for name in SETS},
             "killers": dict(baseline.killers),
-            "survivors": [[path, edit, hex(held)] for (path, edit), held in baseline.survivors.items()],
+            "survivors": [
+                [path, edit, hex(held.tests), held.edited] for (path, edit), held in baseline.survivors.items()
+            ],
             "suites_s": baseline.suites_s,
             "alone_s": baseline.alone_s,
             "set_up": baseline.set_up,
@@ -126,7 +128,9 @@ class Measurement:
             }
             baseline = Baseline.of(saved["report"], shown)
             known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
-            known["survivors"] = {(path, tuple(edit)): int(held, 16) for path, edit, held in saved["survivors"]}
+            known["survivors"] = {
+                (path, tuple(edit)): Held(int(tests, 16), edited) for path, edit, tests, edited in saved["survivors"]
+            }
             known["killers"], known["suites_s"] = saved["killers"], float(saved["suites_s"])
             known |= {name: tuple(map(float, saved[name])) for name in ("set_up", "alone_s")}
             baseline = replace(baseline, **known)

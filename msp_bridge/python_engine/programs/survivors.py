@@ -73,8 +73,8 @@ class Survivors:
         if held is None or not survives or self._plan.dependencies:
             return None
         suite = self.suite(baseline, mutant)
-        reached = set() if held >> len(baseline.tests) & 1 else self._reached(baseline, mutant, suite)
-        left = [test for test in suite if test in reached or not held >> test & 1]
+        reached = self._reached(baseline, mutant, suite) if held.edited else set()
+        left = [test for test in suite if test in reached or not held.tests >> test & 1]
         is_short = baseline.total <= AGAIN_S or self._plan.exact
         return None if left and is_short and self.suite_is_due(baseline, mutant) else left
 
