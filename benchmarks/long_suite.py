@@ -41,6 +41,9 @@ def measure(laboratory: Laboratory, project: RealProject) -> list[Comparison]:
             began, text = time.perf_counter(), file.read_text("utf-8")
             file.write_text(_edited(text, function), "utf-8")
             edited = _times(client, root, path, function, began)
+            began = time.perf_counter()
+            (file.parent / "tests/test_added.py").write_text("def test_added():\n    pass\n", "utf-8")
+            added = _times(client, root, path, function, began)
         after = _server_times(bridge, root, cache, path, function)
         file.write_text(text, "utf-8")
         theirs = _seconds(lambda: _mutmut(bridge, root, path, function))
@@ -55,6 +58,7 @@ def measure(laboratory: Laboratory, project: RealProject) -> list[Comparison]:
         row("survivor, next server", again, "Survived", MUTMUT, theirs, f"{AT_MOST} 5 s"),
         row("first kill after an edit", edited, "Killed", MUTMUT, theirs, f"{AT_MOST} 1.5 s"),
         row("survivor after an edit", edited, "Survived", SUITE, suite, "its tests + 2 s"),
+        row("survivor after a test was added", added, "Survived", COLLECTION, collection, f"{AT_MOST} it + 2 s"),
         row("survivor, next server after that", after, "Survived", MUTMUT, theirs, f"{AT_MOST} 5 s"),
     ]
 

@@ -29,6 +29,8 @@ from msp_bridge.python_engine.remedies import elsewhere, remedy_of
 from msp_bridge.text import counted
 from msp_bridge.toolkit import unwritable
 from msp_bridge.toolkit.json_lines import Answer, JsonLinesProcess, ProcessEnded
+from msp_bridge.toolkit.sandbox import Sandbox
+from msp_bridge.toolkit.tree import Kind
 
 log = logging.getLogger(__name__)
 
@@ -113,16 +115,20 @@ class Host:
         """How many tests there are."""
         return len(self._tests)
 
-    async def prepare(self, plan: TestPlan, changed: frozenset[str], content: str, root: Path) -> None:
+    async def prepare(self, plan: TestPlan, changed: frozenset[str], sandbox: Sandbox, root: Path) -> None:
         """Collect the tests and run them without a mutant, where need be. Raises ToolError.
 
+        `changed` are the files of `sandbox` that have changed since the last time.
         `root` is the project's: remedies are commands that are typed there.
         """
         self._plan, self.is_prepared = plan, False
         # Its phases belong to the request that prepares it, not to the one that started the process.
         context = contextvars.copy_context()
         self._process.on_notice = lambda notice: context.run(self._notice, notice)
-        question: Request = {"do": "prepare", "changed": sorted(changed), "plan": plan.message(content)}
+        python = (row for row in sandbox.records.items() if row[0].endswith(".py") and row[1].kind is Kind.FILE)
+        files = {path: record.digest for path, record in python}
+        message = plan.message(sandbox.digest_without(files), files)
+        question: Request = {"do": "prepare", "changed": sorted(changed), "plan": message}
         try:
             async with asyncio.timeout(plan.baseline_timeout_s):
                 answer = await self._process.ask(question)

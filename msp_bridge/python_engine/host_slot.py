@@ -223,7 +223,7 @@ class HostSlot:
             root = identity(self._project.root)
             host = await warm.process.get(lambda: self._start(warm.sandbox, plan), (plan.python, root))
             if before != (host, plan, root) or changed or not host.is_prepared:
-                await host.prepare(plan, changed, warm.sandbox.digest, self._project.root)
+                await host.prepare(plan, changed, warm.sandbox, self._project.root)
         except BaseException as error:  # cancelled, perhaps in the middle of a run of the whole suite
             await warm.process.close()
             gone = not self._project.root.is_dir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ class TestPlan:
     cpu_limited: bool = False  # nobody has chosen `limit`: an endless loop is ended sooner, by the CPU time it takes
     exact: bool = False  # the whole suite is run with each survivor, whatever that costs
 
-    def message(self, content: str) -> dict[str, Any]:
-        """The fields that the host's own plan has, too (`TargetPlan`); `content` names that of the project."""
-        return {"content": content, **asdict(self, filter=lambda field, _: field.name not in ("python", "remedy"))}
+    def message(self, content: str, files: Mapping[str, str]) -> dict[str, Any]:
+        """The fields that the host's own plan has, too; see `TargetPlan` for `content` and `files`."""
+        values = asdict(self, filter=lambda field, _: field.name not in ("python", "remedy"))
+        return {"content": content, "files": files, **values}

@@ -93,7 +93,11 @@ class Sandbox:
     @property
     def digest(self) -> str:
         """A name for the source's content at the last `refresh`, the same on every machine."""
-        return self._manifest.digest if self._manifest else ""
+        return self.digest_without(())
+
+    def digest_without(self, paths: Collection[str]) -> str:
+        """The same but for some of the files."""
+        return self._manifest.digest(paths) if self._manifest else ""
 
     @property
     def records(self) -> Mapping[str, Record]:

@@ -114,11 +114,12 @@ class Manifest:
         rows = {path: (r.kind.value, r.source, r.digest, r.seen, r.copy) for path, r in self.records.items()}
         replace_content(file, json.dumps({"version": VERSION, "source": self.source, "records": rows}))
 
-    @property
-    def digest(self) -> str:
+    def digest(self, left_out: Collection[str]) -> str:
         """A name for the content: equal for equal files, links and rights to execute, wherever they lie."""
         total = blake2b(digest_size=16)
         for path, record in sorted(self.records.items()):
+            if path in left_out:
+                continue
             line = f"{path}\0{record.kind.value}\0{record.source[4] & 0o111:o}\0{record.digest}\n"
             total.update(line.encode("utf-8", "surrogatepass"))
         return total.hexdigest()

@@ -251,7 +251,8 @@ class HostServer:
         if same and known is not None and self._servers.live is not None:
             baseline = self._files.reload(message["changed"], old, known, self._servers.live)
         if baseline is not None and baseline.unmeasured and not self._measures_beside(plan):
-            baseline = drive(self._measurement.steps(plan, self._collected, baseline), self._tests_run)
+            steps = self._measurement.steps(plan, self._collected, baseline, reloaded=True)
+            baseline = drive(steps, self._tests_run)
         if baseline is None:
             baseline, self._how = self._restarted(plan), "started"
         self._plan = plan
@@ -291,7 +292,8 @@ class HostServer:
             return
         baseline = self._scheduler.baseline
         if baseline.unmeasured:
-            self._background.start(self._measurement.steps(self._plan, self._collected, baseline))
+            reloaded = self._how == "reloaded"
+            self._background.start(self._measurement.steps(self._plan, self._collected, baseline, reloaded=reloaded))
 
     def _summary(self, baseline: Baseline) -> Summary:
         """Facts of the tests for the bridge. `measuring`: more will follow."""

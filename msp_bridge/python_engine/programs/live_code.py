@@ -286,7 +286,7 @@ def _signature(code: types.CodeType) -> tuple[Any, ...]:
     return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[: count + variadic]
 
 
-def why_not_live(found: list[Pair]) -> str | None:
+def why_not_live(found: Iterable[Pair]) -> str | None:
     """Say why the changed code objects rule live code out; see the module."""
     for pair in found:
         if not pair.old.co_flags & FUNCTION:

@@ -1,7 +1,8 @@
 """The run of the tests without a mutant, and its record for the next process.
 
-What was measured is kept for the next process that finds the same project (`_key`). Tests that the record does not
-have, such as those whose names differ in each process, are measured again, and no others.
+What was measured is kept for the next process that finds the same project, but for Python files (`_key`). Tests that
+the record does not have, such as those whose names differ in each process, and tests that changes of Python files may
+concern (`kept`), are measured again, and no others.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from .channel import MEASURED, TargetPlan
 from .endings import Unprepared, gist, reject_elsewhere, why_not_collected
 from .fork_servers import ForkServers, ServerProcess
 from .job_queue import Load
+from .kept import Changes, KeptSources
 from .measuring import Answer, Run, Steps, answer_to
 from .messages import Collected, JobMessage, Report
 from .world import LIMITS, World
@@ -29,7 +31,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 9  # of the file: another one whenever what it says changes
+FORMAT = 10  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -39,15 +41,19 @@ class Measurement:
 
     def __init__(self, file: Path, servers: ForkServers, world: World) -> None:
         self._file, self._servers, self._world = file, servers, world
+        self._sources = KeptSources(file.with_name("sources"))
 
-    def steps(self, plan: TargetPlan, collected: Collected | None, known: Baseline | None) -> Steps:
+    def steps(
+        self, plan: TargetPlan, collected: Collected | None, known: Baseline | None, *, reloaded: bool = False
+    ) -> Steps:
         """The measurement of what `known` does not know; of everything where that is None. Raises Unprepared.
 
-        `collected`: what collecting the tests has shown, where there is a live server.
+        `collected`: what collecting the tests has shown, where there is a live server. `reloaded`: `known` is of that
+        server before an edit. Otherwise a test that fails by itself may need tests that ran before it.
         """
         if known is None or (known.is_unknown and known.unmeasured.bit_count() == len(known.tests)):
             return self._all(plan, collected)
-        return self._rest(plan, collected, known)
+        return self._rest(plan, collected, known, reloaded=reloaded and not known.is_unknown)
 
     def steadiness(self, baseline: Baseline) -> dict[int, str]:
         """Run all tests twice more, the second time under load: the tests that are not steady, and what they did."""
@@ -85,6 +91,7 @@ class Measurement:
         lines = {path: {line: hex(mask) for line, mask in found.items()} for path, found in baseline.lines.items()}
         value = {
             "key": _key(plan),
+            "files": dict(plan.files),
             "tests": list(baseline.tests),
             "seconds": baseline.collecting,
             "always_fresh": self._servers.why_fresh,
@@ -111,30 +118,25 @@ class Measurement:
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(value), encoding="utf-8")
         os.replace(fresh, self._file)
+        self._sources.save(plan)
 
     def known(self, plan: TargetPlan, collected: Collected | None) -> Baseline | None:
-        """The earlier measurement, if neither the project nor its environment has changed since; else None."""
+        """Read what the earlier measurement says of the project as it is now; None: nothing."""
         try:
             saved: dict[str, Any] = json.loads(self._file.read_bytes())
             if saved["key"] != _key(plan):
                 return None
-            if saved["always_fresh"] is not None and self._servers.live is not None:
-                self._servers.drop_live(saved["always_fresh"])
-            self._world.drop(frozenset(saved["dropped"]))
-            shown: Collected = {
-                "tests": saved["tests"],
-                "seconds": saved["seconds"],
-                "files": (collected or {}).get("files", {}),
-            }
-            baseline = Baseline.of(saved["report"], shown)
-            known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
-            known["survivors"] = {
-                (path, tuple(edit)): Held(int(tests, 16), edited) for path, edit, tests, edited in saved["survivors"]
-            }
-            known["killers"], known["suites_s"] = saved["killers"], float(saved["suites_s"])
-            known |= {name: tuple(map(float, saved[name])) for name in ("set_up", "alone_s")}
-            baseline = replace(baseline, **known)
-            return baseline if collected is None else baseline.of_tests(collected["tests"])
+            baseline = _restored(saved, collected)
+            tests = baseline.tests if collected is None else collected["tests"]
+            if collected is not None and saved["always_fresh"] is None:
+                kept = Changes(plan, saved["files"], self._sources).kept(baseline, tests)
+            else:  # nothing can be measured by itself
+                kept = baseline if saved["files"] == plan.files and saved["tests"] == tests else None
+            if kept is not None:
+                self._world.drop(frozenset(saved["dropped"]))
+                if saved["always_fresh"] is not None and self._servers.live is not None:
+                    self._servers.drop_live(saved["always_fresh"])
+            return kept
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
 
@@ -146,13 +148,13 @@ class Measurement:
         except (OSError, ValueError, TypeError, AttributeError, KeyError):
             return {}
 
-    def _rest(self, plan: TargetPlan, collected: Collected | None, known: Baseline) -> Steps:
+    def _rest(self, plan: TargetPlan, collected: Collected | None, known: Baseline, *, reloaded: bool) -> Steps:
         """Measure the tests that are not measured, as after an edit of functions that they have run."""
         assert self._servers.live is not None
         job: JobMessage = {"work": "measure", "tests": list(bits(known.unmeasured)), "counts": MEASURED}
         report, _ = yield Run(self._servers.live, job, self._world.parts, known.unmeasured.bit_count())
         found = None if report is None else known.measured(report, all=True)
-        if known.is_unknown and (found is None or found.failing):  # perhaps they need tests that ran before the rest
+        if not reloaded and (found is None or not found.failing.keys() <= known.failing.keys()):
             return (yield from self._all(plan, collected))
         return found
 
@@ -243,6 +245,21 @@ class Measurement:
             return set(names)
         tests = report["collected"]["tests"]
         return {tests[int(test)] for test in report["failing"]} & set(names)
+
+
+def _restored(saved: Mapping[str, Any], collected: Collected | None) -> Baseline:
+    shown: Collected = {
+        "tests": saved["tests"],
+        "seconds": saved["seconds"],
+        "files": (collected or {}).get("files", {}),
+    }
+    known: dict[str, Any] = {name: frozenset(saved[name]) for name in SETS}
+    known["survivors"] = {
+        (path, tuple(edit)): Held(int(tests, 16), edited) for path, edit, tests, edited in saved["survivors"]
+    }
+    known["killers"], known["suites_s"] = saved["killers"], float(saved["suites_s"])
+    known |= {name: tuple(map(float, saved[name])) for name in ("set_up", "alone_s")}
+    return replace(Baseline.of(saved["report"], shown), **known)
 
 
 def _in_time(answer: Answer, plan: TargetPlan) -> Answer:

@@ -13,12 +13,49 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from .baseline import Baseline, FileFacts
 from .fork_servers import ServerProcess
-from .live_code import CodeChange, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
+from .live_code import CodeChange, Pair, Segment, SourceFile, all_nested, key, nested, pairs, same_shallow, why_not_live
 
 Codes = tuple[types.CodeType, types.CodeType]
+UNCOMPILED = (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError)
+
+
+@dataclass(frozen=True)
+class EditedFunctions:
+    """An edit of a source, as a change of its functions."""
+
+    texts: tuple[str, str]  # normal ones, before and after
+    codes: Codes
+    pairs: tuple[Pair, ...]  # of functions that have changed
+    change: CodeChange
+
+    @classmethod
+    def of(cls, filename: str, old: str, new: str) -> EditedFunctions:
+        """Compare the two texts of a file. Raises one of `UNCOMPILED`."""
+        segment = Segment.of_file(filename, old, new)
+        before, after = segment.compiled()
+        changed = tuple(pair for pair in pairs(before, after) if pair.changed)
+        functions = tuple((key(pair.old), pair.parents) for pair in changed)
+        change = CodeChange(segment, range(0), functions, why_not_live(changed))
+        return cls((old, new), (before, after), changed, change)
+
+    def ran_at_import(self, facts: FileFacts) -> bool:
+        """Whether importing the file as it is now, to which `facts` belong, may depend on what was edited."""
+        now = {key(pair.new) for pair in self.pairs if pair.new is not None}
+        return facts.read or not now.isdisjoint(facts.called | facts.suspended)
+
+    def applied(self, baseline: Baseline, path: str, facts: FileFacts | None) -> Baseline:
+        """The baseline in which the tests that ran an edited function are not measured.
+
+        `facts`: of the file now; None: the tests import it themselves.
+        """
+        tests = baseline.subprocess_tests
+        for line in {line for pair in self.pairs for line in _lines(pair.old)}:
+            tests |= baseline.lines.get(path, {}).get(line, 0)
+        return baseline.edited(path, facts, _moved_lines(*self.codes), tests, self.texts)
 
 
 def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, server: ServerProcess) -> Baseline | None:
@@ -29,27 +66,19 @@ def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, se
     facts = baseline.facts.get(path)
     if path not in baseline.late and (facts is None or facts.unseen):
         return None
-    segment = Segment.of_file(new.filename, old.text, new.text)
     try:
-        before, after = segment.compiled()
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        edit = EditedFunctions.of(new.filename, old.text, new.text)
+    except UNCOMPILED:
         return None
-    changed = [pair for pair in pairs(before, after) if pair.changed]
-    functions = [(key(pair.old), pair.parents) for pair in changed]
-    change = CodeChange(segment, range(0), tuple(functions), why_not_live(changed))
-    if change.not_live is not None or not baseline.allows_live_code(path, change):
+    if edit.change.not_live is not None or not baseline.allows_live_code(path, edit.change):
         return None
-    edited = {line for pair in changed for line in _lines(pair.old)}
-    tests = baseline.subprocess_tests
-    for line in edited:
-        tests |= baseline.lines.get(path, {}).get(line, 0)
     if facts is None:  # what imports it after the fork finds the edit in the file
-        return baseline.edited(path, None, _moved_lines(before, after), tests, (old.text, new.text))
-    answer = server.reload(segment)
+        return edit.applied(baseline, path, None)
+    answer = server.reload(edit.change.segment)
     if answer is None or "facts" not in answer:
         return None
-    now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, before, after), "read": False})
-    return baseline.edited(path, now, _moved_lines(before, after), tests, (old.text, new.text))
+    now = FileFacts.of({**answer["facts"], "called": _moved_keys(facts, *edit.codes), "read": False})
+    return edit.applied(baseline, path, now)
 
 
 def reloaded_tests(baseline: Baseline, path: str, segment: Segment, server: ServerProcess) -> Baseline | None:

@@ -1,0 +1,145 @@
+"""Keeping of a measurement for servers that begin anew when Python files have changed.
+
+Theory of operation
+-------------------
+The problem: somebody writes a test for a survivor, or edits what ran at import. The servers begin anew, and measuring
+all tests again takes as long as the suite. What most tests run has not changed. `reload` says that of a live server;
+here the old files are those of the record, so it holds for the next process, too.
+
+The record has the digests of all Python files, and the sources themselves. What has changed is found by comparing:
+
+- *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
+  import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
+  configuration mentions it, it may be a plug-in, and what it changes is not known.
+- *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
+  that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
+
+Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
+
+What this may miss is what it may miss in a live server: a changed test leaves something behind (an entry in a cache)
+with which a later one goes another way. A kill is confirmed by a run without the mutant all the same.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import tokenize
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from .baseline import Baseline
+from .channel import TargetPlan
+from .file_edit import PythonText, digest_of
+from .reload import UNCOMPILED, EditedFunctions
+
+UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
+CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
+
+
+class KeptSources:
+    """The sources as they were measured, each in a file that its digest names."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def save(self, plan: TargetPlan) -> None:
+        """Keep the sources of `plan`, and no others. Raises OSError."""
+        if not self._directory.is_dir():
+            self._directory.unlink(missing_ok=True)  # somebody has been at the cache
+            self._directory.mkdir()
+        digests = {plan.files[path]: path for path in plan.sources if path in plan.files}
+        there = {file.name: file for file in self._directory.iterdir()}
+        for name in there.keys() - digests.keys():
+            shutil.rmtree(there[name]) if there[name].is_dir() else there[name].unlink()
+        for digest in digests.keys() - there.keys():
+            fresh = self._directory / "new"
+            shutil.copyfile(Path(plan.place, digests[digest]), fresh)
+            fresh.rename(self._directory / digest)
+
+    def text(self, digest: str) -> str:
+        """The normal text of the source with this digest. Raises OSError, SyntaxError or UnicodeDecodeError."""
+        data = (self._directory / digest).read_bytes()
+        if digest_of(data) != digest:  # it was being changed when it was read, or somebody has been at the cache
+            raise OSError(f"{digest} is damaged")
+        return PythonText(data).normal
+
+
+class Changes:
+    """Changes since the project's Python files had the digests `old`."""
+
+    def __init__(self, plan: TargetPlan, old: Mapping[str, str], sources: KeptSources) -> None:
+        self._plan, self._old, self._sources = plan, old, sources
+        changed = {path for path in old.keys() | plan.files.keys() if old.get(path) != plan.files.get(path)}
+        self._edited = sorted(changed.intersection(plan.sources))
+        self._others = changed.difference(plan.sources)
+
+    def kept(self, baseline: Baseline, tests: Sequence[str]) -> Baseline | None:
+        """Return what still holds of `baseline`, that of the old files, for the `tests` of now; None: nothing."""
+        current = baseline.of_tests(tests)
+        for path in self._edited:
+            if current is not None:
+                current = self._with_source(current, path)
+        if current is None or not self._others:
+            return current
+        try:
+            files = self._mentioning({_file(test) for test in (*baseline.tests, *tests)})
+        except OSError:
+            return None
+        if files is None:
+            return None
+        concerned = sum(1 << number for number, test in enumerate(tests) if _file(test) in files)
+        return current.edited(min(files), None, {}, concerned | current.subprocess_tests)
+
+    def _with_source(self, baseline: Baseline, path: str) -> Baseline | None:
+        facts = baseline.facts.get(path)
+        if path not in baseline.late and (facts is None or facts.unseen):
+            return None
+        filename = os.path.join(self._plan.place, path)
+        try:
+            old = self._sources.text(self._old[path])
+            edit = EditedFunctions.of(filename, old, PythonText(Path(filename).read_bytes()).normal)
+        except (OSError, KeyError, *UNCOMPILED):
+            return None
+        if edit.change.not_live is not None or (facts is not None and edit.ran_at_import(facts)):
+            return None
+        return edit.applied(baseline, path, facts)
+
+    def _mentioning(self, tests: Collection[str]) -> set[str] | None:
+        """The files that have changed or mention one that has, and so on. Raises OSError.
+
+        None: one that has changed is no file of `tests`, or one is mentioned where that may concern all tests.
+        """
+        if not self._others.issubset(tests):
+            return None
+        found = due = self._others
+        texts = {path: self._bytes(path) for path in (*self._plan.files, *CONFIGURATION) if path not in found}
+        texts[""] = os.fsencode("\n".join(self._plan.arguments))
+        everywhere = {"", *CONFIGURATION, *self._plan.sources}
+        while due:
+            names = {PurePosixPath(path).stem for path in due}
+            if not due.isdisjoint(everywhere) or not names.isdisjoint(UNMENTIONED):
+                return None
+            word = re.compile(rb"(?<!def )\b(?:%s)\b" % b"|".join(re.escape(os.fsencode(name)) for name in names))
+            named = {path for path, text in texts.items() if path not in found and word.search(text)}
+            due = {path for path in named if word.search(_without_comments(texts[path]))}
+            found = found | due
+        return found
+
+    def _bytes(self, path: str) -> bytes:
+        file = Path(self._plan.place, path)
+        return file.read_bytes() if path in self._plan.files or file.is_file() else b""
+
+
+def _without_comments(text: bytes) -> bytes:
+    try:
+        tokens = [token for token in tokenize.tokenize(io.BytesIO(text).readline) if token.type != tokenize.COMMENT]
+    except (SyntaxError, tokenize.TokenError):
+        return text  # a configuration file
+    return b" ".join(token.string.encode("utf-8", "surrogatepass") for token in tokens)
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
