@@ -169,10 +169,10 @@ WAYS = pytest.mark.parametrize("parts", [["overlay"], ["shared"]], ids=["isolate
 @WAYS
 def test_a_job_that_takes_too_much_cpu_time_is_ended_and_one_that_waits_is_not(tmp_path, parts):
     code = f"""
-send(id=1, parts={parts}, spins=True, cpu_limit=0.1)
+send(id=1, parts={parts}, spins=True, cpu_limits=[0.1])
 print(answer()["kill_reason"])
-send(id=2, parts={parts}, hangs=True, cpu_limit=0.1)
-send(id=3, parts={parts}, spins=True, cpu_limit=0.3)
+send(id=2, parts={parts}, hangs=True, cpu_limits=[0.1])
+send(id=3, parts={parts}, spins=True, cpu_limits=[0.3])
 print([(answered["id"], answered["kill_reason"]) for answered in [answer()]])
 """
     assert printed(code, tmp_path) == ["timeout", "[(3, 'timeout')]"]
@@ -181,7 +181,7 @@ print([(answered["id"], answered["kill_reason"]) for answered in [answer()]])
 @WAYS
 def test_the_cpu_time_of_a_job_is_also_that_of_what_it_has_left_running(tmp_path, parts):
     code = f"""
-send(id=1, parts={parts}, leaves=True, spins=True, cpu_limit=0.2)
+send(id=1, parts={parts}, leaves=True, spins=True, cpu_limits=[0.2])
 print(answer()["kill_reason"])
 """
     assert printed(code, tmp_path) == ["timeout"]
@@ -189,22 +189,34 @@ print(answer()["kill_reason"])
 
 def test_the_limit_of_cpu_time_is_that_of_each_test(tmp_path):
     code = """
-send(id=1, turns=8, cpu_limit=0.4)
+send(id=1, turns=8, cpu_limits=[0.4])
 ended = answer()
 print(ended["kill_reason"], ended["tests"])
-send(id=2, turns=2, spins=True, cpu_limit=0.4)
+send(id=2, turns=2, spins=True, cpu_limits=[0.4])
 ended = answer()
 print(ended["kill_reason"], ended["tests"])
 """
     assert printed(code, tmp_path) == [" 8", "timeout 2"]
 
 
-def test_a_job_that_waits_is_ended_when_the_test_that_runs_is_over_its_limit_by_the_clock(tmp_path):
+def test_the_test_that_runs_has_a_limit_of_its_own(tmp_path):
     code = """
-send(id=1, turns=3, hangs=True, test_limit=0.8, cpu_limit=60)
+send(id=1, turns=2, spins=True, cpu_limits=[600, 600, 0.4], test_limits=[600])
 ended = answer()
 print(ended["kill_reason"], ended["tests"])
-send(id=2, turns=8, test_limit=60, cpu_limit=60)
+send(id=2, hangs=True, test_limits=[0.4, 600], cpu_limits=[600])
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+"""
+    assert printed(code, tmp_path) == ["timeout 2", "timeout 0"]
+
+
+def test_a_job_that_waits_is_ended_when_the_test_that_runs_is_over_its_limit_by_the_clock(tmp_path):
+    code = """
+send(id=1, turns=3, hangs=True, test_limits=[0.8], cpu_limits=[60])
+ended = answer()
+print(ended["kill_reason"], ended["tests"])
+send(id=2, turns=8, test_limits=[60], cpu_limits=[60])
 ended = answer()
 print(ended["kill_reason"], ended["tests"])
 """

@@ -11,9 +11,11 @@ import pytest
 
 from msp_bridge.python_engine.programs.baseline import Baseline, FileFacts
 from msp_bridge.python_engine.programs.channel import TargetPlan
+from msp_bridge.python_engine.programs.controls import Controls
 from msp_bridge.python_engine.programs.file_edit import FileEdit
+from msp_bridge.python_engine.programs.job_queue import JobQueue
 from msp_bridge.python_engine.programs.live_code import SourceFile
-from msp_bridge.python_engine.programs.mutant_jobs import Stage
+from msp_bridge.python_engine.programs.mutant_jobs import MutantJobs, ScheduledMutant, Stage
 from msp_bridge.python_engine.programs.scheduler import MutantScheduler
 from msp_bridge.python_engine.programs.survivors import Survivors
 from msp_bridge.python_engine.programs.transitions import TRANSITIONS, Seen
@@ -148,14 +150,35 @@ def test_a_job_that_could_not_begin_ends_the_host_and_is_asked_again() -> None:
 def test_a_time_limit_that_was_too_short_for_what_a_test_sets_up_is_no_verdict() -> None:
     with contextlib.closing(Trial(Stage.LIVE, Seen.FAILED, frozenset())) as trial:
         trial.times_out(0)
-        assert (trial.mutant.stage, "cpu_limit" in trial.sent[0]) == (Stage.CONTROL, False)
+        assert (trial.mutant.stage, "cpu_limits" in trial.sent[0]) == (Stage.CONTROL, False)
         trial.sent.clear()
         trial.reports({**PASSED, "seconds": 4.01, "cpu": 3.01})  # 0.01 in the suite
         [again] = trial.sent
         assert (trial.mutant.stage, again["tests"]) == (Stage.LIVE, [0, 1, 2])
-        assert (again["limit"], again["cpu_limit"]) == pytest.approx((15 * (1 + 0.03 + 4), 2 + 3 * 3))
+        assert (again["limit"], again["cpu_limits"]) == (
+            pytest.approx(15 * (1 + 0.03 + 4)),
+            pytest.approx([2 + 3 * 3] * 3),
+        )
         trial.times_out(0)
         assert [(answer["status"], answer["killed_by"]) for answer in trial.answers] == [("Timeout", TESTS[0])]
+
+
+def test_a_slow_test_gives_no_other_more_time() -> None:
+    jobs: list[dict[str, Any]] = []
+    server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)
+    plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
+    known = replace(baseline(), durations=[0.01, 3.0, 0.2])
+    making = MutantJobs(plan, (server, server), (), Controls(()), JobQueue())
+    start = CODE.index("a + 1")
+    change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
+    mutant = ScheduledMutant(1, FileEdit("m.py", "", start, start + 5, "a - 1"), change)
+    making.run_live(known, mutant, [0, 2, 1])
+    making.run_suite(known, mutant, [0, 1, 2])
+    making.run_fresh(known, mutant, None)
+    assert [job["cpu_limits"] for job in jobs] == [[2, 4, 60], [2, 60, 4], [60]]
+    assert [job["test_limits"] for job in jobs] == [
+        pytest.approx(limits) for limits in ([15.15, 18, 60], [15.15, 60, 18], [60])
+    ]
 
 
 def test_a_time_out_after_other_tests_is_that_of_the_test_that_ran_if_it_is_one_alone() -> None:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import _exit  # not `os._exit`, which a test may have replaced: see channel.py
 from pathlib import Path
@@ -52,8 +52,9 @@ class JobProcess:
     received: bytearray = field(default_factory=bytearray)
     id: int = 0
     deadline: float = 0.0  # time.monotonic()
-    cpu_limit: float = math.inf  # seconds, for each test
-    test_limit: float = math.inf  # seconds by the clock, for each test
+    cpu_limits: Sequence[float] = ()  # seconds, for each test; the last one holds for all that follow
+    test_limits: Sequence[float] = ()  # seconds by the clock, likewise
+    look_s: float = math.inf  # between two looks at the test that runs
     looks: float = math.inf  # when the test that runs is looked at (time.monotonic())
     current: CurrentTest = field(default_factory=lambda: CurrentTest(0, 0.0, 0.0))
     kill_reason: str = ""  # "timeout" or "stopped" when we killed it
@@ -68,11 +69,9 @@ class JobProcess:
         """It gets this job now."""
         now = time.monotonic()
         self.begun, self.deadline, self.current = now, now + message["limit"], CurrentTest(0, 0.0, now)
-        self.cpu_limit, self.test_limit = message.get("cpu_limit", math.inf), message.get("test_limit", math.inf)
-        self._look_later(now)
-
-    def _look_later(self, now: float) -> None:
-        self.looks = now + min(self.cpu_limit, self.test_limit) / LOOKS
+        self.cpu_limits, self.test_limits = message.get("cpu_limits", ()), message.get("test_limits", ())
+        self.look_s = min([*self.cpu_limits, *self.test_limits], default=math.inf) / LOOKS
+        self.looks = now + self.look_s
 
     @property
     def next_look(self) -> float:
@@ -84,13 +83,13 @@ class JobProcess:
         now = time.monotonic()
         if now < self.looks:
             return now >= self.deadline
-        self._look_later(now)
+        self.looks = now + self.look_s
         roots = [self.pid] if self.namespace is None else [self.pid, self.namespace.init]  # which has the orphans
         seconds, ended = descendants.cpu_seconds(roots), self.ended.now
         if ended != self.current.number:
             self.current = CurrentTest(ended, seconds, now)
-        taken_s = seconds - self.current.cpu_s
-        return now >= self.deadline or taken_s >= self.cpu_limit or now - self.current.since >= self.test_limit
+        spent = (seconds - self.current.cpu_s, self.cpu_limits), (now - self.current.since, self.test_limits)
+        return now >= self.deadline or any(taken_s >= _limit(limits, ended) for taken_s, limits in spent)
 
     @property
     def is_apart(self) -> bool:
@@ -158,6 +157,10 @@ class JobProcess:
             if descriptor >= 0:
                 os.close(descriptor)
         self.writer = self.reader = -1
+
+
+def _limit(limits: Sequence[float], test: int) -> float:
+    return limits[min(test, len(limits) - 1)] if limits else math.inf
 
 
 @dataclass(frozen=True)

@@ -101,8 +101,8 @@ class JobMessage(TypedDict, total=False):
     work: Literal["mutant", "measure"]
     parts: list[str]  # of the world, that it has for itself
     limit: float  # seconds by the clock, for all tests
-    cpu_limit: float  # seconds of CPU time for each test of a mutant; where it lacks, there is none
-    test_limit: float  # seconds by the clock, likewise
+    cpu_limits: Sequence[float]  # seconds of CPU time for each test of a mutant; the last one holds for all that follow
+    test_limits: Sequence[float]  # seconds by the clock, likewise; where they lack, there are none
     tests: Sequence[Any] | None  # indexes, in a fresh process names; None: all
     counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
     edit: Row  # `FileEdit`

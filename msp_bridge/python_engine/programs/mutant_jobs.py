@@ -135,7 +135,12 @@ class MutantJobs:
     def run_suite(self, baseline: Baseline, mutant: ScheduledMutant, tests: list[int]) -> None:
         """Run all `tests` with the mutant, and count them; it may not be known how long they take."""
         job = self._live_job(baseline, mutant, tests) | {"counts": IN_SUITE}
-        self._submit(self._live, job | self._limits(baseline, mutant, None))
+        if baseline.is_unknown and baseline.unmeasured:
+            mutant.set_up = baseline.set_up
+            limits = self._time_limits.of_unmeasured(baseline.set_up)
+        else:
+            limits = self._limits(baseline, mutant, tests)
+        self._submit(self._live, job | limits)
 
     def run_isolated(self, baseline: Baseline, id: int, test: int) -> None:
         """Run `test` alone in a fork of the collected session, without a mutant, and note the lines that it runs."""
@@ -174,9 +179,9 @@ class MutantJobs:
         if mutant is None:  # the longest test has paid for what these may have to set up
             return self._time_limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
         mutant.set_up = baseline.set_up
-        if tests is None and baseline.is_unknown and baseline.unmeasured:
-            return self._time_limits.of_unmeasured(baseline.set_up)
-        return self._time_limits.of_mutant(durations, baseline.set_up, collecting)
+        told_apart = durations if tests is not None else [max(durations, default=0.0)]
+        each = [test + collecting for test in told_apart]
+        return self._time_limits.of_mutant(sum(durations) + collecting, each, baseline.set_up)
 
     def _submit(
         self,

@@ -12,8 +12,11 @@ three limits:
   process by itself, it kills one that a test has started, which then is a failure, and tests can see and change it.
 - *The clock*, for all tests of the job, as the tool has it: (t + s) * factor. Where the user has set these it is the
   only one.
-- *The clock*, for the test that runs, by the same rule with the time of the longest test: beside tests that take a
-  minute, one that waits for a message would have a quarter of an hour.
+- *The clock*, for the test that runs, by the same rule with its own time: beside tests that take a minute, one that
+  waits for a message would have a quarter of an hour.
+
+The two limits for the test that runs go by its own time. Where a fresh process collects and runs all tests they go by
+the longest one: with the mutant, others may be collected, or in another order.
 
 What a test takes is known from the suite. Alone it may take more: it pays for the fixtures of the session and for what
 earlier tests have put into caches. The suite does not tell that. So a limit that is over is no verdict yet: it is a
@@ -45,20 +48,19 @@ class TimeLimits:
     def __init__(self, plan: TargetPlan) -> None:
         self._plan = plan
 
-    def of_mutant(self, tests: Sequence[float], set_up: SetUp, collecting: float) -> JobMessage:
-        """The limits of a job with a mutant, whose `tests` take so long without it."""
-        longest = max(tests, default=0.0) + collecting
-        limits = self.of_others(sum(tests) + collecting + set_up[0])
+    def of_mutant(self, seconds: float, tests: Sequence[float], set_up: SetUp) -> JobMessage:
+        """The limits of a job with a mutant that takes `seconds` without it, and of which its tests take `tests`."""
+        limits = self.of_others(seconds + set_up[0])
         if self._plan.cpu_limited:
-            limits["cpu_limit"] = max(LEAST_CPU_S, CPU_FACTOR * longest) + SET_UP_FACTOR * set_up[1]
-            limits["test_limit"] = self._by_the_clock(longest + SET_UP_FACTOR * set_up[0])
+            limits["cpu_limits"] = [max(LEAST_CPU_S, CPU_FACTOR * test) + SET_UP_FACTOR * set_up[1] for test in tests]
+            limits["test_limits"] = [self._by_the_clock(test + SET_UP_FACTOR * set_up[0]) for test in tests]
         return limits
 
     def of_unmeasured(self, set_up: SetUp) -> JobMessage:
         """The limits of a job with a mutant that runs the suite before it is known how long its tests take."""
         limits = self.of_others(self._plan.baseline_timeout_s)
         if self._plan.cpu_limited:
-            limits["test_limit"] = self._by_the_clock(UNMEASURED_S + SET_UP_FACTOR * set_up[0])
+            limits["test_limits"] = [self._by_the_clock(UNMEASURED_S + SET_UP_FACTOR * set_up[0])]
         return limits
 
     def of_others(self, seconds: float) -> JobMessage:
