@@ -240,11 +240,11 @@ class TolerantFrameDecoder:
     def _skip(self, count: int) -> None:
         if count:
             noise = bytes(self._buffer[:count])
-            log.debug("skipped: %s", noise.decode("utf-8", "replace").rstrip())
+            log.debug("skipped: %s", noise.decode(errors="replace").rstrip())
             self._noise += noise
             del self._noise[:-MAX_NOISE]
             del self._buffer[:count]
 
 
 def _excerpt(data: bytes) -> str:
-    return repr(data[:80].decode("utf-8", "replace"))
+    return repr(data[:80].decode(errors="replace"))

