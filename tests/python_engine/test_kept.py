@@ -30,14 +30,19 @@ def called_at_import():
 
 
 FOUR = called_at_import()
+
+
+class Box:
+    def size(self):
+        return 1
 """
 FILES = {
     "pkg/m.py": SOURCE,
-    "pkg/late.py": "def third():\n    return 3\n",
+    "pkg/late.py": "def third():\n    return 3\n\n\ndef fourth(m):\n    return m.late\n",
     "conftest.py": 'pytest_plugins = ["tests.test_plugin"]  # neither test_a nor test_b\n',
     "tests/test_plugin.py": "def test_plugin(): ...\n",
     "tests/base_cases.py": "import test_b\n",
-    "tests/test_a.py": "def test_b(): ...\ndef test_both(): ...\n",
+    "tests/test_a.py": "from pkg import m\ndef test_b(): ...\ndef test_both(): hasattr(m, 'asked')\n",
     "tests/test_b.py": "def test_second(): ...\n",
     "tests/test_c.py": "from tests.base_cases import *\ndef test_third(): ...\n",
     "setup.py": "",
@@ -62,11 +67,17 @@ def written(directory: Path, files: Mapping[str, str]) -> TargetPlan:
     return TargetPlan(str(directory), (), sources, (1.0, 15.0), "content", "environment", files=digests)
 
 
-def kept(directory: Path, changed: Mapping[str, str | None], tests: list[str], **report: object) -> Baseline | None:
-    """What is kept of a measurement with this `report`."""
-    plan, sources = written(directory, FILES), KeptSources(directory.parent / "sources")
+def kept(
+    directory: Path,
+    changed: Mapping[str, str | None],
+    tests: list[str],
+    files: Mapping[str, str] = FILES,
+    **report: object,
+) -> Baseline | None:
+    """What is kept of a measurement of `files` with this `report`."""
+    plan, sources = written(directory, files), KeptSources(directory.parent / "sources")
     sources.save(plan)
-    now = {path: text for path, text in {**FILES, **changed}.items() if text is not None}
+    now = {path: text for path, text in {**files, **changed}.items() if text is not None}
     called = ("called_at_import", now["pkg/m.py"].partition("def called_at_import")[0].count("\n") + 1)
     facts = {"live": [], "suspended": [], "called": [called], "read": False}
     measured = {"durations": dict.fromkeys(range(6), 0.5), "failing": {}, "lines": LINES, "late": ["pkg/late.py"]}
@@ -77,6 +88,9 @@ def kept(directory: Path, changed: Mapping[str, str | None], tests: list[str], *
     return Changes(written(directory, now), plan.files, sources).kept(baseline, tests)
 
 
+WITH_HELPER = SOURCE.replace("a + LIMIT", "helper(a)") + "\n\ndef helper(a):\n    return a\n"
+WITH_METHOD = SOURCE.replace("a + LIMIT", "Box().area()") + "\n    def area(self):\n        return 2\n"
+LATE_EDITED = FILES["pkg/late.py"].replace("3", "5")
 SURVIVOR = ("pkg/m.py", (SOURCE.index("a - 1"), SOURCE.index("a - 1") + 5, "a + 1"))
 A, BOTH, B, INHERITED, C, PLUGIN = TESTS
 NEW = "tests/test_new.py::test_new"
@@ -104,7 +118,26 @@ B_EDITED = "def test_second(): assert True\n"
         ({"pkg/m.py": SOURCE.replace("LIMIT = 3", "LIMIT = 4")}, TESTS, None),
         ({"pkg/m.py": SOURCE.replace("first(a)", "first(a, b=1)")}, TESTS, None),
         ({"pkg/m.py": SOURCE + "("}, TESTS, None),
-        ({"pkg/late.py": FILES["pkg/late.py"].replace("3", "5")}, TESTS, [C]),
+        ({"pkg/m.py": WITH_HELPER}, TESTS, [A, BOTH]),
+        ({"pkg/m.py": WITH_HELPER.replace("helper", "asked")}, TESTS, None),  # test_a asks for it
+        ({"pkg/m.py": WITH_HELPER, "pkg/late.py": LATE_EDITED}, TESTS, [A, BOTH, C]),
+        ({"pkg/m.py": WITH_HELPER.replace("helper", "late"), "pkg/late.py": LATE_EDITED}, TESTS, None),
+        ({"pkg/m.py": SOURCE + "\n\ndef helper(a):\n    return a\n"}, TESTS, None),  # what finds it, nobody knows
+        (
+            {"pkg/m.py": SOURCE.replace("a + LIMIT", "a + len(os.sep)").replace("LIMIT", "import os\nLIMIT", 1)},
+            TESTS,
+            [A, BOTH],
+        ),
+        (
+            {"pkg/m.py": SOURCE.replace("a + LIMIT", "a + MORE").replace("LIMIT", "MORE = 4\nLIMIT", 1)},
+            TESTS,
+            [A, BOTH],
+        ),
+        ({"pkg/m.py": WITH_METHOD}, TESTS, [A, BOTH]),
+        ({"pkg/m.py": WITH_METHOD.replace("area", "third")}, TESTS, None),  # late.py has the name
+        ({"pkg/m.py": WITH_METHOD.replace("area", "__len__")}, TESTS, None),
+        ({"pkg/m.py": SOURCE.replace("def second(a):\n    return a - 1\n", "")}, TESTS, None),  # nobody knows, again
+        ({"pkg/late.py": LATE_EDITED}, TESTS, [C]),
         (
             {"pkg/m.py": SOURCE.replace("a + LIMIT", "LIMIT + a"), "tests/test_b.py": B_EDITED},
             TESTS,
@@ -117,6 +150,15 @@ def test_what_is_measured_again(
 ) -> None:
     found = kept(tmp_path / "project", changed, tests)
     assert (found and [tests[test] for test in bits(found.unmeasured)]) == again
+
+
+def test_what_is_no_more_is_left_out_as_what_is_new(tmp_path: Path) -> None:
+    """The tests that ran it are measured again."""
+    with_helper, tests = {**FILES, "pkg/m.py": WITH_HELPER}, TESTS
+    lines = {"pkg/m.py": {"5": "0x1", "22": "0x9"}}
+    found = kept(tmp_path / "project", {"pkg/m.py": SOURCE}, tests, files=with_helper, lines=lines)
+    assert found is not None
+    assert [tests[test] for test in bits(found.unmeasured)] == [A, INHERITED]
 
 
 def test_tests_that_start_processes_are_measured_again_with_each_change(tmp_path: Path) -> None:
@@ -163,8 +205,9 @@ SLOW = "tests/test_slow.py"
 TRIAL = {
     "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
     "pkg/__init__.py": b"",
-    "pkg/m.py": b"def weak(a):\n    return a + 1\n",
+    "pkg/m.py": b"def weak(a):\n    return a + 1\n\n\ndef other(a):\n    return a * 3\n",
     "tests/test_m.py": b"from pkg.m import weak\n\n\ndef test_weak():\n    assert weak(1)\n",
+    "tests/test_other.py": b"from pkg.m import other\n\n\ndef test_other():\n    assert other(1)\n",
     SLOW: b"import time\n\n\ndef test_slow():\n    time.sleep(2.1)\n",  # shorter suites run whole
 }
 
@@ -176,15 +219,18 @@ async def verdict(trial: Trial, replacement: str) -> tuple[Status, int | None]:
     return result.status, result.tests_completed
 
 
-async def test_a_new_test_is_all_that_is_run_with_a_known_survivor(tmp_path: Path) -> None:
-    """In the same server, and in the next one."""
+async def test_only_tests_that_changes_concern_are_run_with_a_known_survivor(tmp_path: Path) -> None:
+    """In the same server, and in the next one. Its own test may run first."""
     async with Trial.of(TRIAL, tmp_path) as trial:
-        assert await verdict(trial, "2") == (Status.SURVIVED, 1 + 2)
+        assert await verdict(trial, "2") == (Status.SURVIVED, 1 + 3)
         trial.write("tests/test_new.py", "def test_new():\n    pass\n")
-        assert await verdict(trial, "2") in [(Status.SURVIVED, 1), (Status.SURVIVED, 1 + 1)]  # perhaps its own first
+        assert await verdict(trial, "2") in [(Status.SURVIVED, 1), (Status.SURVIVED, 1 + 1)]
         trial.write("tests/test_new.py", "def test_new():\n    pass\n\n\ndef test_newer():\n    pass\n")
     async with Trial.of(TRIAL, tmp_path) as trial:
         assert await verdict(trial, "2") in [(Status.SURVIVED, 2), (Status.SURVIVED, 1 + 2)]
+        helper = "def other(a):\n    return helper(a)\n\n\ndef helper(a):\n    return a * 3\n"
+        trial.edit("pkg/m.py", "def other(a):\n    return a * 3\n", helper)
+        assert await verdict(trial, "2") in [(Status.SURVIVED, 1 + 1), (Status.SURVIVED, 1 + 1 + 1)]
         trial.edit("tests/test_m.py", "assert weak(1)\n", "assert weak(1) == 2\n\n\ndef test_more():\n    pass\n")
         assert await verdict(trial, "2") == (Status.KILLED, 1)
 

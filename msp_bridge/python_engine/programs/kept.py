@@ -13,6 +13,7 @@ The record has the digests of all Python files, and the sources themselves. What
   configuration mentions it, it may be a plug-in, and what it changes is not known.
 - *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
+  What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
 
 Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
 
@@ -22,20 +23,24 @@ with which a later one goes another way. A kill is confirmed by a run without th
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
-import re
 import shutil
 import tokenize
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from .additions import encoded, reduced, word_of
 from .baseline import Baseline
 from .channel import TargetPlan
 from .file_edit import PythonText, digest_of
 from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
+Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
 
 
@@ -79,35 +84,50 @@ class Changes:
     def kept(self, baseline: Baseline, tests: Sequence[str]) -> Baseline | None:
         """Return what still holds of `baseline`, that of the old files, for the `tests` of now; None: nothing."""
         current = baseline.of_tests(tests)
-        for path in self._edited:
-            if current is not None:
-                current = self._with_source(current, path)
-        if current is None or not self._others:
-            return current
         try:
-            files = self._mentioning({_file(test) for test in (*baseline.tests, *tests)})
-        except OSError:
+            versions = {path: self._versions(path) for path in self._edited}
+            for path in self._edited:
+                current = None if current is None else self._with_source(current, path, versions)
+            if current is None or not self._others:
+                return current
+            files = self._mentioning({_file(test) for test in (*baseline.tests, *tests)}, versions)
+        except (OSError, KeyError, *UNCOMPILED):
             return None
         if files is None:
             return None
         concerned = sum(1 << number for number, test in enumerate(tests) if _file(test) in files)
         return current.edited(min(files), None, {}, concerned | current.subprocess_tests)
 
-    def _with_source(self, baseline: Baseline, path: str) -> Baseline | None:
+    def _versions(self, path: str) -> tuple[str, str]:
+        data = Path(self._plan.place, path).read_bytes()
+        return self._sources.text(self._old[path]), PythonText(data).normal
+
+    def _with_source(self, baseline: Baseline, path: str, versions: Versions) -> Baseline | None:
         facts = baseline.facts.get(path)
         if path not in baseline.late and (facts is None or facts.unseen):
             return None
-        filename = os.path.join(self._plan.place, path)
-        try:
-            old = self._sources.text(self._old[path])
-            edit = EditedFunctions.of(filename, old, PythonText(Path(filename).read_bytes()).normal)
-        except (OSError, KeyError, *UNCOMPILED):
-            return None
+        old, new = versions[path]
+        before, after = reduced(old, new), reduced(new, old)
+        edit = EditedFunctions.of(os.path.join(self._plan.place, path), before.text, after.text)
         if edit.change.not_live is not None or (facts is not None and edit.ran_at_import(facts)):
             return None
-        return edit.applied(baseline, path, facts)
+        then, now = ([encoded(texts[side]) for name, texts in versions.items() if name != path] for side in (0, 1))
+        unchanged = self._unchanged.values() if before.text != old or after.text != new else ()
+        if after.may_be_used(path, old, [*unchanged, *then]) or before.may_be_used(path, new, [*unchanged, *now]):
+            return None
+        return replace(edit, texts=(old, new)).applied(baseline, path, facts)
 
-    def _mentioning(self, tests: Collection[str]) -> set[str] | None:
+    @cached_property
+    def _unchanged(self) -> dict[str, bytes]:
+        """The files that may name others, but for Python files that have changed."""
+        changed = {*self._edited, *self._others}
+        texts = {path: Path(self._plan.place, path).read_bytes() for path in self._plan.files if path not in changed}
+        for name in CONFIGURATION:
+            with contextlib.suppress(FileNotFoundError):
+                texts[name] = Path(self._plan.place, name).read_bytes()
+        return {**texts, "": os.fsencode("\n".join(self._plan.arguments))}
+
+    def _mentioning(self, tests: Collection[str], versions: Versions) -> set[str] | None:
         """The files that have changed or mention one that has, and so on. Raises OSError.
 
         None: one that has changed is no file of `tests`, or one is mentioned where that may concern all tests.
@@ -115,22 +135,17 @@ class Changes:
         if not self._others.issubset(tests):
             return None
         found = due = self._others
-        texts = {path: self._bytes(path) for path in (*self._plan.files, *CONFIGURATION) if path not in found}
-        texts[""] = os.fsencode("\n".join(self._plan.arguments))
+        texts = {**self._unchanged, **{path: encoded(new) for path, (_, new) in versions.items()}}
         everywhere = {"", *CONFIGURATION, *self._plan.sources}
         while due:
             names = {PurePosixPath(path).stem for path in due}
             if not due.isdisjoint(everywhere) or not names.isdisjoint(UNMENTIONED):
                 return None
-            word = re.compile(rb"(?<!def )\b(?:%s)\b" % b"|".join(re.escape(os.fsencode(name)) for name in names))
+            word = word_of(names, rb"(?<!def )")
             named = {path for path, text in texts.items() if path not in found and word.search(text)}
             due = {path for path in named if word.search(_without_comments(texts[path]))}
             found = found | due
         return found
-
-    def _bytes(self, path: str) -> bytes:
-        file = Path(self._plan.place, path)
-        return file.read_bytes() if path in self._plan.files or file.is_file() else b""
 
 
 def _without_comments(text: bytes) -> bytes:
@@ -138,7 +153,7 @@ def _without_comments(text: bytes) -> bytes:
         tokens = [token for token in tokenize.tokenize(io.BytesIO(text).readline) if token.type != tokenize.COMMENT]
     except (SyntaxError, tokenize.TokenError):
         return text  # a configuration file
-    return b" ".join(token.string.encode("utf-8", "surrogatepass") for token in tokens)
+    return encoded(" ".join(token.string for token in tokens))
 
 
 def _file(test: str) -> str:

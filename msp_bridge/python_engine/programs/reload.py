@@ -48,14 +48,15 @@ class EditedFunctions:
         return facts.read or not now.isdisjoint(facts.called | facts.suspended)
 
     def applied(self, baseline: Baseline, path: str, facts: FileFacts | None) -> Baseline:
-        """The baseline in which the tests that ran an edited function are not measured.
+        """The baseline in which the tests that ran an edited function, or one that is no more, are not measured.
 
         `facts`: of the file now; None: the tests import it themselves.
         """
-        tests = baseline.subprocess_tests
-        for line in {line for pair in self.pairs for line in _lines(pair.old)}:
-            tests |= baseline.lines.get(path, {}).get(line, 0)
-        return baseline.edited(path, facts, _moved_lines(*self.codes), tests, self.texts)
+        tests, to = baseline.subprocess_tests, _moved_lines(*self.codes)
+        edited = {line for pair in self.pairs for line in _lines(pair.old)}
+        for line, mask in baseline.lines.get(path, {}).items():
+            tests |= mask if line in edited or line not in to else 0
+        return baseline.edited(path, facts, to, tests, self.texts)
 
 
 def reloaded(baseline: Baseline, path: str, old: SourceFile, new: SourceFile, server: ServerProcess) -> Baseline | None:
