@@ -53,42 +53,40 @@ def mutant(root: Path, file: str, old: str, new: str) -> Mutant:
     return Mutant(file, "test", source.location(at, at + len(old)), new)
 
 
-async def verdict(root: Path, isolated: bool, old: str, new: str, file: str = "calc.py") -> tuple[Status, str]:
+async def check_verdicts(root: Path, isolated: bool, *wanted: tuple[str, str, Status, str]) -> None:
+    """What is replaced by what, and the verdict, of one oracle."""
     oracle = await Oracle.of(root, pytest_command(sys.executable), isolated=isolated)
     assert (oracle.world is not None) == isolated
     before = TreeState.of(root)
-    if "while True" in new:
-        oracle = evolve(oracle, timeout_s=5)
-    found = await oracle.verdict_of(mutant(root, file, old, new))
-    assert TreeState.of(root) == before
-    return found.status, found.reason
+    for old, new, *verdict in wanted:
+        hurried = evolve(oracle, timeout_s=5) if "while True" in new else oracle
+        file = "calc.py" if old in CALC else "conftest.py"
+        found = await hurried.verdict_of(mutant(root, file, old, new))
+        assert [found.status, found.reason] == verdict, new
+        assert TreeState.of(root) == before
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "status", "reason"),
-    [
+async def test_a_mutant_has_the_verdict_of_its_tests(root: Path, isolated: bool) -> None:
+    await check_verdicts(
+        root,
+        isolated,
         ("a + b", "a - b", Status.KILLED, "a test failed"),
         ("'ä😀' + 1", "None", Status.SURVIVED, "the tests pass"),
         ("return a + b", "return (", Status.KILLED, "a test module can't be collected"),
         ("return a + b", "while True: pass", Status.TIMEOUT, "no answer in 5 s"),
         ("return a + b", "__import__('os')._exit(3)", Status.KILLED, "pytest or one of its plug-ins broke"),
         ("return a + b", "__import__('os').abort()", Status.KILLED, "killed by SIGABRT"),
-    ],
-)
-async def test_a_mutant_has_the_verdict_of_its_tests(
-    root: Path, isolated: bool, old: str, new: str, status: Status, reason: str
-) -> None:
-    assert await verdict(root, isolated, old, new) == (status, reason)
+    )
 
 
 async def test_a_conftest_that_breaks_and_no_tests_left_are_kills(root: Path, isolated: bool) -> None:
     write(root, {"conftest.py": "import calc\nvalue = calc.add(1, 1) // 2\ncollect_ignore = []\n"})
-    assert await verdict(root, isolated, "a + b", "a / 0") == (
-        Status.KILLED,
-        "a conftest.py or plug-in can't be loaded",
+    await check_verdicts(
+        root,
+        isolated,
+        ("a + b", "a / 0", Status.KILLED, "a conftest.py or plug-in can't be loaded"),
+        ("[]", "['test_calc.py']", Status.KILLED, "no tests are left"),
     )
-    nothing = await verdict(root, isolated, "[]", "['test_calc.py']", "conftest.py")
-    assert nothing == (Status.KILLED, "no tests are left")
 
 
 async def test_a_mutant_of_a_place_that_is_not_there_has_no_verdict(root: Path) -> None:
@@ -101,7 +99,7 @@ async def test_tests_that_name_the_projects_own_path_see_the_mutant(root: Path, 
     if not isolated:
         pytest.skip("without namespaces the copy is not at the project's own path")
     write(root, {"test_calc.py": f"import sys\nsys.path.insert(0, {str(root)!r})\n" + TESTS})
-    assert (await verdict(root, isolated, "a + b", "a - b"))[0] is Status.KILLED
+    await check_verdicts(root, isolated, ("a + b", "a - b", Status.KILLED, "a test failed"))
 
 
 async def test_an_editable_installs_path_does_not_hide_the_mutant(root: Path, tmp_path: Path) -> None:
@@ -120,8 +118,12 @@ async def test_environments_stay_where_they_are_and_caches_are_not_copied(root: 
         "    assert (here / '.venv' / 'marker').read_text() == 'x'\n    assert not (here / '.pytest_cache').exists()\n"
     )
     write(root, {".venv/marker": "x", ".pytest_cache/x": "", "test_places.py": stale})
-    assert (await verdict(root, isolated, "a + b", "a * b"))[0] is Status.KILLED
-    assert (await verdict(root, isolated, "unused", "other"))[0] is Status.SURVIVED
+    await check_verdicts(
+        root,
+        isolated,
+        ("a + b", "a * b", Status.KILLED, "a test failed"),
+        ("unused", "other", Status.SURVIVED, "the tests pass"),
+    )
 
 
 async def test_tests_may_start_what_is_installed_beside_their_interpreter(

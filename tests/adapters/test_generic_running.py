@@ -177,37 +177,32 @@ async def test_what_is_still_pending_at_the_end_was_not_tested(scripted: Scripte
     assert results[1].status_reason == "generic.tool ended without having tested it"
 
 
-@pytest.mark.parametrize("code", [0, 1, 3])
-async def test_a_report_counts_whatever_the_exit_code(scripted: Scripted, code: int) -> None:
-    scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]}, {"exit": code})
-    async with adapter_on(scripted.root, scripted.table()) as adapter:
-        results = await results_of(adapter, await discovered(adapter))
-    assert [result.status for result in results] == [Status.KILLED, Status.SURVIVED]
+WITHOUT_REPORT: list[tuple[list[dict[str, Any]], str]] = [
+    (
+        [{"err": "no such option"}, {"exit": 2}],
+        r"there is no new report {report}; `.* exit code 2: no such option:",
+    ),
+    ([{"out": "said here"}, {"exit": 1}], r"there is no new report .* exit code 1: said here:"),
+    ([], r"there is no new report .* exit code 0: it printed nothing: run the command by hand"),
+    ([{"write": ["{0}", "{"]}], r"its report can't be read: Expecting property name"),
+    ([{"write": ["{0}", "[]"]}], r"its report can't be read: the report is no object"),
+    ([{"write": ["{0}", report("Killed", "Better")]}], r"unknown status 'Better'"),
+    ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail:"),
+]
 
 
-@pytest.mark.parametrize(
-    ("steps", "says"),
-    [
-        (
-            [{"err": "no such option"}, {"exit": 2}],
-            r"there is no new report {report}; `.* exit code 2: no such option:",
-        ),
-        ([{"out": "said here"}, {"exit": 1}], r"there is no new report .* exit code 1: said here:"),
-        ([], r"there is no new report .* exit code 0: it printed nothing: run the command by hand"),
-        ([{"write": ["{0}", "{"]}], r"its report can't be read: Expecting property name"),
-        ([{"write": ["{0}", "[]"]}], r"its report can't be read: the report is no object"),
-        ([{"write": ["{0}", report("Killed", "Better")]}], r"unknown status 'Better'"),
-        ([{"write": ["{0}", report(files={})]}, {"err": "tests fail"}, {"exit": 1}], r"has no mutant .*: tests fail:"),
-    ],
-    ids=str,
-)
-async def test_a_tool_without_a_report_is_a_clear_error(scripted: Scripted, steps: list[Any], says: str) -> None:
-    scripted.script("test", *steps)
+async def test_a_report_counts_whatever_the_exit_code_and_no_report_is_a_clear_error(scripted: Scripted) -> None:
     async with adapter_on(scripted.root, scripted.table()) as adapter:
         mutants = await discovered(adapter)
-        with pytest.raises(ToolError, match=rf"^generic\.tool: .*{says}") as raised:
-            await results_of(adapter, mutants)
-    assert f"{TOOL} {scripted.directory} test" in str(raised.value)
+        for code in (0, 1, 3):
+            scripted.script("test", {"write": ["{0}", report("Killed", "Survived")]}, {"exit": code})
+            results = await results_of(adapter, mutants)
+            assert [result.status for result in results] == [Status.KILLED, Status.SURVIVED]
+        for steps, says in WITHOUT_REPORT:
+            scripted.script("test", *steps)
+            with pytest.raises(ToolError, match=rf"^generic\.tool: .*{says}") as raised:
+                await results_of(adapter, mutants)
+            assert f"{TOOL} {scripted.directory} test" in str(raised.value)
 
 
 async def test_a_program_that_is_not_there_is_a_clear_error(scripted: Scripted) -> None:

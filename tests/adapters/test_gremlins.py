@@ -42,6 +42,7 @@ PRICE = {
     "59 ARITHMETIC_BASE -": Status.COMPILE_ERROR,
     "64 ARITHMETIC_BASE -": Status.KILLED,
 }
+BUILT_ALONE = ("27 INVERT_BITWISE (b|c)", "24 CONDITIONALS_BOUNDARY >", "30 ARITHMETIC_BASE -")
 STOCK = {
     "10 INVERT_ASSIGNMENTS -=": Status.KILLED,
     "11 INVERT_ASSIGNMENTS +=": Status.KILLED,  # by a later test, which does not run it
@@ -95,6 +96,9 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
         return
     async with adapter_on(copied(tmp_path)) as adapter:
         mutants, notices = await discovered(adapter)
+        for wanted in BUILT_ALONE:
+            results, _ = await results_of(adapter, [mutant for mutant in mutants if key(mutant) == wanted])
+            assert {key: result.status for key, result in results.items()} == {wanted: PRICE[wanted]}
         results, failing = await results_of(adapter, mutants)
         by_file = {
             path: {key(mutant): results[key(mutant)].status for mutant in mutants if mutant.path == path}
@@ -108,15 +112,6 @@ async def test_each_mutant_gets_the_verdict_of_a_fresh_process(
     assert results["11 INVERT_ASSIGNMENTS +="].killed_by == ("TestNothingIsLeft",)
     assert results["24 CONDITIONALS_BOUNDARY >"].covered_by == ("TestFree",)
     assert results["7 ARITHMETIC_BASE /"].static
-
-
-async def test_a_mutant_that_is_built_alone_gets_the_same_verdict(tmp_path: Path) -> None:
-    async with adapter_on(copied(tmp_path)) as adapter:
-        mutants, _ = await discovered(adapter, "price/price.go")
-        for wanted in ("27 INVERT_BITWISE (b|c)", "24 CONDITIONALS_BOUNDARY >", "30 ARITHMETIC_BASE -"):
-            [mutant] = [mutant for mutant in mutants if key(mutant) == wanted]
-            results, _ = await results_of(adapter, [mutant])
-            assert results[wanted].status is PRICE[wanted]
 
 
 async def test_without_tags_in_the_configuration_those_of_the_environment_count(
@@ -158,30 +153,24 @@ async def test_a_file_that_is_no_go_is_named_and_the_others_have_their_mutants(t
     assert "2:6: expected 'IDENT'" in notice.problem
 
 
-async def test_a_test_that_fails_without_a_mutant_is_named_and_left_out(tmp_path: Path) -> None:
+async def test_a_test_that_fails_without_a_mutant_is_named_and_one_that_fails_by_chance_kills_nothing(
+    tmp_path: Path,
+) -> None:
     root = copied(tmp_path)
     (root / "price" / "red_test.go").write_text(
         'package price\n\nimport "testing"\n\nfunc TestRed(t *testing.T) { t.Error("red") }\n', "utf-8"
     )
+    (root / "price" / "chance_test.go").write_text(CHANCE, "utf-8")
     async with adapter_on(root) as adapter:
         mutants, _ = await discovered(adapter, "price/price.go")
-        results, notices = await results_of(adapter, some(mutants, "24", "30"))
+        results, notices = await results_of(adapter, some(mutants, "24", "30", "38"))
     assert {key: result.status for key, result in results.items()} == {
-        key: status for key, status in PRICE.items() if key.startswith(("24", "30"))
+        key: status for key, status in PRICE.items() if key.startswith(("24", "30", "38"))
     }
     [notice] = notices
     assert isinstance(notice, FailingTest)
     assert notice.test == "TestRed"
     assert "red" in notice.output
-
-
-async def test_a_test_that_fails_by_chance_kills_no_mutant(tmp_path: Path) -> None:
-    root = copied(tmp_path)
-    (root / "price" / "chance_test.go").write_text(CHANCE, "utf-8")
-    async with adapter_on(root) as adapter:
-        mutants, _ = await discovered(adapter, "price/price.go")
-        results, _ = await results_of(adapter, some(mutants, "24 CONDITIONALS_BOUNDARY", "38"))
-    assert [result.status for result in results.values()] == [Status.SURVIVED, Status.SURVIVED]
 
 
 async def test_a_package_without_tests_that_does_not_compile_has_no_coverage(tmp_path: Path) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
 
 import pytest
-from msp_bridge.adapters.gremlins import Gremlins
 from msp_bridge.adapters.gremlins.go import Go
 from support.go_trees import PROGRAMS, PROJECTS, adapter_on, discovered, key, needs_gremlins, results_of
 
-from msp_bridge.adapter import FailingTest, Project, Status, ToolError
+from msp_bridge.adapter import FailingTest, Status, ToolError
 
 pytestmark = needs_gremlins
 APP = {
@@ -42,23 +40,20 @@ def workspace(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PROJECTS / "go_workspace", tmp_path / "workspace"))
 
 
-async def test_each_mutant_of_a_module_in_a_workspace_gets_its_verdict(workspace: Path) -> None:
+async def test_each_mutant_of_a_workspaces_module_gets_its_verdict_and_edits_of_other_modules_count(
+    workspace: Path,
+) -> None:
     async with adapter_on(workspace / "app") as adapter:
         mutants, notices = await discovered(adapter)
         results, failing = await results_of(adapter, mutants)
-    assert notices == failing == []
-    assert {key: result.status for key, result in results.items()} == APP
-
-
-async def test_an_edit_of_another_module_of_the_workspace_counts(workspace: Path) -> None:
-    async with contextlib.aclosing(Gremlins(Project(workspace / "app", cache=workspace / "cache", jobs=2))) as adapter:
-        mutants = [each for each in (await discovered(adapter))[0] if key(each) == "21 CONDITIONALS_NEGATION <="]
-        assert (await results_of(adapter, mutants))[1] == []
+        assert notices == failing == []
+        assert {key: result.status for key, result in results.items()} == APP
         before = await adapter.surroundings()
         assert before is not None
         assert before.trees == (workspace / "lib",)
         library = workspace / "lib" / "lib.go"
         library.write_text(library.read_text("utf-8").replace("* 2", "* 3"), "utf-8")
+        mutants = [each for each in mutants if key(each) == "21 CONDITIONALS_NEGATION <="]
         [notice] = (await results_of(adapter, mutants))[1]
         assert isinstance(notice, FailingTest)
         assert notice.test == "TestQuadruple"

@@ -47,18 +47,29 @@ def chosen(mutants: list[Mutant]) -> list[Mutant]:
     return [mutant for mutant in mutants if mutant.replacement in TESTED]
 
 
-@pytest.mark.parametrize("settings", [{}, TOOL])
-async def test_every_status_is_reported(dotnet: Scripted, root: Path, settings: dict[str, str]) -> None:
-    async with adapter_on(root, settings=settings) as adapter:
-        results = await results_of(adapter, await discovered(adapter))
+async def test_every_status_is_reported_by_test_hosts_and_mutants_that_need_none_start_nothing(
+    dotnet: Scripted, root: Path
+) -> None:
+    async with adapter_on(root) as adapter:
+        mutants = await discovered(adapter)
+        untested = [mutant for mutant in mutants if mutant.replacement in ("e - f", "k - l")]
+        assert statuses(await results_of(adapter, untested)) == {"e - f": "NoCoverage", "k - l": "CompileError"}
+        assert len(dotnet.runs) == 1
+        results = await results_of(adapter, mutants)
     assert statuses(results) == ARITHMETIC
     assert len({result.mutant for result in results}) == len(results)
+    assert not dotnet.browser.exists()
 
 
-async def test_a_run_without_the_page_takes_the_exclusions_along(dotnet: Scripted, root: Path) -> None:
+async def test_every_status_is_reported_by_the_tool_whose_runs_take_the_exclusions_along(
+    dotnet: Scripted, root: Path
+) -> None:
     async with adapter_on(root, settings=TOOL) as adapter:
-        [first, *_] = chosen(await discovered(adapter))
-        await results_of(adapter, [first])
+        mutants = await discovered(adapter)
+        await results_of(adapter, chosen(mutants)[:1])
+        results = await results_of(adapter, mutants)
+    assert statuses(results) == ARITHMETIC
+    assert len({result.mutant for result in results}) == len(results)
     assert dotnet.patterns(0) == ["**/*{0..1}", "!**/Generated/*.cs"]
     assert dotnet.patterns(1) == ["**/project/src/Calc/Calc.cs", "!**/Generated/*.cs"]
     assert not any("open-report" in word for run in dotnet.runs for word in run["arguments"])
@@ -71,19 +82,6 @@ async def test_where_a_browser_would_open_the_page_is_not_asked_for(
     async with adapter_on(root) as adapter:
         assert statuses(await results_of(adapter, await discovered(adapter))) == ARITHMETIC
     assert not any("open-report" in word for run in dotnet.runs for word in run["arguments"])
-
-
-async def test_no_browser_opens(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        await results_of(adapter, await discovered(adapter))
-    assert not dotnet.browser.exists()
-
-
-async def test_mutants_that_need_no_test_start_nothing(dotnet: Scripted, root: Path) -> None:
-    async with adapter_on(root) as adapter:
-        mutants = [mutant for mutant in await discovered(adapter) if mutant.replacement in ("e - f", "k - l")]
-        assert statuses(await results_of(adapter, mutants)) == {"e - f": "NoCoverage", "k - l": "CompileError"}
-    assert len(dotnet.runs) == 1
 
 
 @pytest.mark.parametrize("fault", ["noise", "flood", "threshold"])
@@ -157,17 +155,17 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize(("fault", "problem"), FAILURES.items())
-async def test_a_failing_run_is_one_clear_sentence(dotnet: Scripted, root: Path, fault: str, problem: str) -> None:
+async def test_a_failing_run_is_one_clear_sentence(dotnet: Scripted, root: Path) -> None:
     async with adapter_on(root, settings=TOOL) as adapter:
         mutants = chosen(await discovered(adapter))
-        dotnet.say(fault=fault)
-        with pytest.raises(ToolError) as failure:
-            await results_of(adapter, mutants)
-        assert problem in str(failure.value)
-        assert failure.value.remedy
-        assert "\n" not in str(failure.value)
-        assert len(str(failure.value)) < 1000
+        for fault, problem in FAILURES.items():
+            dotnet.say(fault=fault)
+            with pytest.raises(ToolError) as failure:
+                await results_of(adapter, mutants)
+            assert problem in str(failure.value), fault
+            assert failure.value.remedy
+            assert "\n" not in str(failure.value)
+            assert len(str(failure.value)) < 1000
         dotnet.say()
         assert statuses(await results_of(adapter, mutants)) == TESTED
 
@@ -181,16 +179,14 @@ PREPARING = {
 }
 
 
-@pytest.mark.parametrize(("fault", "problem"), PREPARING.items())
-async def test_a_failing_preparation_is_one_clear_sentence(
-    dotnet: Scripted, root: Path, fault: str, problem: str
-) -> None:
+async def test_a_failing_preparation_is_one_clear_sentence(dotnet: Scripted, root: Path) -> None:
     async with adapter_on(root) as adapter:
-        dotnet.say(fault=fault)
-        with pytest.raises(ToolError) as failure:
-            await discovered(adapter)
-        assert problem in str(failure.value)
-        assert failure.value.remedy
+        for fault, problem in PREPARING.items():
+            dotnet.say(fault=fault)
+            with pytest.raises(ToolError) as failure:
+                await discovered(adapter)
+            assert problem in str(failure.value), fault
+            assert failure.value.remedy
         dotnet.say()
         assert await discovered(adapter)
 

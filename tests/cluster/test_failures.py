@@ -261,29 +261,6 @@ async def test_a_client_that_was_suspended_has_each_result_once(
         assert Counter(client.stdout.read().splitlines()) == {"plus Survived": 3, "digit Killed": 3}
 
 
-async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
-    tree: ScriptedTree, cluster: Cluster, caplog: pytest.LogCaptureFixture
-) -> None:
-    tree.script(PLUS, surroundings={"tool": "1.0"})
-    tree.files(3, "x = y + z\n")
-    async with tree.adapter(cluster) as adapter:
-        cluster.start_worker("other", SCRIPTED_VERSION="2.0")
-        await cluster.joined(3)
-        with caplog.at_level(logging.WARNING):
-            mutants = await discovered(adapter)
-            assert once_each(await results_of(adapter, mutants), mutants)
-        findings = [finding async for finding in adapter.diagnose()]
-        workers = sorted((finding.good, finding.text) for finding in findings if finding.subject == "worker")
-        assert [good for good, _ in workers] == [False, True, True]
-        assert "version is 2.0 there, and missing here" in workers[0][1]
-        assert "is ready: 1 thread" in workers[1][1]
-        cluster.kill("w0")
-        cluster.kill("w1")
-        await cluster.joined(1)
-        with pytest.raises(ToolError, match=r"version is 2\.0 there, and missing here \(on the worker tcp"):
-            await results_of(adapter, mutants)
-
-
 async def test_tests_that_fail_without_a_mutant_are_that_error_with_its_failing_tests(
     tree: ScriptedTree, cluster: Cluster
 ) -> None:
@@ -315,6 +292,30 @@ async def test_a_mutant_of_a_file_that_was_edited_since_has_no_result(tree: Scri
         (tree.root / "f0.py").write_text("x = y + z\n\n")
         results = await results_of(adapter, mutants)
         assert [result.mutant.path for result in results] == ["f1.py"]
+
+
+async def test_a_worker_with_another_tool_is_refused_and_the_others_go_on(
+    tree: ScriptedTree, cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The last of those that share the cluster: no test wants the workers again that it kills."""
+    tree.script(PLUS, surroundings={"tool": "1.0"})
+    tree.files(3, "x = y + z\n")
+    async with tree.adapter(cluster) as adapter:
+        cluster.start_worker("other", SCRIPTED_VERSION="2.0")
+        await cluster.joined(3)
+        with caplog.at_level(logging.WARNING):
+            mutants = await discovered(adapter)
+            assert once_each(await results_of(adapter, mutants), mutants)
+        findings = [finding async for finding in adapter.diagnose()]
+        workers = sorted((finding.good, finding.text) for finding in findings if finding.subject == "worker")
+        assert [good for good, _ in workers] == [False, True, True]
+        assert "version is 2.0 there, and missing here" in workers[0][1]
+        assert "is ready: 1 thread" in workers[1][1]
+        cluster.kill("w0")
+        cluster.kill("w1")
+        await cluster.joined(1)
+        with pytest.raises(ToolError, match=r"version is 2\.0 there, and missing here \(on the worker tcp"):
+            await results_of(adapter, mutants)
 
 
 async def test_a_few_mutants_are_tested_here_without_a_cluster(tree: ScriptedTree, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ There are three rings, each within the next:
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -175,7 +176,11 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
     "adapters/test_generic_conformance.py": ("[prices]",),  # with one tool; the main ring has two
     # The real gremlins, and cosmic-ray's second way: `gremlins` has a test of a cancel, and the way is that of `generic`.
     "adapters/test_cancel_everywhere.py": ("gremlins", "by a command"),
-    "adapters/test_gremlins.py": ("test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",),
+    # PIT's and gremlins' promises are tests of verdicts, a cancel, edits, requests side by side and a red suite.
+    "adapters/test_gremlins.py": (
+        "test_each_mutant_gets_the_verdict_of_a_fresh_process[off]",
+        "test_the_adapter_keeps_its_promises",
+    ),
     "adapters/test_pit.py": ("test_the_adapter_keeps_its_promises",),
     "adapters/test_stryker_js_conformance.py": ("portable", "command_line"),
     "adapters/test_stryker_js_setup.py": (
@@ -343,17 +348,23 @@ def _shuffle(items: list[pytest.Item], chance: random.Random) -> None:
     items[:] = [item for path in order for item in files[path]]
 
 
+@cache
+def _names_of(path: Path) -> tuple[str, ...]:
+    """The names by which a table can have the file: its own, and those of the directories around it."""
+    if not path.is_relative_to(TESTS):
+        return ("",)
+    file = path.relative_to(TESTS)
+    return (file.as_posix(), *(parent.as_posix() for parent in file.parents))
+
+
 def _file_of(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).as_posix() if item.path.is_relative_to(TESTS) else ""
+    return _names_of(item.path)[0]
 
 
 def _named(item: pytest.Item, table: dict[str, tuple[str, ...]]) -> bool:
     """Whether `table` names the test, its file or a directory around it."""
-    file = _file_of(item)
-    for name in (file, *(parent.as_posix() for parent in Path(file).parents)):
-        if name in table and (not table[name] or any(part in item.name for part in table[name])):
-            return True
-    return False
+    tables = (table[name] for name in _names_of(item.path) if name in table)
+    return any(not parts or any(part in item.name for part in parts) for parts in tables)
 
 
 def _check_names(table: dict[str, tuple[str, ...]], items: list[pytest.Item]) -> None:
