@@ -67,6 +67,10 @@ class Trial:
         (self.root / path).write_text(text, encoding="utf-8")
         self._tree = self.tree()
 
+    def delete(self, path: str) -> None:
+        (self.root / path).unlink()
+        self._tree = self.tree()
+
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace `old`, which must be there."""
         text = (self.root / path).read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ class Baseline:
 
     tests: Sequence[str]  # pytest's node ids
     durations: Sequence[float]  # seconds, set-up and tear-down included
-    lines: Mapping[str, Mapping[int, int]]  # path to line to the tests that run it
+    lines: Mapping[str, Mapping[int, int]]  # path to line to the tests that run it; none: one did, before an edit
     facts: Mapping[str, FileFacts]  # of the files that were loaded at the fork
     late: frozenset[str]  # files that the tests themselves import
     failing: Mapping[int, str]  # tests that fail without a mutant, and their messages
@@ -106,9 +106,7 @@ class Baseline:
         for name in self.lines.keys() | again.lines.keys():
             old, new = self.lines.get(name, {}), again.lines.get(name, {})
             merged[name] = {
-                line: mask
-                for line in old.keys() | new.keys()
-                if (mask := old.get(line, 0) & ~tests | new.get(line, 0) & tests)
+                line: old.get(line, 0) & ~tests | new.get(line, 0) & tests for line in old.keys() | new.keys()
             }
         unseen = {path: _keys(keys) for path, keys in report.get("unseen", {}).items()}
         return replace(
@@ -281,6 +279,19 @@ class Baseline:
     def total(self) -> float:
         """Seconds for all tests."""
         return sum(self.durations)
+
+    @property
+    def has_lost_lines(self) -> bool:
+        """Whether no test is left that runs some line which tests ran before an edit.
+
+        Another test may run it now that has used so far what these had computed and kept.
+        """
+        return any(0 in found.values() for found in self.lines.values())
+
+    def is_run_by_failing(self, path: str, lines: Iterable[int]) -> bool:
+        """Whether a test that fails runs one of the lines; another would, perhaps, had it not run before."""
+        failing, found = sum(1 << test for test in self.failing), self.lines.get(path, {})
+        return any(found.get(line, 0) & failing for line in lines)
 
     def covering(self, path: str, lines: Iterable[int]) -> list[int]:
         """The tests that run one of the lines, the fastest first, without tests that fail anyway."""

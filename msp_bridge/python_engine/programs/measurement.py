@@ -132,6 +132,8 @@ class Measurement:
                 kept = Changes(plan, saved["files"], self._sources).kept(baseline, tests)
             else:  # nothing can be measured by itself
                 kept = baseline if saved["files"] == plan.files and saved["tests"] == tests else None
+            if kept is not None and kept.has_lost_lines and not kept.unmeasured:  # as after a test file is deleted
+                return None
             if kept is not None:
                 self._world.drop(frozenset(saved["dropped"]))
                 if saved["always_fresh"] is not None and self._servers.live is not None:
@@ -155,6 +157,8 @@ class Measurement:
         report, _ = yield Run(self._servers.live, job, self._world.parts, known.unmeasured.bit_count())
         found = None if report is None else known.measured(report, all=True)
         if not reloaded and (found is None or not found.failing.keys() <= known.failing.keys()):
+            return (yield from self._all(plan, collected))
+        if found is not None and found.has_lost_lines:
             return (yield from self._all(plan, collected))
         return found
 

@@ -158,8 +158,7 @@ class MutantScheduler:
             self.start_fresh(mutant)
             return
         tests = self.baseline.candidates(mutant.path, mutant.change.lines)
-        left = self._survivors.left(self.baseline, mutant)
-        if left == []:
+        if (left := self._survivors.left(self.baseline, mutant)) == []:
             tests = self._survivors.again(self.baseline, tests)
         if left:
             self.survived(mutant)
@@ -169,6 +168,8 @@ class MutantScheduler:
             self._answer_known(mutant)
         elif self.baseline.fork_unsafe:  # what these run is not known
             self.start_fresh(mutant)
+        elif self.baseline.is_run_by_failing(mutant.path, mutant.change.lines):
+            self.survived(mutant)
         else:
             self._answer(mutant, {"status": "NoCoverage", "tests": 0, "seconds": 0.0})
 
@@ -297,7 +298,7 @@ class MutantScheduler:
         elif stage is Stage.LIVE:
             self.start_live(mutant, tests)
         else:
-            self._answer(mutant, mutant.verdict)
+            self._answer_known(mutant)
 
     def _start_suite(self, mutant: ScheduledMutant, tests: list[int]) -> None:
         """All tests in their order, with the mutant; of a survivor that is known, the tests that are left."""
@@ -320,7 +321,7 @@ class MutantScheduler:
         self._answer(mutant, mutant.verdict)
 
     def _answer_known(self, mutant: ScheduledMutant) -> None:
-        """The whole suite has passed with it before."""
+        """No test is left that may kill it."""
         self._answer(mutant, mutant.verdict or {"status": "Survived", "tests": 0, "seconds": 0.0})
 
     def _answer_questions(self) -> None:
@@ -334,8 +335,7 @@ class MutantScheduler:
         """Run `tests` in a fork of the collected session, with the mutant."""
         mutant.stage = Stage.LIVE
         mutant.tried.update(tests)
-        last = self._last_killer(mutant)
-        if last is not None and last in tests:
+        if (last := self._last_killer(mutant)) in tests and last is not None:
             tests = [last, *(test for test in tests if test != last)]
         mutant.tests = sorted(tests, key=self._controls.is_unsteady)  # those last
         self._jobs.run_live(self.baseline, mutant, mutant.tests)

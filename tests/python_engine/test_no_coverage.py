@@ -1,0 +1,79 @@
+"""NoCoverage: no test may be overlooked that runs a line only where another test has not run it before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.mutmut_trial import Trial
+
+from msp_bridge.adapter import Status
+
+CALC = b"""KEPT = {}
+
+
+def compute(n):
+    if n not in KEPT:
+        KEPT[n] = slow(n)
+    return KEPT[n]
+
+
+def slow(n):
+    return n * 3
+"""
+TEST = "from pkg.calc import compute\n\n\ndef test_it():\n    assert compute(2) == 6\n"
+BESIDE = "\n\ndef test_beside():\n    pass\n"
+FIRST, SECOND = "tests/test_a.py", "tests/test_b.py"
+FILES = {
+    "pyproject.toml": b'[tool.mutmut]\nsource_paths = ["pkg"]\n',
+    "pkg/__init__.py": b"",
+    "pkg/calc.py": CALC,
+    FIRST: (TEST + BESIDE).encode(),
+    SECOND: TEST.encode(),
+}
+
+
+async def killers_of_slow(trial: Trial) -> set[tuple[Status, tuple[str, ...]]]:
+    """How the mutants of the function end whose result is kept, and by which tests."""
+    found = [result for name, result in (await trial.test()).items() if "x_slow_" in name]
+    assert len(found) == 2
+    return {(result.status, result.killed_by) for result in found}
+
+
+async def test_after_an_edit_a_test_runs_what_the_edited_one_had_computed_for_it(tmp_path: Path) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
+        trial.edit(FIRST, "    assert compute(2) == 6\n", "    pass\n")
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+
+
+def delete(trial: Trial, left: str | None) -> None:
+    """Delete the first test, or its file."""
+    if left is None:
+        trial.delete(FIRST)
+    else:
+        trial.write(FIRST, left)
+
+
+@pytest.mark.parametrize("left", [None, BESIDE], ids=["file", "test"])
+async def test_after_a_deletion_a_test_runs_what_the_deleted_one_had_computed_for_it(
+    tmp_path: Path, left: str | None
+) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
+        delete(trial, left)
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+
+
+@pytest.mark.parametrize("left", [None, BESIDE], ids=["file", "test"])
+async def test_the_next_server_finds_that_too(tmp_path: Path, left: str | None) -> None:
+    async with Trial.of(FILES, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_it",))}
+        delete(trial, left)
+    async with Trial.of({}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+
+
+async def test_a_test_kills_what_only_a_failing_one_was_seen_to_run(tmp_path: Path) -> None:
+    async with Trial.of({**FILES, FIRST: TEST.replace("== 6", "== 7").encode()}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
