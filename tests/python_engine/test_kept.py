@@ -235,6 +235,17 @@ async def test_only_tests_that_changes_concern_are_run_with_a_known_survivor(tmp
         assert await verdict(trial, "2") == (Status.KILLED, 1)
 
 
+async def test_only_new_tests_are_run_with_a_known_survivor_of_code_that_runs_at_import(tmp_path: Path) -> None:
+    source = TRIAL["pkg/m.py"] + b"\n\ndef limit():\n    return 7\n\n\nLIMIT = limit()\n"
+    async with Trial.of({**TRIAL, "pkg/m.py": source}, tmp_path) as trial:
+        assert await verdict(trial, "8") == (Status.SURVIVED, 3)
+        assert await verdict(trial, "8") == (Status.SURVIVED, 0)
+        trial.write("tests/test_new.py", "def test_new():\n    pass\n")
+        assert await verdict(trial, "8") == (Status.SURVIVED, 1)
+        trial.write("tests/test_new.py", "from pkg import m\n\n\ndef test_new():\n    assert m.LIMIT == 7\n")
+        assert await verdict(trial, "8") == (Status.KILLED, 1)
+
+
 async def test_a_new_test_that_needs_others_before_it_does_not_fail(tmp_path: Path) -> None:
     """It fails by itself; in the suite, which is then measured, it kills."""
     async with Trial.of({path: data for path, data in TRIAL.items() if path != SLOW}, tmp_path) as trial:

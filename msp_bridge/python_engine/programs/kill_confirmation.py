@@ -77,7 +77,7 @@ class KillConfirmation:
         mutant.from_fresh = True
         if self._controls.is_unsteady(killer):
             mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_fresh(self._way.baseline, mutant, killer)
+            self._jobs.run_fresh(self._way.baseline, mutant, [killer])
         else:
             self._control(mutant, killer)
 
@@ -143,7 +143,7 @@ class KillConfirmation:
         if self._live:
             self._jobs.run_live(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
         else:
-            self._jobs.run_fresh(self._way.baseline, mutant, killer, mutated=False, loaded=loaded)
+            self._jobs.run_fresh(self._way.baseline, mutant, [killer], mutated=False, loaded=loaded)
 
     def _fails_without(self, mutant: ScheduledMutant, killer: int, *, loaded: bool) -> None:
         baseline = self._way.baseline
@@ -164,7 +164,7 @@ class KillConfirmation:
             self._jobs.run_live(self._way.baseline, mutant, [killer])
         else:
             mutant.stage = Stage.FRESH_STEADY
-            self._jobs.run_fresh(self._way.baseline, mutant, killer)
+            self._jobs.run_fresh(self._way.baseline, mutant, [killer])
 
     def _after_failed_control(self, mutant: ScheduledMutant, killer: int) -> None:
         """The killer does not pass alone without the mutant either."""

@@ -107,7 +107,7 @@ class JobMessage(TypedDict, total=False):
     counts: str  # of `channel.COUNTS`, the one that notes how many tests were run
     edit: Row  # `FileEdit`
     segment: Row  # `Segment`, where the mutant goes into live functions
-    only: str | None  # in a fresh process: the one test to run
+    only: Sequence[str] | None  # in a fresh process: the tests to run; None: all
     left_out: Sequence[str]
     stuck: int  # seconds that one test of a measurement may take; 0: any
     at_most: float  # seconds for all tests of a measurement

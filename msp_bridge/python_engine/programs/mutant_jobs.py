@@ -156,20 +156,19 @@ class MutantJobs:
         self,
         baseline: Baseline,
         mutant: ScheduledMutant,
-        only: int | None,
+        only: Sequence[int] | None,
         *,
         mutated: bool = True,
         loaded: bool = False,
     ) -> None:
-        """Run the test `only`, or all in their order, in a process that imports everything with the mutant."""
+        """Run the tests `only`, or all, in their order, in a process that imports everything with the mutant."""
         job: JobMessage = {"id": mutant.request, "work": "mutant"}
-        job["only"] = None if only is None else baseline.tests[only]
+        job["only"] = None if only is None else [baseline.tests[test] for test in only]
         job["left_out"] = [baseline.tests[test] for test in {*baseline.failing, *mutant.left_out}]
         if mutated:
             job["edit"] = astuple(mutant.edit)
-        chosen = None if only is None else [only]
-        job |= self._limits(baseline, mutant if mutated else None, chosen, baseline.collecting)
-        self._submit(self._fresh, job, only=chosen or (), loaded=loaded)
+        job |= self._limits(baseline, mutant if mutated else None, only, baseline.collecting)
+        self._submit(self._fresh, job, only=only or (), loaded=loaded)
 
     def _limits(
         self, baseline: Baseline, mutant: ScheduledMutant | None, tests: Sequence[int] | None, collecting: float = 0.0

@@ -341,17 +341,21 @@ class MutantScheduler:
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
-        """Run the likely killer alone in a process that imports everything with the mutant; without one, all tests."""
+        """Run the likely killer alone in a process that imports everything with the mutant; without one, all tests.
+
+        Of a survivor that is known, only the tests that are left.
+        """
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
         mutant.stage, mutant.completed = Stage.FRESH, 0
         first = self._first(mutant)
-        mutant.in_order, mutant.tests = first is None, [] if first is None else [first]
-        if first is None and self._survivors.left(self.baseline, mutant) == []:
+        tests = self._survivors.left(self.baseline, mutant) if first is None else [first]
+        mutant.in_order, mutant.tests = first is None, tests or []
+        if tests == []:
             self._answer_known(mutant)
             return
-        self._jobs.run_fresh(self.baseline, mutant, first)
+        self._jobs.run_fresh(self.baseline, mutant, tests)
 
     def _start_in_order(self, mutant: ScheduledMutant) -> None:
         """Run all tests in a fresh process: after the likely killer, which ran alone there, passed."""
