@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 STOP_S = 1.5  # for the end of a mutant; a cancel is answered within 2 s
+COMPARED = (".py", ".md", ".rst")  # files of which the host knows which ones have changed (`programs.kept`)
 PREFIX = "msp-"  # of the names of temporary directories; short: some tests put sockets there
 
 
@@ -125,8 +126,8 @@ class Host:
         # Its phases belong to the request that prepares it, not to the one that started the process.
         context = contextvars.copy_context()
         self._process.on_notice = lambda notice: context.run(self._notice, notice)
-        python = (row for row in sandbox.records.items() if row[0].endswith(".py") and row[1].kind is Kind.FILE)
-        files = {path: record.digest for path, record in python}
+        rows = (row for row in sandbox.records.items() if row[0].endswith(COMPARED) and row[1].kind is Kind.FILE)
+        files = {path: record.digest for path, record in rows}
         message = plan.message(sandbox.digest_without(files), files)
         question: Request = {"do": "prepare", "changed": sorted(changed), "plan": message}
         try:

@@ -45,7 +45,10 @@ FILES = {
     "tests/test_a.py": "from pkg import m\ndef test_b(): ...\ndef test_both(): hasattr(m, 'asked')\n",
     "tests/test_b.py": "def test_second(): ...\n",
     "tests/test_c.py": "from tests.base_cases import *\ndef test_third(): ...\n",
-    "setup.py": "",
+    "tests/test_d.py": "from pathlib import Path\ndef test_d(): Path('docs').iterdir()\n",
+    "setup.py": "open('README.md')",
+    "README.md": "",
+    "docs/usage.rst": "",
 }
 TESTS = [
     "tests/test_a.py::test_b",  # has the name of a file, and does not mention it
@@ -54,6 +57,8 @@ TESTS = [
     "tests/test_c.py::test_second",
     "tests/test_c.py::test_third",
     "tests/test_plugin.py::test_plugin",
+    "tests/test_d.py::test_d",
+    "README.md::README.md",
 ]
 LINES = {"pkg/m.py": {"5": "0x3", "9": "0xe"}, "pkg/late.py": {"1": "0x10", "2": "0x10"}}  # first; second; third
 
@@ -62,7 +67,7 @@ def written(directory: Path, files: Mapping[str, str]) -> TargetPlan:
     for path, text in files.items():
         (directory / path).parent.mkdir(parents=True, exist_ok=True)
         (directory / path).write_text(text)
-    digests = {path: digest_of(text.encode()) for path, text in files.items() if path.endswith(".py")}
+    digests = {path: digest_of(text.encode()) for path, text in files.items()}
     sources = tuple(path for path in files if path.startswith("pkg/"))
     return TargetPlan(str(directory), (), sources, (1.0, 15.0), "content", "environment", files=digests)
 
@@ -80,7 +85,7 @@ def kept(
     now = {path: text for path, text in {**files, **changed}.items() if text is not None}
     called = ("called_at_import", now["pkg/m.py"].partition("def called_at_import")[0].count("\n") + 1)
     facts = {"live": [], "suspended": [], "called": [called], "read": False}
-    measured = {"durations": dict.fromkeys(range(6), 0.5), "failing": {}, "lines": LINES, "late": ["pkg/late.py"]}
+    measured = {"durations": dict.fromkeys(range(8), 0.5), "failing": {}, "lines": LINES, "late": ["pkg/late.py"]}
     collected = {"tests": TESTS, "seconds": 0.1, "files": {"pkg/m.py": facts}}
     baseline = Baseline.of({**measured, **report}, collected).with_survivor(SURVIVOR)
     for path in changed.keys() - now.keys():
@@ -92,7 +97,7 @@ WITH_HELPER = SOURCE.replace("a + LIMIT", "helper(a)") + "\n\ndef helper(a):\n  
 WITH_METHOD = SOURCE.replace("a + LIMIT", "Box().area()") + "\n    def area(self):\n        return 2\n"
 LATE_EDITED = FILES["pkg/late.py"].replace("3", "5")
 SURVIVOR = ("pkg/m.py", (SOURCE.index("a - 1"), SOURCE.index("a - 1") + 5, "a + 1"))
-A, BOTH, B, INHERITED, C, PLUGIN = TESTS
+A, BOTH, B, INHERITED, C, PLUGIN, D, README = TESTS
 NEW = "tests/test_new.py::test_new"
 EDITED = FILES["tests/test_a.py"] + "def test_more(): ...\n"
 B_EDITED = "def test_second(): assert True\n"
@@ -105,13 +110,18 @@ B_EDITED = "def test_second(): assert True\n"
         ({}, [*TESTS, NEW], [NEW]),  # its name alone is new
         ({"tests/test_new.py": "def test_new(): ..."}, [NEW, *TESTS], [NEW]),
         ({"tests/test_a.py": EDITED}, [*TESTS, "tests/test_a.py::test_more"], [A, BOTH, "tests/test_a.py::test_more"]),
-        ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN], []),
+        ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN, D, README], []),
         ({"tests/test_b.py": B_EDITED}, TESTS, [B, INHERITED, C]),  # by way of base_cases
         ({"tests/test_plugin.py": "def test_plugin(): assert True\n"}, TESTS, None),  # conftest.py mentions it
         ({"conftest.py": ""}, TESTS, None),
         ({"tests/base_cases.py": ""}, TESTS, None),  # it has no tests
         ({"tests/conftest.py": ""}, TESTS, None),
         ({"setup.py": "import os"}, TESTS, None),
+        ({"README.md": "more"}, TESTS, [README]),
+        ({"docs/usage.rst": "more", "docs/new.rst": ""}, TESTS, [D]),
+        ({"docs/usage.rst": None}, TESTS, [D]),
+        ({"README.md": "more", "tests/test_c.py": "def test_third(): 'README'\n"}, TESTS, [INHERITED, C, README]),
+        ({"README.md": "more", "pkg/m.py": SOURCE.replace("+ LIMIT", "+ len('.md')")}, TESTS, None),
         ({"pkg/m.py": SOURCE.replace("a + LIMIT", "LIMIT + a")}, TESTS, [A, BOTH]),
         ({"pkg/m.py": "# new\n" + SOURCE.replace("a - 1", "a - 2")}, TESTS, [BOTH, B, INHERITED]),
         ({"pkg/m.py": "# new\n" + SOURCE.replace("return 4", "return 5")}, TESTS, None),
@@ -175,9 +185,9 @@ def test_what_was_measured_is_kept_at_its_new_lines(tmp_path: Path) -> None:
     found = kept(tmp_path / "project", changed, [NEW, *TESTS])
     assert found is not None
     assert found.lines["pkg/m.py"] == {10: 0b11100}
-    assert found.durations == [0.0, *[0.5] * 6]
+    assert found.durations == [0.0, *[0.5] * 8]
     path, (start, end, replacement) = SURVIVOR
-    assert found.survivors == {(path, (start + 6, end + 6, replacement)): Held(0b1111000, edited=True)}
+    assert found.survivors == {(path, (start + 6, end + 6, replacement)): Held(0b111111000, edited=True)}
 
 
 @pytest.mark.parametrize("damage", ["", "def first(): ..."])

@@ -80,7 +80,7 @@ class TargetPlan:
     arguments: tuple[str, ...]  # of pytest
     sources: tuple[str, ...]
     limit: tuple[float, float]  # s, factor: a run of tests that take t seconds may take (t + s) * factor
-    content: str  # names the content of the project, but for its Python files
+    content: str  # names the content of the project, but for `files`
     environment: str  # names all else that a measurement depends on
     always_fresh: bool = False
     debug: bool = False
@@ -89,7 +89,7 @@ class TargetPlan:
     baseline_timeout_s: float = 3600.0  # that all tests may take without a mutant
     cpu_limited: bool = False  # an endless loop is ended by the CPU time that it takes: see `time_limits`
     exact: bool = False  # the whole suite is run with each survivor
-    files: Mapping[str, str] = field(default_factory=dict)  # the project's Python files, with their digests
+    files: Mapping[str, str] = field(default_factory=dict)  # Python files and documents, with their digests
 
     @classmethod
     def of(cls, message: Mapping[str, Any], place: str) -> TargetPlan:

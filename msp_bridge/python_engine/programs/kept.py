@@ -6,7 +6,7 @@ The problem: somebody writes a test for a survivor, or edits what ran at import.
 all tests again takes as long as the suite. What most tests run has not changed. `reload` says that of a live server;
 here the old files are those of the record, so it holds for the next process, too.
 
-The record has the digests of all Python files, and the sources themselves. What has changed is found by comparing:
+The record has the digests of all Python files and documents, and the sources themselves. They are compared:
 
 - *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
   import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
@@ -14,6 +14,8 @@ The record has the digests of all Python files, and the sources themselves. What
 - *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
   What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
+- *A document* (Markdown, reStructuredText): the tests that are in it, and those of test files that may read it, which
+  have its suffix, its directory or its upper-case name in them. Where a source or a conftest.py has, all tests.
 
 Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
 
@@ -26,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shutil
 import tokenize
 from collections.abc import Collection, Mapping, Sequence
@@ -41,6 +44,7 @@ from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
 Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
+DOCUMENTS = (".md", ".rst")
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
 
 
@@ -79,7 +83,8 @@ class Changes:
         self._plan, self._old, self._sources = plan, old, sources
         changed = {path for path in old.keys() | plan.files.keys() if old.get(path) != plan.files.get(path)}
         self._edited = sorted(changed.intersection(plan.sources))
-        self._others = changed.difference(plan.sources)
+        self._others = changed.difference(plan.sources)  # test files and documents, or nothing is kept
+        self._documents = {path for path in self._others if path.endswith(DOCUMENTS)}
 
     def kept(self, baseline: Baseline, tests: Sequence[str]) -> Baseline | None:
         """Return what still holds of `baseline`, that of the old files, for the `tests` of now; None: nothing."""
@@ -121,7 +126,8 @@ class Changes:
     def _unchanged(self) -> dict[str, bytes]:
         """The files that may name others, but for Python files that have changed."""
         changed = {*self._edited, *self._others}
-        texts = {path: Path(self._plan.place, path).read_bytes() for path in self._plan.files if path not in changed}
+        python = (path for path in self._plan.files if path.endswith(".py") and path not in changed)
+        texts = {path: Path(self._plan.place, path).read_bytes() for path in python}
         for name in CONFIGURATION:
             with contextlib.suppress(FileNotFoundError):
                 texts[name] = Path(self._plan.place, name).read_bytes()
@@ -132,11 +138,12 @@ class Changes:
 
         None: one that has changed is no file of `tests`, or one is mentioned where that may concern all tests.
         """
-        if not self._others.issubset(tests):
+        if not self._others.issubset({*tests, *self._documents}):
             return None
-        found = due = self._others
         texts = {**self._unchanged, **{path: encoded(new) for path, (_, new) in versions.items()}}
         everywhere = {"", *CONFIGURATION, *self._plan.sources}
+        due = self._others - self._documents | self._reading(texts, tests)
+        found = self._others | due
         while due:
             names = {PurePosixPath(path).stem for path in due}
             if not due.isdisjoint(everywhere) or not names.isdisjoint(UNMENTIONED):
@@ -146,6 +153,30 @@ class Changes:
             due = {path for path in named if word.search(_without_comments(texts[path]))}
             found = found | due
         return found
+
+    def _reading(self, texts: Mapping[str, bytes], tests: Collection[str]) -> set[str]:
+        """The Python files that may read a document that has changed: a script far from sources and tests does not."""
+        if not self._documents:
+            return set()
+        documents = [PurePosixPath(path) for path in self._documents]
+        suffixes, names = {path.suffix for path in documents}, {path.stem for path in documents if path.stem.isupper()}
+        directories = {part for path in documents for part in path.parent.parts}
+        word = re.compile(
+            rb"|".join(
+                [
+                    *(rb"\%s\b" % encoded(suffix) for suffix in suffixes),
+                    *(rb"\b%s\b" % re.escape(encoded(name)) for name in names),
+                    *(rb"[\"'/]%s[\"'/]" % re.escape(encoded(directory)) for directory in directories),
+                ]
+            )
+        )
+        near = {PurePosixPath(path).parent for path in (*tests, *self._plan.sources)}
+        return {path for path in texts if _is_near(path, near) and word.search(_without_comments(texts[path]))}
+
+
+def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
+    file = PurePosixPath(path)
+    return file.suffix == ".py" and (file.stem in UNMENTIONED or not set(file.parents).isdisjoint(directories))
 
 
 def _without_comments(text: bytes) -> bytes:
