@@ -162,6 +162,12 @@ def test_what_is_measured_again(
     assert (found and [tests[test] for test in bits(found.unmeasured)]) == again
 
 
+def test_a_class_that_a_decorator_reads_is_not_looked_into(tmp_path: Path) -> None:
+    """As a dataclass: another test may run over its fields."""
+    before, after = (text.replace("class Box", "@dataclass\nclass Box") for text in (SOURCE, WITH_METHOD))
+    assert kept(tmp_path / "project", {"pkg/m.py": after}, TESTS, files={**FILES, "pkg/m.py": before}) is None
+
+
 def test_what_is_no_more_is_left_out_as_what_is_new(tmp_path: Path) -> None:
     """The tests that ran it are measured again."""
     with_helper, tests = {**FILES, "pkg/m.py": WITH_HELPER}, TESTS

@@ -6,11 +6,12 @@ The problem: an edit often comes with a new function, a constant or an import. T
 ran at import, and so it might concern every test. But a name that only edited code mentions leads no other code
 anywhere. So it is left out of both versions before they are compared. Its lines are left blank: others keep theirs.
 
-Left out are, at the top level of the file and in classes without bases that both versions have, functions without
-decorators but `classmethod`, `staticmethod` and `property`, whose default values are literals, and names that are given
-a literal; at the top level imports from the standard library, and of further names from a module that the other version
-imports, too. Each must be used by its name in the file: what is not may be found by it in other ways, such as a method
-`visit_…`, or a setting. Names with two underscores at both ends mean something to Python, and stay.
+Left out are, at the top level of the file and in classes without bases and decorators that both versions have,
+functions without decorators but `classmethod`, `staticmethod` and `property`, whose default values are literals, and
+names that are given a literal; at the top level imports from the standard library, and of further names from a module
+that the other version imports, too. Each must be used by its name in the file: what is not may be found by it in other
+ways, such as a method `visit_…`, or a setting. Names with two underscores at both ends mean something to Python, and
+stay.
 
 Code that has not been edited may refer to a name of the module where it mentions both (by `from … import *` anywhere),
 and to an attribute of a class anywhere: another class may have it as well.
@@ -99,10 +100,15 @@ def _only_in(body: list[ast.stmt], other: Sequence[ast.stmt]) -> Iterator[tuple[
     bound = {name for node in other for name in _names(node)}
     classes = {node.name: node for node in other if isinstance(node, ast.ClassDef)}
     for node in body:
-        if isinstance(node, ast.ClassDef) and node.name in classes and not node.bases and not node.keywords:
+        if isinstance(node, ast.ClassDef) and node.name in classes and not _makes_more_of_it(node):
             yield from _only_in(node.body, classes[node.name].body)
         elif _is_inert(node) and bound.isdisjoint(_names(node)):
             yield body, node
+
+
+def _makes_more_of_it(node: ast.ClassDef) -> bool:
+    """Whether something may use each name in a class, as a dataclass does with its fields."""
+    return bool(node.bases or node.keywords or node.decorator_list)
 
 
 def _is_use(node: ast.AST) -> TypeGuard[ast.Attribute | ast.Name]:
