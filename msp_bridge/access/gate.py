@@ -9,7 +9,6 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any
 
 from msp_bridge.access.credentials import AUTHENTICATE, Token
 from msp_bridge.jsonrpc.framing import Farewell, FrameDecoder, Framing, FramingError, MessageLimits
@@ -180,17 +179,19 @@ async def authenticate(messages: MessageStream, token: Token) -> None:
 
 
 async def _first_call(messages: MessageStream) -> Call:
-    message: Any = None
     try:
         async with asyncio.timeout(AUTHENTICATION_TIMEOUT_S):
             body = await messages.receive()
         if body is None:
             raise ClientRejected("it left without a message")
         message = parse(body)
-        return call_of(message)
     except TimeoutError:
         raise ClientRejected(f"{TOKEN_NEEDED}, within {AUTHENTICATION_TIMEOUT_S:g} s") from None
-    except (FramingError, NotJson, RpcError) as error:
+    except (FramingError, NotJson) as error:
+        raise ClientRejected(TOKEN_NEEDED) from error
+    try:
+        return call_of(message)
+    except RpcError as error:
         raise ClientRejected(TOKEN_NEEDED, id_of(message)) from error
 
 

@@ -20,3 +20,5 @@ def test_as_many_clients_as_the_limit_are_served_and_no_more(monkeypatch: pytest
             with pytest.raises(ClientRejected, match="3 clients are connected already") as rejected:
                 clients.enter_context(limits.client())
             assert rejected.value.id is None
+    with pytest.raises(ClientRejected, match=r"^0 clients are connected already"), ConnectionLimits(0).client():
+        pass
