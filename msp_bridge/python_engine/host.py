@@ -19,8 +19,9 @@ from msp_bridge.adapter import RanAlone, Reach
 from msp_bridge.concurrency import in_thread, shielded
 from msp_bridge.errors import BaselineError, ToolError
 from msp_bridge.model import Dependencies, Mutant, Ran, Result, Status
-from msp_bridge.notices import FailingTest, Notice, Remark
+from msp_bridge.notices import FailingTest, Notice
 from msp_bridge.phases import BASELINE, COLLECTING, WHOLE_SUITE, report_phase
+from msp_bridge.python_engine import remarks
 from msp_bridge.python_engine.plan import TestPlan
 from msp_bridge.python_engine.program import start_program
 from msp_bridge.python_engine.programs import messages
@@ -155,7 +156,7 @@ class Host:
         self.is_measuring = answer["measuring"]
         self.notices = {FailingTest(test, why): None for test, why in sorted(self.failing.items())}
         if not self.is_measuring:
-            self.notices.update(self._remarks(answer))
+            self.notices.update(remarks.of_tests(answer))
             log.info(
                 "the tests are ready (%s, %s in %.2f s); isolated per mutant: %s",
                 counted(len(self._tests), "test"),
@@ -299,7 +300,7 @@ class Host:
         if message["status"] == "stale":
             return None
         answer = cast(MutantAnswer, message)
-        self.notices.update(_unsteady(answer.get("unsteady", ())))
+        self.notices.update(remarks.of_unsteady(answer.get("unsteady", ())))
         killer, seconds = answer.get("killed_by"), answer.get("seconds")
         known = answer["covered"] is not None  # else not all tests were measured yet
         covered = tuple(self._tests[test] for test in answer["covered"] or ())
@@ -324,23 +325,6 @@ class Host:
         tried = answer["tried"]
         tests = None if tried is None else frozenset(self._tests[test] for test in tried)
         return Dependencies((self._imported, _ran(ran)), tests)
-
-    def _remarks(self, answer: Summary) -> dict[Notice, None]:
-        """Remarks that explain the verdicts, or how long they take."""
-        remarks = _unsteady(answer["unsteady"])
-        if why := answer["always_fresh"]:
-            remarks[Remark(f"every mutant is tested in a process that imports everything anew: {why}")] = None
-        for test in answer["fork_unsafe"]:
-            remarks[Remark(f"{test} passes in a fresh process only: mutants that it covers are tested there")] = None
-        return remarks
-
-
-def _unsteady(tests: Sequence[str]) -> dict[Notice, None]:
-    what = "does not always pass without any mutant, or fails on a busy machine"
-    return {
-        Remark(f"{test} {what}: each mutant that it kills is tested again while nothing else runs"): None
-        for test in tests
-    }
 
 
 def _ran(report: messages.Ran) -> Ran:

@@ -18,7 +18,7 @@ from functools import reduce
 from pathlib import Path
 
 from ...isolation import descendants
-from .baseline import FOUND_OUT, Baseline
+from .baseline import FOUND_OUT, Baseline, bits
 from .channel import PROGRESS_S, READY, Channel, TargetPlan
 from .dependencies import joined
 from .endings import Unprepared, gist
@@ -304,6 +304,7 @@ class HostServer:
             "always_fresh": self._servers.why_fresh,
             "unsteady": [baseline.tests[test] for test in sorted(baseline.unsteady)],
             "fork_unsafe": [baseline.tests[test] for test in sorted(baseline.fork_unsafe)],
+            "starting": {baseline.tests[test]: baseline.durations[test] for test in bits(baseline.subprocess_tests)},
             "isolation": sorted(self._world.parts),
             "refused": self._world.refused,
             "keeps_apart": self._world.keeps_apart,

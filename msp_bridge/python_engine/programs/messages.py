@@ -182,6 +182,7 @@ class Summary(TypedDict):
     always_fresh: str | None  # why
     unsteady: Sequence[str]
     fork_unsafe: Sequence[str]
+    starting: Mapping[str, float]  # tests that start Python processes, and the seconds that they take
     isolation: Sequence[str]
     refused: Mapping[str, str]
     keeps_apart: bool
