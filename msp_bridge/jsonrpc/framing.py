@@ -196,7 +196,6 @@ class TolerantFrameDecoder:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._body: slice | None = None  # where the body lies in the buffer; None within noise or a header
         self._noise = bytearray()
 
     @property
@@ -207,11 +206,7 @@ class TolerantFrameDecoder:
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The messages that `data` completes. Raises FramingError for one that is too long to be read."""
         self._buffer += data
-        while (body := self._body or self._find_body()) is not None:
-            self._body = body
-            if len(self._buffer) < body.stop:
-                return
-            self._body = None
+        while (body := self._find_body()) is not None and len(self._buffer) >= body.stop:
             try:
                 message = parse(bytes(memoryview(self._buffer)[body]))
             except NotJson:
@@ -223,10 +218,10 @@ class TolerantFrameDecoder:
 
     def finish(self) -> None:
         """The output has ended: what is left is noise."""
-        self._body = None
         self._skip(len(self._buffer))
 
     def _find_body(self) -> slice | None:
+        """The place of the next body in the buffer, whose first bytes are its header; None within noise or a header."""
         header = TOOL_HEADER.search(self._buffer)
         if header is None:
             self._skip(max(0, len(self._buffer) - MAX_TOOL_HEADER))

@@ -11,6 +11,7 @@ from msp_bridge.jsonrpc.framing import (
     MAX_HEADER,
     MAX_NOISE,
     MAX_TOOL_BODY,
+    Farewell,
     FrameDecoder,
     FramingError,
     MessageLimits,
@@ -25,6 +26,11 @@ def decoded(data: bytes, decoder: FrameDecoder | None = None) -> list[bytes]:
 
 def test_a_frame_is_written_in_the_letter_case_that_every_client_reads() -> None:
     assert frame(b"{}") == b"Content-Length: 2\r\n\r\n{}"
+
+
+def test_a_frame_is_all_that_is_sent() -> None:
+    decoder = FrameDecoder()
+    assert decoder.replies() + decoder.probe() + decoder.farewell(Farewell.REFUSED) == b""
 
 
 def test_the_length_counts_bytes_not_characters() -> None:
@@ -177,6 +183,8 @@ def test_what_a_tool_prints_besides_is_logged(caplog: pytest.LogCaptureFixture) 
     decoder = TolerantFrameDecoder()
     assert list(decoder.feed(b" caf\xe9 \n" + frame(b"{}"))) == [{}]
     assert caplog.messages == ["skipped:  caf\N{REPLACEMENT CHARACTER}"]
+    assert list(decoder.feed(b"x" * MAX_NOISE)) == []
+    assert len(decoder.noise) > MAX_NOISE - 200, "it is not kept until a message comes"
 
 
 def test_the_message_of_a_tool_may_be_as_long_as_the_limit() -> None:
