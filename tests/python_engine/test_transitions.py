@@ -167,7 +167,7 @@ def test_a_slow_test_gives_no_other_more_time() -> None:
     jobs: list[dict[str, Any]] = []
     server: Any = SimpleNamespace(channel=SimpleNamespace(send=jobs.append), has_ended=False)
     plan = TargetPlan("/project", (), ("m.py",), (1.0, 15.0), "content", "environment", cpu_limited=True)
-    known = replace(baseline(), durations=[0.01, 3.0, 0.2])
+    known = replace(baseline(), durations=[0.01, 3.0, 0.2], collecting=1.0)
     making = MutantJobs(plan, (server, server), (), Controls(()), JobQueue())
     start = CODE.index("a + 1")
     change = SourceFile("/project/m.py", CODE).change(start, start + 5, "a - 1")
@@ -175,9 +175,9 @@ def test_a_slow_test_gives_no_other_more_time() -> None:
     making.run_live(known, mutant, [0, 2, 1])
     making.run_suite(known, mutant, [0, 1, 2])
     making.run_fresh(known, mutant, None)
-    assert [job["cpu_limits"] for job in jobs] == [[2, 4, 60], [2, 60, 4], [60]]
+    assert [job["cpu_limits"] for job in jobs] == [[2, 4, 60], [2, 60, 4], [80, 60]]
     assert [job["test_limits"] for job in jobs] == [
-        pytest.approx(limits) for limits in ([15.15, 18, 60], [15.15, 60, 18], [60])
+        pytest.approx(limits) for limits in ([15.15, 18, 60], [15.15, 60, 18], [75, 60])
     ]
 
 

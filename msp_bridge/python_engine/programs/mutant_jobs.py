@@ -178,8 +178,8 @@ class MutantJobs:
         if mutant is None:  # the longest test has paid for what these may have to set up
             return self._time_limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
         mutant.set_up = baseline.set_up
-        told_apart = durations if tests is not None else [max(durations, default=0.0)]
-        each = [test + collecting for test in told_apart]
+        told_apart = durations if tests is not None else [max(durations, default=0.0)] * 2
+        each = [test + (0.0 if place else collecting) for place, test in enumerate(told_apart)]
         return self._time_limits.of_mutant(sum(durations) + collecting, each, baseline.set_up)
 
     def _submit(
