@@ -73,8 +73,9 @@ class SourceText:
         """The offset (0-based code points) of `position`; raises ValueError when the text has no such place."""
         if not 1 <= position.line <= len(self._line_starts):
             raise ValueError(f"line {position.line} is not in a text of {len(self._line_starts)} lines")
-        start, *after = self._line_starts[position.line - 1 : position.line + 1]
-        units, at, end = 1, start, after[0] - 1 if after else len(self.text)
+        units, at, end = 1, self._line_starts[position.line - 1], len(self.text)
+        if position.line < len(self._line_starts):
+            end = self._line_starts[position.line] - 1
         while units < position.column and at < end:
             units += 1 if self.text[at] < "\U00010000" else 2
             at += 1
@@ -123,7 +124,8 @@ def above_line(path: str, source: SourceText, line: int, comment: str, effect: s
     start, end = source.line_offsets(line)
     text = source.text[start:end]
     line_end = "\r\n" if text.endswith("\r") else "\n"
-    indentation = text[: len(text) - len(text.lstrip())].rstrip("\r")
+    text = text.removesuffix("\r")
+    indentation = text[: len(text) - len(text.lstrip())]
     return Edit(path, source.location(start, start), f"{indentation}{comment}{line_end}", effect)
 
 

@@ -86,10 +86,12 @@ def test_a_mutant_of_another_text_has_no_diff() -> None:
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_a_line_above_another_is_indented_and_ends_like_it(line_end: str) -> None:
-    source = SourceText(line_end.join(["f {", "\t  x", "", "}"]))
+    source = SourceText(line_end.join(["f {", "\t  x", "", " ", "}"]))
     edit = above_line("a.js", source, 2, "// no", "all")
-    assert edit.apply(source) == line_end.join(["f {", "\t  // no", "\t  x", "", "}"])
+    assert edit.apply(source) == line_end.join(["f {", "\t  // no", "\t  x", "", " ", "}"])
     assert above_line("a.js", source, 3, "// no", "all").text == f"// no{line_end}"
+    blank = Location(Position(4, 1), Position(4, 1))
+    assert above_line("a.js", source, 4, "// no", "all") == Edit("a.js", blank, f" // no{line_end}", "all")
     assert "+\t  // no" in edit_diff(source, edit)
 
 
