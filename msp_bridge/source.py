@@ -156,14 +156,18 @@ def unified_diff(path: str, before: str, after: str) -> str:
     if before == after:
         return ""
     old, new = LINE.findall(before), LINE.findall(after)
-    same = next(
-        (n for n, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
-    )
-    skipped = max(0, same - CONTEXT)
-    rest = list(zip(reversed(old[same:]), reversed(new[same:]), strict=False))
-    tail = max(0, next((n for n, (one, other) in enumerate(rest) if one != other), len(rest)) - CONTEXT)
+    head, tail = _common(old, new)
+    skipped, tail = max(0, head - CONTEXT), max(0, tail - CONTEXT)
     hunks = _hunks(old[skipped : len(old) - tail], new[skipped : len(new) - tail], skipped)
     return f"--- a/{path}\n+++ b/{path}\n{''.join(hunks)}"
+
+
+def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines both begin with, and how many others both end with."""
+    shorter = min(len(old), len(new))
+    head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
+    rest = shorter - head
+    return head, next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
 
 
 def _hunks(old: Sequence[str], new: Sequence[str], skipped: int) -> Iterator[str]:
@@ -223,10 +227,7 @@ class Changed:
         if before == after:
             return cls(())
         old, new = before.split("\n"), after.split("\n")
-        shorter = min(len(old), len(new))
-        head = next((at for at in range(shorter) if old[at] != new[at]), shorter)
-        rest = shorter - head
-        tail = next((at for at in range(rest) if old[-1 - at] != new[-1 - at]), rest)
+        head, tail = _common(old, new)
         old, new = old[head : len(old) - tail], new[head : len(new) - tail]
         if not old or not new or max(len(old), len(new)) > MAX_COMPARED:
             return cls((Hunk(head, head + len(old), head, head + len(new)),))

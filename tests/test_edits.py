@@ -92,6 +92,7 @@ def test_a_line_above_another_is_indented_and_ends_like_it(line_end: str) -> Non
     assert above_line("a.js", source, 3, "// no", "all").text == f"// no{line_end}"
     blank = Location(Position(4, 1), Position(4, 1))
     assert above_line("a.js", source, 4, "// no", "all") == Edit("a.js", blank, f" // no{line_end}", "all")
+    assert edit_diff(source, edit).startswith("--- a/a.js\n+++ b/a.js\n@@ ")
     assert "+\t  // no" in edit_diff(source, edit)
 
 
