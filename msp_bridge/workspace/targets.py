@@ -93,13 +93,13 @@ def _target(root: Path, path: str) -> tuple[Target, Position | None]:
         raise ConfigurationError(f"{shortened(name, MAX_SHOWN)} lies outside the project {root}; see --root")
     if not lines:
         return Target(absolute), None
-    first, column = int(lines["first"]), int(lines["column"] or 1)
+    first, column = int(lines["first"]), lines["column"] and int(lines["column"])
     last = int(lines["last"] or first)
-    if not 1 <= first <= last or column < 1:
+    if not 1 <= first <= last or column == 0:
         raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: lines count from 1, the first before the last")
     if (source := SourceText.read_or_none(Path(absolute))) is not None and first > source.line_count:
         raise ConfigurationError(f"{shortened(path, MAX_SHOWN)}: the file has {source.line_count} lines")
-    if lines["column"]:
+    if column:
         return Target(absolute), Position(first, column)
     return Target(absolute, Location(Position(first, 1), Position(last + 1, 1))), None
 
