@@ -224,3 +224,73 @@ def test_only_whole_files_are_named_files(root: Path) -> None:
     targets = (Target("src/a.py"), Target("src/pkg/b.py", HERE), Target("src"), Target("new.py"), Target("/etc/passwd"))
     assert Selection(targets=targets).within(root).named_files == ["src/a.py", "new.py"]
     assert Selection().named_files == []
+
+
+@pytest.mark.parametrize(
+    ("glob", "target", "taken"),
+    [
+        ("src/a.py", Target("src/a.py"), ["src/a.py"]),
+        ("src/*.py", Target("src/", glob="*.py"), ["src/a.py", "src/b.py", "src/long.py"]),
+        ("src/**/?.py", Target("src/", glob="**/?.py"), ["src/a.py", "src/b.py", "src/pkg/c.py"]),
+        ("src/pkg/{c,d}.py", Target("src/pkg/", glob="{c,d}.py"), ["src/pkg/c.py"]),
+        ("s*/[ab].py", Target("", glob="s*/[ab].py"), ["src/a.py", "src/b.py"]),
+        ("**/c.py", Target("", glob="**/c.py"), ["src/pkg/c.py", "c.py"]),
+    ],
+)
+def test_a_pattern_takes_what_it_matches_below_its_directory(glob: str, target: Target, taken: list[str]) -> None:
+    assert Target.matching(glob) == target
+    selection = Selection(targets=(target,))
+    paths = ["src/a.py", "src/b.py", "src/pkg/c.py", "src/long.py", "c.py"]
+    assert [path for path in paths if selection.takes(mutant(path))] == taken
+    assert [path for path in paths if selection.takes_some_of(path)] == taken
+
+
+def test_a_pattern_that_stands_for_too_many_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"^'\{1\.\.9999\}': "):
+        Target.matching("src/{1..9999}")
+
+
+def test_a_part_takes_what_has_some_text_in_it() -> None:
+    inside, apart = location(3, 6, 3, 7), location(4, 1, 4, 2)
+    for range, taken in ((inside, True), (apart, False)):
+        assert Selection(targets=(Target("src/a.py", range, partly=True),)).takes(mutant()) is taken
+        assert not Selection(targets=(Target("src/a.py", range),)).takes(mutant())
+
+
+def test_mutants_may_be_taken_of_what_is_selected_in_whole_or_in_part() -> None:
+    targets = Selection(targets=(Target("a.py", HERE), Target("src/"), Target("b.py"), Target("c/", glob="*")))
+    assert [path for path in ("a.py", "src/x.py", "b.py", "d.py") if targets.takes_some_of(path)] == [
+        "a.py",
+        "src/x.py",
+        "b.py",
+    ]
+    assert targets.named_files == ["b.py"]
+    whole = tuple(
+        Target(path, glob=glob) for path, glob in (("a.py", None), ("src/", None), ("b.py", None), ("c/", "*"))
+    )
+    assert targets.of_whole_files == Selection(targets=whole)
+    for selection in (Selection(), Selection(mutants=())):
+        assert selection.takes_some_of("d.py")
+        assert selection.of_whole_files is selection
+        assert selection.named_files == []
+
+
+TARGETS = tuple(Target(f"{number}.py") for number in range(5))
+KNOWN = tuple(KnownMutant(f"{number}.py", HERE, "m", "x") for number in range(5))
+
+
+@pytest.mark.parametrize("selection", [Selection(targets=TARGETS), Selection(mutants=KNOWN)])
+def test_parts_of_a_selection_are_the_selection_together(root: Path, selection: Selection) -> None:
+    within = selection.within(root)
+    parts = list(within.split(2))
+    assert [part.size for part in parts] == [2, 2, 1]
+    assert [part.within(root) is part for part in parts] == [True] * 3
+    assert Selection.joined(parts) == within
+    assert [(part.targets is None, part.mutants is None) for part in parts] == [
+        (within.targets is None, within.mutants is None)
+    ] * 3
+
+
+def test_a_known_mutant_is_a_mutant_if_its_replacement_is_known() -> None:
+    assert KnownMutant.of(mutant()).mutant == mutant()
+    assert KnownMutant("src/a.py", HERE, "m", None).mutant is None
