@@ -40,6 +40,7 @@ class Sample:
     maybe: str | None = None
     snake_case: int | None = None
     counts: dict[str, int] | None = None
+    least: int = attrs.field(default=0, validator=attrs.validators.ge(0))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +75,10 @@ def test_a_long_value_is_shown_short(converter: StrictConverter) -> None:
     for longer in (f"{whole}x", "x" * 1_000_000):
         (fault,) = faults(converter, {"whole": longer}, Sample)
         assert fault == f"params.whole: must be a whole number, not '{whole[2:]}..."
+
+
+def test_what_a_validator_refuses_is_a_fault_of_its_object(converter: StrictConverter) -> None:
+    assert faults(converter, {"least": -1}, Sample) == ["params: 'least' must be >= 0: -1"]
 
 
 def test_null_stands_for_an_absent_optional(converter: StrictConverter) -> None:
@@ -191,9 +196,9 @@ def test_positions_are_one_based_whole_numbers(converter: StrictConverter, numbe
 
 def test_the_error_answer_has_every_fault_in_its_message_and_in_its_data() -> None:
     with pytest.raises(RpcError) as caught:
-        reads(msp.ConfigureParams)({"configFilePath": 5})
-    fault = "params.configFilePath: must be a string, not 5"
-    assert (caught.value.code, caught.value.message, caught.value.data) == (-32602, fault, {"faults": [fault]})
+        reads(Sample)({"whole": "5", "text": 5})
+    named = ["params.whole: must be a whole number, not '5'", "params.text: must be a string, not 5"]
+    assert (caught.value.code, caught.value.message, caught.value.data) == (-32602, "; ".join(named), {"faults": named})
 
 
 @pytest.mark.parametrize("params", [None, {}, {"configFilePath": None}])
