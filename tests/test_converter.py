@@ -10,7 +10,7 @@ import pytest
 
 from msp_bridge import model
 from msp_bridge.dialects import msp_types as msp
-from msp_bridge.dialects.converter import MAX_SHOWN, StrictConverter, WrongShape, camel_case, reads
+from msp_bridge.dialects.converter import MAX_SHOWN, StrictConverter, Token, WrongShape, camel_case, reads
 from msp_bridge.dialects.msp import to_discover, to_test, wire_files, wire_result
 from msp_bridge.jsonrpc.messages import RpcError
 from msp_bridge.rows import mutant_fields
@@ -40,6 +40,7 @@ class Sample:
     maybe: str | None = None
     snake_case: int | None = None
     counts: dict[str, int] | None = None
+    token: Token = Token("")
     least: int = attrs.field(default=0, validator=attrs.validators.ge(0))
 
 
@@ -58,6 +59,8 @@ class Sample:
         ("text", None, "must be a string, not null"),
         ("text", {}, "must be a string, not an object"),
         ("text", ["a" * 100], "must be a string, not an array"),
+        ("token", 1.5, "must be an integer or a string, not 1.5"),
+        ("token", True, "must be an integer or a string, not true"),
         ("truth", 1, "must be true or false, not 1"),
         ("truth", "true", "must be true or false, not 'true'"),
         ("maybe", 7, "must be a string, not 7"),
@@ -82,6 +85,7 @@ def test_what_a_validator_refuses_is_a_fault_of_its_object(converter: StrictConv
 
 
 def test_null_stands_for_an_absent_optional(converter: StrictConverter) -> None:
+    assert converter.structure({"token": 5}, Sample) == Sample(token=Token(5))
     assert converter.structure({"maybe": None, "snakeCase": None}, Sample) == Sample()
 
 
