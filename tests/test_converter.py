@@ -40,7 +40,7 @@ class Sample:
     maybe: str | None = None
     snake_case: int | None = None
     counts: dict[str, int] | None = None
-    token: Token = Token("")
+    token: Token = attrs.field(default=Token(""))
     least: int = attrs.field(default=0, validator=attrs.validators.ge(0))
 
 
