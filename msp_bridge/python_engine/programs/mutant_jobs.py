@@ -171,16 +171,21 @@ class MutantJobs:
         self._submit(self._fresh, job, only=only or (), loaded=loaded)
 
     def _limits(
-        self, baseline: Baseline, mutant: ScheduledMutant | None, tests: Sequence[int] | None, collecting: float = 0.0
+        self,
+        baseline: Baseline,
+        mutant: ScheduledMutant | None,
+        tests: Sequence[int] | None,
+        collecting: float | None = None,
     ) -> JobMessage:
-        """For `tests`, or the whole suite, after a collection that takes `collecting` seconds; for a mutant or none."""
+        """For `tests`, or the whole suite, after a collection of so many seconds, if any; for a mutant or none."""
         durations = baseline.durations if tests is None else [baseline.durations[test] for test in tests]
         if mutant is None:  # the longest test has paid for what these may have to set up
-            return self._time_limits.of_others(sum(durations) + max(baseline.durations, default=0.0) + collecting)
+            seconds = sum(durations) + max(baseline.durations, default=0.0) + (collecting or 0.0)
+            return self._time_limits.of_others(seconds)
         mutant.set_up = baseline.set_up
-        told_apart = durations if tests is not None else [max(durations, default=0.0)] * 2
-        each = [test + (0.0 if place else collecting) for place, test in enumerate(told_apart)]
-        return self._time_limits.of_mutant(sum(durations) + collecting, each, baseline.set_up)
+        longest = max(durations, default=0.0)
+        each = durations if collecting is None else [longest + collecting, longest]
+        return self._time_limits.of_mutant(sum(durations) + (collecting or 0.0), each, baseline.set_up)
 
     def _submit(
         self,

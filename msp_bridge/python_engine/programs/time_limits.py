@@ -15,9 +15,8 @@ three limits:
 - *The clock*, for the test that runs, by the same rule with its own time: beside tests that take a minute, one that
   waits for a message would have a quarter of an hour.
 
-The two limits for the test that runs go by its own time, and for the first one by that of the collection, too. Where a
-fresh process collects and runs all tests they go by the longest one: with the mutant, others may be collected, or in
-another order.
+The two limits for the test that runs go by its own time. In a fresh process they go by the longest one of the job: with
+the mutant, others may be collected, or in another order. What collecting takes is allowed for the first test only.
 
 What a test takes is known from the suite. Alone it may take more: it pays for the fixtures of the session and for what
 earlier tests have put into caches. The suite does not tell that. So a limit that is over is no verdict yet: it is a
