@@ -36,5 +36,5 @@ def _of_starting(tests: Mapping[str, float]) -> dict[Notice, None]:
     if seconds < COSTLY_S:
         return {}
     who = f"{counted(len(tests), 'test')} with Python processes (such as {max(tests, key=tests.__getitem__)})"
-    why = "what runs in them is not seen: leave out those that others make up for"
+    why = "what runs in them is not seen: leave out tests that others make up for"
     return {Remark(f"{who} take {seconds:.0f} s for each mutant that no other test kills; {why}"): None}
