@@ -8,6 +8,8 @@ which mutant. Any of them may be cancelled at any await, and what runs for it al
 - A question of that kind is asked once, by a task that belongs to nobody (`_Shared`). When nobody waits for it any
   more, the process is ended, and with it the JVMs that it has started; but not while another request uses it. It is
   started again when it is needed.
+- After an edit tests run to see which of them cover which mutant. Meanwhile the tests that covered a mutant before
+  are run with it (`kill`): if one of them kills it, that holds, whatever else covers it now. All other verdicts wait.
 - A mutant is tested for one request, by a tester that it borrows (`testers`), or where that is in doubt by a JVM that
   the host starts for it. When the request is cancelled, the JVM of this mutant is ended, and the cancel is raised
   when that is done. The host and what it knows stay.
@@ -39,7 +41,7 @@ T = TypeVar("T")
 NAME = "PIT's host"
 SHOWN_CHARS = 600  # of PIT's messages
 SHOWN_TESTS = 5
-SURVIVED = "SURVIVED"
+KILLED, SURVIVED = "KILLED", "SURVIVED"
 
 
 @define
@@ -50,6 +52,10 @@ class _Shared(Generic[T]):
     abandon: Callable[[], Awaitable[None]]  # nobody waits for the answer any more
     waiting: int = field(default=0, init=False)
     _task: asyncio.Task[T] | None = field(default=None, init=False)
+
+    @property
+    def known(self) -> bool:
+        return self._task is not None and self._task.done() and self._task.exception() is None
 
     async def answer(self) -> T:
         if self._task is None or (self._task.done() and self._task.exception() is not None):
@@ -76,6 +82,7 @@ class Host:
         self._listed = _Shared(self._list, self._abandoned)
         self._measured = _Shared(self._measure, self._abandoned)
         self._testing = 0  # mutants
+        self._foreseen = False
 
     @classmethod
     async def start(cls, module: Module, tool: Tool, directory: Path, kept: KeptCoverage | None) -> Host:
@@ -96,6 +103,11 @@ class Host:
         """Whether it answers no more."""
         return self._process.closed
 
+    @property
+    def measured(self) -> bool:
+        """Whether `tests` answers at once."""
+        return self._measured.known
+
     async def close(self) -> None:
         """End it and all JVMs that it has started."""
         if self._testers is not None:
@@ -110,20 +122,45 @@ class Host:
         """The names of the tests that cover a mutant, by its key; the first call runs tests, as far as none is kept."""
         return await self._measured.answer()
 
+    async def foresee(self) -> bool:
+        """Prepare `kill`. False: tests need not run before others do, or nothing is known of what they cover."""
+        if self._foreseen:
+            return True
+        known = await in_thread(self._known)
+        kept = known.get("kept")
+        in_groups = self._settings["includedGroups"] or self._settings["excludedGroups"]  # a test may be in another now
+        if kept is None or kept["tree"] == known["tree"] or in_groups or not await in_thread(self._may_share):
+            return False
+        await self.mutants()
+        self._share((await self._ask({"do": "foresee", "kept": kept}))["agent"])
+        self._foreseen = True
+        return True
+
+    async def kill(self, key: str) -> dict[str, Any] | None:
+        """Test a mutant, like `test`, by the tests that covered it before the last edit. None: they don't kill it."""
+        self._testing += 1
+        try:
+            arguments = await self._arguments(key)
+            answer = await self._testers.test(arguments) if self._testers and arguments else None
+            return answer if answer is not None and answer["status"] == KILLED else None
+        finally:
+            self._testing -= 1
+
     async def test(self, key: str) -> dict[str, Any]:
         """Test a mutant: `status` and `exit` in PIT's words, `killing` tests, how many tests have `run`."""
         tests = (await self.tests())[key]
         self._testing += 1
         try:
-            answer = None if self._testers is None else await self._testers.test(await self._arguments(key))
+            arguments = await self._arguments(key) if self._testers is not None else None
+            answer = await self._testers.test(arguments) if self._testers and arguments else None
             if answer is None or (answer["status"] == SURVIVED and answer["run"] != len(tests)):
                 answer = await self._test_alone(key)
             return answer
         finally:
             self._testing -= 1
 
-    async def _arguments(self, key: str) -> str:
-        arguments: str = (await self._ask({"do": "arguments", "key": key}))["arguments"]
+    async def _arguments(self, key: str) -> str | None:
+        arguments: str | None = (await self._ask({"do": "arguments", "key": key}))["arguments"]
         return arguments
 
     async def _test_alone(self, key: str) -> dict[str, Any]:
@@ -152,16 +189,24 @@ class Host:
         names = _checked(answer)["names"]
         if self._kept is not None and answer["keep"] is not None:
             await in_thread(self._kept.save, answer["keep"])
-        configuration = self._module.configuration
-        alone = configuration.flags["fullMutationMatrix"]
-        if not alone and not await in_thread(is_native, configuration.classes, configuration.test_classes):
-            jvm_arguments = [f"-javaagent:{answer['agent']}", *self._settings["quickJvmArgs"]]
-            launch = Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments)
-            self._testers = Testers(launch)
+        if await in_thread(self._may_share):
+            self._share(answer["agent"])
         return {key: tuple(names[number] for number in numbers) for key, numbers in answer["tests"].items()}
 
+    def _may_share(self) -> bool:
+        configuration = self._module.configuration
+        native = is_native(configuration.classes, configuration.test_classes)
+        return not (configuration.flags["fullMutationMatrix"] or native)
+
+    def _share(self, agent: str) -> None:
+        if self._testers is None:
+            jvm_arguments = [f"-javaagent:{agent}", *self._settings["quickJvmArgs"]]
+            self._testers = Testers(Launch.of(self._module, self._tool, self._settings["classPath"], jvm_arguments))
+
     def _known(self) -> dict[str, Any]:
-        return {} if self._kept is None else {"tree": self._kept.tree, "kept": self._kept.find()}
+        if self._kept is None:
+            return {}
+        return {"tree": self._kept.tree, "kept": None if self._foreseen else self._kept.find()}
 
     async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         return _checked(await self._process.ask(question))

@@ -27,7 +27,7 @@ from .tool import JUNIT5_PLUGIN, Tool
 
 SOURCE = re.compile(r"(^|/)src/[^/]+/(java|kotlin)/.*\.(java|kt)$")  # others are files that tests may read
 PLUGINS = frozenset({JUNIT5_PLUGIN.name, "pitest-testng-plugin"})  # they look for tests alone
-PARTS = {"classes", "blocks", "digests"}
+PARTS = {"classes", "blocks", "digests", "tree"}
 
 
 @frozen

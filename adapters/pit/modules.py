@@ -88,9 +88,16 @@ class MavenModules:
                             yield result
 
     async def _tested(self, host: Host, mutants: Sequence[Mutant]) -> AsyncGenerator[Result, None]:
+        killed = set[Mutant]()
+        first = [None, *(mutants if await host.foresee() else ())]
+        async with contextlib.aclosing(self._scheduler.run(first, partial(_measure_or_kill, host))) as kills:
+            async for kill in kills:
+                if kill is not None:
+                    killed.add(kill.mutant)
+                    yield kill
         tests = await host.tests()
         covered = []
-        for mutant in mutants:
+        for mutant in (mutant for mutant in mutants if mutant not in killed):
             names = tests.get(mutant.handle.key)
             if names is None:
                 yield Result(mutant, Status.IGNORED, status_reason=FILTERED)
@@ -115,18 +122,27 @@ class MavenModules:
         await self._builds.aclose()
 
 
+async def _measure_or_kill(host: Host, mutant: Mutant | None) -> Result | None:
+    """Have it measured which tests cover which mutant, or until that is known test the mutant; None: no kill."""
+    if mutant is None:
+        await host.tests()
+        return None
+    answer = None if host.measured else await host.kill(mutant.handle.key)
+    return None if answer is None else result(mutant, None, answer)
+
+
 async def _test(host: Host, tests: Mapping[str, Sequence[str]], mutant: Mutant) -> Result:
     return result(mutant, tests[mutant.handle.key], await host.test(mutant.handle.key))
 
 
-def result(mutant: Mutant, tests: Sequence[str], answer: Mapping[str, Any]) -> Result:
-    """The result that the host's `answer` to a test of `mutant`, which `tests` cover, says."""
+def result(mutant: Mutant, tests: Sequence[str] | None, answer: Mapping[str, Any]) -> Result:
+    """The result that the host's `answer` to a test of `mutant` says; `tests` cover it, None if that is not known."""
     status = answer["status"]
     reason = REASONS.get(status)
     return Result(
         mutant,
         STATUSES[status],
-        covered_by=tuple(map(readable_name, tests)),
+        covered_by=None if tests is None else tuple(map(readable_name, tests)),
         killed_by=tuple(map(readable_name, answer["killing"])) or None,
         status_reason=f"{reason} (exit {answer['exit']})" if status == "RUN_ERROR" else reason,
         tests_completed=answer["run"],

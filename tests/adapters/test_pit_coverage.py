@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,17 @@ public class {name} {{
 DIRECT = "Assert.assertEquals(8, {0}.twice(4));"
 ONCE = "Assert.assertEquals(4, {0}.once());"
 READS = """Files.readString(Path.of("src", "main", "java", "example", "stock", "Rates.java"));"""
+WAITS = """for (int tries = 0; !Files.exists(Path.of("{gate}")); tries++) {{
+            Assert.assertTrue(tries < 2000);
+            Thread.sleep(20);
+        }}
+        Rates.twice(4);"""
 LISTS = """Files.list(Path.of("src")).forEach(any -> {});"""
 AFTER_OTHERS = """Assert.assertEquals("yes", System.getProperty("ran"));"""
+CONSTANT = """Class.forName("example.stock.Fees");"""
+STREAM = """java.io.ByteArrayOutputStream bytes = new java.io.ByteArrayOutputStream();
+        new java.io.ObjectOutputStream(bytes).writeObject("text");
+        new java.io.ObjectInputStream(new java.io.ByteArrayInputStream(bytes.toByteArray())).readObject();"""
 NAMED = """Class.forName(String.join(".", "example.stock", "Fees")).getDeclaredMethod("once").invoke(null);"""
 
 
@@ -83,7 +93,8 @@ async def verdict(adapter: Pit, name: str, mutant: str) -> Result:
 async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Path, tools: Path) -> None:
     root, runs = copied(tmp_path), tmp_path / "runs"
     direct = {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")}
-    written(root, runs, {**direct, "NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS})
+    tied = {"NamedTest": NAMED, "ReadsTest": READS, "ListsTest": LISTS}  # to each file
+    written(root, runs, {**direct, **tied, "ConstantTest": CONSTANT, "StreamTest": STREAM})
 
     async def measured(adapter: Pit) -> list[str]:
         runs.write_text("", "utf-8")
@@ -92,15 +103,18 @@ async def test_only_what_can_run_what_has_changed_is_measured_again(tmp_path: Pa
 
     async with adapter_on(root, tools) as adapter:
         order = await measured(adapter)
-        assert set(order) == {"RatesTest", "FeesTest", "NamedTest", "ReadsTest", "ListsTest"}
+        assert set(order) == {*direct, *tied, "ConstantTest", "StreamTest"}
     async with adapter_on(root, tools) as adapter:
         assert await measured(adapter) == []
     rates = root / SOURCES / "Rates.java"
     rates.write_text(rates.read_text("utf-8").replace("price * 2", "price * 2 + 0 * price"), "utf-8")
     async with adapter_on(root, tools) as adapter:
-        assert await measured(adapter) == [name for name in order if name != "FeesTest"]  # the others may read any file
+        assert await measured(adapter) == [name for name in order if name in {"RatesTest", *tied}]
         result = await verdict(adapter, "Fees", "7 Math")
         assert (result.status, result.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
+    rates.write_text(rates.read_text("utf-8").replace("Rates {", "Rates implements java.io.Serializable {"), "utf-8")
+    async with adapter_on(root, tools) as adapter:
+        assert await measured(adapter) == [name for name in order if name in {"RatesTest", "StreamTest", *tied}]
 
 
 async def test_a_test_that_passes_only_after_others_is_measured_after_them(tmp_path: Path, tools: Path) -> None:
@@ -113,6 +127,26 @@ async def test_a_test_that_passes_only_after_others_is_measured_after_them(tmp_p
     last.write_text(last.read_text("utf-8").replace("Files.write", f"{AFTER_OTHERS} Files.write"), "utf-8")
     async with adapter_on(root, tools) as adapter:
         assert (await verdict(adapter, "Fees", "7 Math")).status is Status.KILLED
+
+
+async def test_kills_do_not_wait_until_it_is_measured_what_an_edited_test_covers(tmp_path: Path, tools: Path) -> None:
+    root, runs, gate = copied(tmp_path), tmp_path / "runs", tmp_path / "gate"
+    written(root, runs, {f"{name}Test": DIRECT.format(name) for name in ("Rates", "Fees")})
+    async with adapter_on(root, tools) as adapter:
+        for name in ("Rates", "Fees"):
+            assert (await verdict(adapter, name, "7 Math")).covered_by == (f"example.stock.{name}Test.passes",)
+    written(root, runs, {"RatesTest": WAITS.format(gate=gate)})
+    async with adapter_on(root, tools) as adapter:
+        mutants = [mutant for mutant in await discovered(adapter) if key(mutant) == "7 Math"]
+        async with contextlib.aclosing(adapter.test(mutants)) as items:
+            first = await anext(items)
+            gate.touch()
+            [second] = [item async for item in items]
+    assert isinstance(first, Result)
+    assert isinstance(second, Result)
+    assert (first.status, first.killed_by) == (Status.KILLED, ("example.stock.FeesTest.passes",))
+    assert first.covered_by is None
+    assert (second.status, second.covered_by) == (Status.SURVIVED, ("example.stock.RatesTest.passes",))
 
 
 async def test_what_the_first_test_alone_covers_is_measured_again_without_it_and_with_it(
@@ -133,6 +167,8 @@ async def test_what_the_first_test_alone_covers_is_measured_again_without_it_and
         assert (await verdict(adapter, "Rates", "18 Math")).killed_by == (f"example.stock.{other}.passes",)
     changed.write_text(text, "utf-8")
     async with adapter_on(root, tools) as adapter:
+        known = await verdict(adapter, "Rates", "22 Math")  # until it is, a kill may come first, without `covered_by`
+        assert known.status is Status.NO_COVERAGE
         assert (await verdict(adapter, "Rates", "18 Math")).covered_by == (name,)
     changed.write_text(text.replace("once()", "twice(2)"), "utf-8")
     async with adapter_on(root, tools) as adapter:

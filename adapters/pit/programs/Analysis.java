@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -28,9 +29,11 @@ import org.pitest.mutationtest.MutationResultListener;
 import org.pitest.mutationtest.MutationResultListenerFactory;
 import org.pitest.mutationtest.MutationStatusMap;
 import org.pitest.mutationtest.TimeoutLengthStrategy;
+import org.pitest.mutationtest.build.DefaultTestPrioritiser;
 import org.pitest.mutationtest.build.MutationGrouper;
 import org.pitest.mutationtest.build.MutationGrouperFactory;
 import org.pitest.mutationtest.build.PercentAndConstantTimeoutStrategy;
+import org.pitest.mutationtest.build.TestPrioritiser;
 import org.pitest.mutationtest.build.TestPrioritiserFactory;
 import org.pitest.mutationtest.build.WorkerFactory;
 import org.pitest.mutationtest.config.PluginServices;
@@ -66,7 +69,10 @@ final class Analysis {
 
     private final Map<?, ?> settings;
     private final PluginServices plugins = PluginServices.makeForContextLoader();
-    private final Map<String, MutationDetails> measured = new LinkedHashMap<>();
+    private final Map<String, MutationDetails> listed = new LinkedHashMap<>();
+    private volatile Map<String, MutationDetails> mutants = Map.of(); // with tests: those of `kept`, later those measured
+    private boolean measured;
+    private Map<?, ?> kept; // of an answer's "keep"
     private EngineArguments engine;
     private JarCreatingJarFinder agent;
     private WorkerFactory workers;
@@ -79,39 +85,69 @@ final class Analysis {
     synchronized List<Object> list() {
         ReportOptions options = options("jvmArgs");
         options.setTargetTests(List.of(NO_TEST::equals));
-        return mutants(options, null).stream().map(Analysis::described).collect(Collectors.toList());
+        mutants(options, null).forEach(mutant -> listed.put(key(mutant), mutant));
+        return listed.values().stream().map(Analysis::described).collect(Collectors.toList());
+    }
+
+    /** Has {@link #arguments} take the tests that have covered a mutant of {@link #list} before, as "kept" says; gives "agent". */
+    synchronized Map<String, Object> foresee(Map<?, ?> question) {
+        if (mutants.isEmpty()) {
+            kept = (Map<?, ?>) question.get("kept");
+            Coverage coverage = Coverage.read(kept, Analysis::testee);
+            TestPrioritiser prioritiser = new DefaultTestPrioritiser(coverage.over(null));
+            listed.values().forEach(mutant -> mutant.addTestsInOrder(prioritiser.assignTests(mutant)));
+            mutants = listed;
+        }
+        return new HashMap<>(Map.of("agent", agent()));
+    }
+
+    private static Optional<ClassName> testee(String test) {
+        return Optional.of(ClassName.fromString(test.replaceAll("Tests?$", "")));
     }
 
     /**
      * Runs the tests without a mutant: the "names" of tests, and for each mutant's key numbers of its "tests".
      *
-     * <p>With "tree", a digest of all files, those test classes alone that have changed since "kept": an answer's "keep".
+     * <p>With "tree", a digest of all files, those test classes alone that have changed since "kept": an answer's "keep", if
+     * {@link #foresee} had none.
      */
     synchronized Map<String, Object> measure(Map<?, ?> question) throws IOException {
         Map<String, Object> answer = new HashMap<>();
-        if (workers == null) {
+        String jar = agent();
+        if (!measured) {
             Measurement measurement = question.get("tree") == null ? null : new Measurement(
-                new Reach(ProjectLoader.files(texts("classPath"))), (String) question.get("tree"), (Map<?, ?>) question.get("kept"));
-            for (MutationDetails mutant : covered(options("quickJvmArgs"), measurement)) {
-                measured.put(key(mutant), mutant);
-            }
-            workers = workers(options("jvmArgs"));
+                new Reach(ProjectLoader.files(texts("classPath"))), (String) question.get("tree"),
+                kept == null ? (Map<?, ?>) question.get("kept") : kept);
+            Map<String, MutationDetails> found = new LinkedHashMap<>();
+            covered(options("quickJvmArgs"), measurement).forEach(mutant -> found.put(key(mutant), mutant));
+            mutants = found;
+            measured = true;
             answer.put("keep", measurement == null ? null : measurement.keepable());
         }
         Map<String, Long> numbers = new LinkedHashMap<>();
         Map<String, Object> tests = new LinkedHashMap<>();
-        measured.forEach((key, mutant) -> tests.put(key, mutant.getTestsInOrder().stream()
+        mutants.forEach((key, mutant) -> tests.put(key, mutant.getTestsInOrder().stream()
             .map(test -> numbers.computeIfAbsent(test.getName(), name -> (long) numbers.size()))
             .collect(Collectors.toList())));
         answer.put("names", new ArrayList<Object>(numbers.keySet()));
         answer.put("tests", tests);
-        answer.put("agent", agent.getJarLocation().orElseThrow());
+        answer.put("agent", jar);
         return answer;
     }
 
-    /** The arguments of PIT's minion for the mutant, for a {@link Tester}. */
+    private String agent() {
+        if (workers == null) {
+            workers = workers(options("jvmArgs"));
+        }
+        return agent.getJarLocation().orElseThrow();
+    }
+
+    /** The arguments of PIT's minion for the mutant, for a {@link Tester}; null where no test is known that covers it. */
     String arguments(String key) {
-        MutationDetails mutant = measured.get(key);
+        MutationDetails mutant = mutants.get(key);
+        if (mutant == null || mutant.getTestsInOrder().isEmpty()) {
+            return null;
+        }
         ReportOptions options = options("jvmArgs");
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
         new SafeDataOutputStream(bytes).write(new MinionArguments(List.of(mutant), testClasses(mutant), ENGINE, engine, timeLimit(options),
@@ -121,7 +157,7 @@ final class Analysis {
 
     /** Tests the mutant in a JVM of its own, which `started` gets. Needs {@link #measure()}. */
     Map<String, Object> test(String key, Consumer<ProcessHandle> started) throws IOException, InterruptedException {
-        MutationDetails mutant = measured.get(key);
+        MutationDetails mutant = mutants.get(key);
         MutationStatusMap statuses = new MutationStatusMap();
         statuses.setStatusForMutations(List.of(mutant), DetectionStatus.NOT_STARTED);
         MutationTestProcess minion = workers.createWorker(List.of(mutant), testClasses(mutant));

@@ -31,6 +31,8 @@ final class ClassFile {
     final Set<String> classes = new LinkedHashSet<>();
     /** Methods that it calls, as in {@code java/lang/Class.forName}. */
     final Set<String> methods = new LinkedHashSet<>();
+    /** Internal names of the class and of the interfaces that it extends. */
+    final Set<String> supertypes = new LinkedHashSet<>();
 
     /** Whether it is a class file: among resources of tests there are damaged ones. */
     final boolean readable;
@@ -39,6 +41,13 @@ final class ClassFile {
         byte[] bytes = Files.readAllBytes(file);
         digest = digestOf(bytes);
         readable = isRead(new DataInputStream(new ByteArrayInputStream(bytes)));
+        if (readable && methods.contains(ConstantNames.FOR_NAME)) {
+            Set<String> names = ConstantNames.in(bytes);
+            if (names != null) {
+                methods.remove(ConstantNames.FOR_NAME);
+                classes.addAll(names);
+            }
+        }
     }
 
     private boolean isRead(DataInputStream in) {
@@ -80,8 +89,20 @@ final class ClassFile {
                 methods.add(pool.get(pairs.get(pair[1])[1]) + "." + pool.get(pairs.get(pair[2])[1]));
             }
         }
+        in.readUnsignedShort(); // flags
+        in.readUnsignedShort(); // its own name
+        addSupertype(pool.get(pairs.getOrDefault(in.readUnsignedShort(), new int[2])[1]));
+        for (int interfaces = in.readUnsignedShort(); interfaces > 0; interfaces--) {
+            addSupertype(pool.get(pairs.get(in.readUnsignedShort())[1]));
+        }
         texts.stream().filter(text -> text.startsWith("L") && text.endsWith(";") && text.indexOf(';') == text.length() - 1)
             .forEach(text -> classes.add(text.substring(1, text.length() - 1))); // annotations, among others
+    }
+
+    private void addSupertype(String name) {
+        if (name != null) { // a module has none
+            supertypes.add(name);
+        }
     }
 
     /** The class of the elements of an array; {@code [I} becomes the empty text. */

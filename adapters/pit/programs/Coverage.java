@@ -58,7 +58,7 @@ final class Coverage {
         return found;
     }
 
-    /** Like {@code measured}, with these tests in place of those that were measured. */
+    /** Like {@code measured}, with these tests in place of those that were measured; null: it says nothing but the tests. */
     CoverageDatabase over(CoverageDatabase measured) {
         Map<Object, Set<TestInfo>> tests = new HashMap<>();
         for (OfClass each : classes.values()) {

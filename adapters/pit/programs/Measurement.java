@@ -64,7 +64,12 @@ final class Measurement {
 
     /** What can be kept; null where it is too much, or PIT names tests of classes that it was not told to run. */
     Map<String, Object> keepable() {
-        return coverage == null || coverage.size() > MOST ? null : coverage.written();
+        if (coverage == null || coverage.size() > MOST) {
+            return null;
+        }
+        Map<String, Object> written = coverage.written();
+        written.put("tree", tree);
+        return written;
     }
 
     /** Like {@code code}, with those test classes alone that must be measured. */

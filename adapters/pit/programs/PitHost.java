@@ -20,9 +20,9 @@ import org.pitest.util.Log;
  * Answers questions about the mutants of one module, as JSON lines: see `toolkit/json_lines.py`.
  *
  * <p>The questions, by what stands in "do": "open" with the "settings" comes first; "list" gives all mutants; "measure"
- * runs the tests without a mutant, as far as "kept" does not say what they cover; "arguments" gives what {@link Tester} needs for the mutant "key"; "test" tests it in a JVM
- * of its own; "stop" ends the test that question "of" has started,
- * and is answered when its JVM is dead. All but "open" are answered in threads of their own.
+ * runs the tests without a mutant, as far as "kept" does not say what they cover; "arguments" gives what {@link Tester} needs for
+ * the mutant "key", also before that, after a list, if "foresee" had "kept"; "test" tests it in a JVM of its own; "stop" ends the
+ * test that question "of" has started, and is answered when its JVM is dead. All but "open" are answered in threads of their own.
  */
 public final class PitHost {
     private final PrintStream answers;
@@ -106,6 +106,8 @@ public final class PitHost {
                 case "list":
                     answer.put("mutants", analysis.list());
                     break;
+                case "foresee":
+                    return analysis.foresee(question);
                 case "measure":
                     return analysis.measure(question);
                 case "arguments":

@@ -1,5 +1,6 @@
 import java.io.File;
 import java.io.IOException;
+import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -23,9 +24,12 @@ import java.util.stream.Stream;
  * the name of a package stands for all classes in it. That does not hold for code which loads classes by names that it has
  * made or read, and for libraries that look for classes. So a class has no reach but the whole tree, if anything in its reach
  *
- * <ul><li>calls a method of the JDK that loads classes by name, compiles, looks for files, or starts processes;
+ * <ul><li>calls a method of the JDK that loads classes by name, compiles, looks for files, or starts processes: but
+ *     {@link Class#forName(String)} with a constant is no more than the name in it;
  * <li>uses a library of which it is not known that it looks for no class;
  * <li>has the name of a source or class file among its strings: it may read it.</ul>
+ *
+ * <p>Code that reads objects from a stream can run each class that is serializable.
  *
  * <p>The classes of services of the project, such as an extension of JUnit, and those in the settings of JUnit may be run with
  * each test class. Files that are
@@ -34,7 +38,7 @@ import java.util.stream.Stream;
 final class Reach {
     private static final Set<String> LOADING = Set.of(
         "java/lang/Class.forName", "java/util/ServiceLoader.load", "java/util/ServiceLoader.loadInstalled",
-        "java/io/ObjectInputStream.<init>", "java/util/ResourceBundle.getBundle",
+        "java/util/ResourceBundle.getBundle",
         "java/lang/invoke/MethodHandles$Lookup.findClass", "java/lang/invoke/MethodHandles$Lookup.defineClass",
         "java/lang/invoke/MethodType.fromMethodDescriptorString", "java/lang/Runtime.exec", "java/lang/ProcessBuilder.start", "java/beans/XMLDecoder.readObject",
         "javax/tools/ToolProvider.getSystemJavaCompiler", "java/io/File.list", "java/io/File.listFiles",
@@ -43,12 +47,13 @@ final class Reach {
     private static final Set<String> HARMLESS = Set.of( // of class loaders
         "getSystemClassLoader", "getParent", "getResource", "getResourceAsStream", "getSystemResource",
         "getSystemResourceAsStream");
+    private static final String DESERIALIZING = "java/io/ObjectInputStream.<init>";
     private static final List<String> LOADERS = List.of(
         "java/lang/ClassLoader.", "java/security/SecureClassLoader.", "java/net/URLClassLoader.");
     private static final List<String> LIBRARIES = List.of(
         "org/junit/", "junit/", "org/hamcrest/", "org/assertj/", "org/opentest4j/", "org/apiguardian/", "org/testng/",
         "org/mockito/", "net/bytebuddy/", "org/easymock/", "com/google/common/", "org/apache/commons/", "org/slf4j/",
-        "org/jspecify/", "org/jetbrains/annotations/", "kotlin/", "lombok/");
+        "org/jspecify/", "org/jetbrains/annotations/", "kotlin/", "lombok/", "org/h2/");
     private static final List<String> SEARCHING = List.of( // parts of these libraries that look for classes
         "org/junit/platform/suite/", "org/junit/platform/engine/discovery/", "org/junit/extensions/",
         "org/junit/platform/commons/support/ReflectionSupport", "com/google/common/reflect/ClassPath");
@@ -60,6 +65,7 @@ final class Reach {
 
     private final Map<String, ClassFile> files = new HashMap<>(); // by internal name
     private final Set<String> services = new HashSet<>(); // words of their files
+    private final Set<String> serializable = new HashSet<>(); // those that may be
     private final Map<String, Set<String>> packages = new HashMap<>();
     private final Map<String, Set<String>> references = new HashMap<>();
     private final Map<String, Set<String>> known = new HashMap<>();
@@ -75,8 +81,13 @@ final class Reach {
                 }
             }
         }
-        for (String name : files.keySet()) {
-            packages.computeIfAbsent(parent(name), any -> new HashSet<>()).add(name);
+        try (ProjectLoader libraries = new ProjectLoader(path)) {
+            for (String name : files.keySet()) {
+                packages.computeIfAbsent(parent(name), any -> new HashSet<>()).add(name);
+                if (isSerializable(name, libraries)) {
+                    serializable.add(name);
+                }
+            }
         }
     }
 
@@ -122,9 +133,26 @@ final class Reach {
             if (!files.containsKey(name) || isUnlimited(files.get(name))) {
                 return null;
             }
+            if (files.get(name).methods.contains(DESERIALIZING)) {
+                serializable.stream().filter(reached::add).forEach(waiting::push);
+            }
             references.computeIfAbsent(name, this::references).stream().filter(reached::add).forEach(waiting::push);
         }
         return reached.stream().map(each -> each.replace('/', '.')).collect(Collectors.toSet());
+    }
+
+    /** Whether it may be read from a stream. */
+    private boolean isSerializable(String name, ClassLoader libraries) {
+        ClassFile file = files.get(name);
+        if (file != null) {
+            return !file.readable || file.texts.contains("$deserializeLambda$")
+                || file.supertypes.stream().anyMatch(each -> isSerializable(each, libraries));
+        }
+        try {
+            return Serializable.class.isAssignableFrom(Class.forName(name.replace('/', '.'), false, libraries));
+        } catch (ClassNotFoundException | LinkageError unknown) {
+            return true;
+        }
     }
 
     private boolean isUnlimited(ClassFile file) {
