@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from attrs import evolve
@@ -17,11 +17,11 @@ from support.scripted_trees import Tree, paths, statuses
 from msp_bridge.adapter import Project
 from msp_bridge.environment.distributions import EntryPoint
 from msp_bridge.environment.plugins import installed
-from msp_bridge.errors import BridgeError, ConfigurationError
+from msp_bridge.errors import SEE_DOCTOR, BridgeError, ConfigurationError
 from msp_bridge.workspace.configuration import Configuration
 from msp_bridge.workspace.detection import project_root
 from msp_bridge.workspace.diagnosis import diagnose
-from msp_bridge.workspace.projects import ProjectMap
+from msp_bridge.workspace.projects import ProjectFolder, ProjectMap
 from msp_bridge.workspace.workspace import Workspace
 
 PROJECTS = Path(__file__).parents[1] / "projects"
@@ -332,3 +332,30 @@ def test_a_broken_plugin_keeps_no_other_from_working(tree: Tree, caplog: pytest.
 
 def broken_plugin() -> EntryPoint:
     return EntryPoint("broken", "no_such_module:Adapter")
+
+
+def of_root(*names: str, **more: Any) -> ProjectMap:
+    return ProjectMap(Path("/"), (ProjectFolder(""),), Configuration(adapters=names or None), **more)
+
+
+BROKEN = ConfigurationError("the plugin is broken")
+
+
+@pytest.mark.parametrize(
+    ("projects", "problem", "remedy"),
+    [
+        (
+            of_root(),
+            "no mutation testing tool is set up in / (looked for: none)",
+            "`msp-bridge doctor` says what each of them needs",
+        ),
+        (of_root("gone"), "gone is not set up in /", SEE_DOCTOR),
+        (of_root("gone", broken={"plugin": BROKEN}), "gone is not set up in /", SEE_DOCTOR),
+        (of_root("plugin", broken={"plugin": BROKEN}), "the plugin is broken", BROKEN.remedy),
+        (of_root(broken={"plugin": BROKEN}), "the plugin is broken", BROKEN.remedy),
+    ],
+)
+def test_what_is_wrong_with_the_root_is_said(projects: ProjectMap, problem: str, remedy: str | None) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        projects.check()
+    assert (caught.value.problem, caught.value.remedy) == (problem, remedy)
