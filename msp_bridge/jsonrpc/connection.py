@@ -147,7 +147,7 @@ class Connection:
         reason = Farewell.DONE
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._reading = tasks.create_task(self._read(tasks), name="reading")
+                self._reading = tasks.create_task(self._read(tasks))
                 try:
                     await asyncio.wait([self._reading])
                 finally:

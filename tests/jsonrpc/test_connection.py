@@ -187,10 +187,13 @@ async def test_an_internal_error_has_its_traceback_in_the_log_only(
 
 
 @pytest.mark.parametrize("method", ["initialized", "$/setTrace", "echo", "", "$/cancelRequest"])
-async def test_an_unknown_notification_is_ignored(method: str) -> None:
+async def test_an_unknown_notification_is_ignored(method: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
     async with connected({"echo": echo}) as both:
         await both.client.send({"method": method, "params": 5})
         assert await both.client.request("echo", [1]) == [1]
+    logged = f"ignoring the unknown notification {method!r}" in caplog.messages
+    assert logged is (method != "$/cancelRequest")
 
 
 @pytest.mark.parametrize(
@@ -369,12 +372,16 @@ async def test_a_sequential_method_is_cancelled_by_no_message() -> None:
     ],
     ids=lambda data: repr(data[:30]),
 )
-async def test_bytes_that_hide_the_next_boundary_close_the_connection(data: bytes) -> None:
+async def test_bytes_that_hide_the_next_boundary_close_the_connection(
+    data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async with connected({"echo": echo}) as both:
         await both.client.send({"id": 1, "method": "echo"}, data)
         answers = {answer["id"]: answer for answer in [await both.client.receive(), await both.client.receive()]}
         assert answers[1]["result"] is None
-        assert "closing the connection" in error_message(answers[None], None, ErrorCode.INVALID_REQUEST)
+        reason, end, rest = error_message(answers[None], None, ErrorCode.INVALID_REQUEST).rpartition("; ")
+        assert (end, rest) == ("; ", "closing the connection")
+        assert f"closing the connection: {reason}" in caplog.messages
         assert await both.client.ended() == b""
         await both.served()
 
