@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import struct
+import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,9 +74,9 @@ class Scripted:
 
 
 def scripted_dotnet(directory: Path, monkeypatch: Any) -> Scripted:
-    """First on PATH, and no other .NET anywhere."""
+    """First on PATH, and no other .NET anywhere. It is run by our Python, since `python3` may be a script that looks for one."""
     others = [place for place in os.environ["PATH"].split(os.pathsep) if not (Path(place) / "dotnet-stryker").exists()]
-    monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), *others]))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(SDK), str(Path(sys.executable).parent), *others]))
     monkeypatch.setenv("HOME", str(directory / "home"))
     (directory / "home").mkdir()
     scripted = Scripted(directory, monkeypatch)
