@@ -45,7 +45,9 @@ async def test_each_status_is_what_a_fresh_process_gives(tmp_path):
             assert status is fresh_status(trial.root, result.mutant, tmp_path), result
 
 
-async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
+async def test_known_wrong_verdicts_of_mutmut_run_are_right_here_and_in_the_process_that_its_configuration_wants(
+    tmp_path,
+):
     async with Trial.of("py_truth", tmp_path) as trial:
         results = await trial.test()
         squares = results["truth.at_import.x_squares__mutmut_1"]  # runs at import only
@@ -70,6 +72,14 @@ async def test_known_wrong_verdicts_of_mutmut_run_are_right_here(tmp_path):
         assert {result.status for result in command} == {Status.KILLED}  # in another process
         stop = results["truth.interrupting.x_stop__mutmut_1"]
         assert (stop.status, stop.status_reason) == (Status.KILLED, "KeyboardInterrupt: ")
+        assert trial.notices == []
+        trial.edit("pyproject.toml", "timeout_multiplier", 'process_isolation = "forkserver"\ntimeout_multiplier')
+        cold = await trial.test([result.mutant for result in results.values()][:6])
+        assert {handle: results[handle].status for handle in cold} == {
+            handle: result.status for handle, result in cold.items()
+        }
+        [remark] = map(str, trial.notices)
+        assert remark.endswith("in a process that imports everything anew: the configuration asks for it")
 
 
 async def test_every_field_of_a_result_is_filled(tmp_path):
@@ -310,17 +320,6 @@ async def test_a_broken_pytest_configuration_is_one_clear_error(tmp_path):
     async with Trial.of(files, tmp_path) as trial:
         with pytest.raises(ToolError, match=r"^pytest can't start .*--no-such-option: fix it, or"):
             await trial.test()
-
-
-async def test_process_isolation_is_honoured(tmp_path):
-    async with Trial.of("py_truth", tmp_path) as trial:
-        mutants = (await trial.discover())[:6]
-        warm = {handle: result.status for handle, result in (await trial.test(mutants)).items()}
-        trial.edit("pyproject.toml", "timeout_multiplier", 'process_isolation = "forkserver"\ntimeout_multiplier')
-        cold = {handle: result.status for handle, result in (await trial.test(mutants)).items()}
-        assert cold == warm
-    [remark] = map(str, trial.notices)
-    assert remark.endswith("in a process that imports everything anew: the configuration asks for it")
 
 
 async def test_code_that_comes_with_pytests_start_is_tested_from_its_import(tmp_path):

@@ -62,14 +62,6 @@ def same(one: Sequence[Mutant], other: Sequence[Mutant]) -> bool:
     ]
 
 
-async def test_the_next_bridge_does_not_ask_mutmut_again(asked: list[str], tmp_path: Path) -> None:
-    first = await by_mutmut(tmp_path)
-    assert sorted(asked) == ["pkg/__init__.py", PATH]
-    assert first
-    assert same(await by_mutmut(tmp_path), first)
-    assert len(asked) == 2
-
-
 async def test_what_an_earlier_bridge_was_told_is_tested(asked: list[str], tmp_path: Path) -> None:
     await by_mutmut(tmp_path)
     asked.clear()
@@ -79,42 +71,37 @@ async def test_what_an_earlier_bridge_was_told_is_tested(asked: list[str], tmp_p
     assert {result.status for result in results.values()} == {Status.KILLED}
 
 
-@pytest.mark.parametrize("change", ["source", "lines left out", "programs", "damage", "moved"])
-async def test_mutmut_is_asked_again_when_the_answer_may_differ(
-    change: str, asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_the_next_bridge_asks_mutmut_again_only_when_the_answer_may_differ(
+    asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, root = await by_mutmut(tmp_path), tmp_path / "project"
+    known, root = await by_mutmut(tmp_path), tmp_path / "project"
+    assert known
+    assert sorted(asked) == ["pkg/__init__.py", PATH]
     [kept] = (tmp_path / "cache").rglob(NAME)
     assert rows_in(kept) == 2
+    digest, moved = "msp_bridge.adapters.mutmut.discovery.digest_of_programs", "pkg/sums.py"
+    left_out = f'{TABLE}do_not_mutate_patterns = ["twice"]\n'
+    changes: dict[str, tuple[str, Callable[[], object]]] = {  # one after the other, and of which file is asked then
+        "programs": (PATH, lambda: monkeypatch.setattr(digest, lambda _: "of another version")),
+        "damage": (PATH, lambda: kept.write_bytes(kept.read_bytes()[:-5000])),
+        "source": (PATH, lambda: (root / PATH).write_text(f"# moved\n{SOURCE}")),
+        "moved": (moved, lambda: (root / PATH).rename(root / moved)),
+        "lines left out": (moved, lambda: (root / "pyproject.toml").write_text(left_out)),
+        "what mutmut can't read": (moved, lambda: (root / moved).write_text("def broken(:\n")),
+    }
+    for what, (path, change) in changes.items():
+        asked.clear()
+        assert same(await by_mutmut(tmp_path), known), what
+        assert asked == [], what
+        change()
+        again = await by_mutmut(tmp_path)
+        assert path in asked, what
+        assert same(again, known) is (what in ("programs", "damage")), what
+        assert any("*" in str(mutant.handle.original) for mutant in again) is (path == PATH or what == "moved"), what
+        known = again
     asked.clear()
-    match change:
-        case "source":
-            (root / PATH).write_text(f"# moved\n{SOURCE}")
-        case "lines left out":
-            (root / "pyproject.toml").write_text(f'{TABLE}do_not_mutate_patterns = ["twice"]\n')
-        case "programs":
-            digest = "msp_bridge.adapters.mutmut.discovery.digest_of_programs"
-            monkeypatch.setattr(digest, lambda _: "of another version")
-        case "damage":
-            kept.write_bytes(kept.read_bytes()[:-5000])
-        case "moved":
-            (root / PATH).rename(root / "pkg/sums.py")
-    again = await by_mutmut(tmp_path)
-    path = "pkg/sums.py" if change == "moved" else PATH
-    assert path in asked
-    assert same(again, first) is (change in ("programs", "damage"))
-    assert bool([mutant for mutant in again if "*" in str(mutant.handle.original)]) is (change != "lines left out")
-    asked.clear()
-    assert same(await by_mutmut(tmp_path), again)
-    assert asked == []
-
-
-async def test_a_text_that_mutmut_cannot_read_is_asked_for_again(asked: list[str], tmp_path: Path) -> None:
-    await by_mutmut(tmp_path)
-    (tmp_path / "project" / PATH).write_text("def broken(:\n")
-    asked.clear()
-    assert [await by_mutmut(tmp_path), await by_mutmut(tmp_path)] == [[], []]
-    assert asked == [PATH, PATH]
+    assert await by_mutmut(tmp_path) == known == []
+    assert asked == [moved]  # no answer to keep
 
 
 async def test_the_next_bridge_does_not_ask_cosmic_ray_again(asked: list[str], tmp_path: Path) -> None:

@@ -283,9 +283,12 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
 # What takes longest, of what would come late, begins first, after the core: no process is left alone with it at the end.
 LONG = (
     "python_engine/test_corpus.py",
+    "python_engine/test_engine.py",
+    "real/test_incremental_dependencies.py",
     "real/test_incremental_edits.py",
     "real/test_libraries.py",
     "real/test_kills.py",
+    "real/test_polyglot.py",
     "soak/test_soak.py",
     "test_oracle.py",
 )
