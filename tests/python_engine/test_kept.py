@@ -39,7 +39,9 @@ class Box:
 FILES = {
     "pkg/m.py": SOURCE,
     "pkg/late.py": "def third():\n    return 3\n\n\ndef fourth(m):\n    return m.late\n",
+    "pyproject.toml": 'addopts = "tests/test_a.py -p tests.test_loaded"',
     "conftest.py": 'pytest_plugins = ["tests.test_plugin"]  # neither test_a nor test_b\n',
+    "tests/test_loaded.py": "def test_loaded(): ...\n",
     "tests/test_plugin.py": "def test_plugin(): ...\n",
     "tests/base_cases.py": "import test_b\n",
     "tests/test_a.py": "from pkg import m\ndef test_b(): ...\ndef test_both(): hasattr(m, 'asked')\n",
@@ -59,6 +61,7 @@ TESTS = [
     "tests/test_plugin.py::test_plugin",
     "tests/test_d.py::test_d",
     "README.md::README.md",
+    "tests/test_loaded.py::test_loaded",
 ]
 LINES = {"pkg/m.py": {"5": "0x3", "9": "0xe"}, "pkg/late.py": {"1": "0x10", "2": "0x10"}}  # first; second; third
 
@@ -85,7 +88,7 @@ def kept(
     now = {path: text for path, text in {**files, **changed}.items() if text is not None}
     called = ("called_at_import", now["pkg/m.py"].partition("def called_at_import")[0].count("\n") + 1)
     facts = {"live": [], "suspended": [], "called": [called], "read": False}
-    measured = {"durations": dict.fromkeys(range(8), 0.5), "failing": {}, "lines": LINES, "late": ["pkg/late.py"]}
+    measured = {"durations": dict.fromkeys(range(9), 0.5), "failing": {}, "lines": LINES, "late": ["pkg/late.py"]}
     collected = {"tests": TESTS, "seconds": 0.1, "files": {"pkg/m.py": facts}}
     baseline = Baseline.of({**measured, **report}, collected).with_survivor(SURVIVOR)
     for path in changed.keys() - now.keys():
@@ -97,7 +100,7 @@ WITH_HELPER = SOURCE.replace("a + LIMIT", "helper(a)") + "\n\ndef helper(a):\n  
 WITH_METHOD = SOURCE.replace("a + LIMIT", "Box().area()") + "\n    def area(self):\n        return 2\n"
 LATE_EDITED = FILES["pkg/late.py"].replace("3", "5")
 SURVIVOR = ("pkg/m.py", (SOURCE.index("a - 1"), SOURCE.index("a - 1") + 5, "a + 1"))
-A, BOTH, B, INHERITED, C, PLUGIN, D, README = TESTS
+A, BOTH, B, INHERITED, C, PLUGIN, D, README, LOADED = TESTS
 NEW = "tests/test_new.py::test_new"
 EDITED = FILES["tests/test_a.py"] + "def test_more(): ...\n"
 B_EDITED = "def test_second(): assert True\n"
@@ -110,7 +113,7 @@ B_EDITED = "def test_second(): assert True\n"
         ({}, [*TESTS, NEW], [NEW]),  # its name alone is new
         ({"tests/test_new.py": "def test_new(): ..."}, [NEW, *TESTS], [NEW]),
         ({"tests/test_a.py": EDITED}, [*TESTS, "tests/test_a.py::test_more"], [A, BOTH, "tests/test_a.py::test_more"]),
-        ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN, D, README], []),
+        ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN, D, README, LOADED], []),
         ({"tests/test_b.py": B_EDITED}, TESTS, [B, INHERITED, C]),  # by way of base_cases
         ({"tests/test_plugin.py": "def test_plugin(): assert True\n"}, TESTS, None),  # conftest.py mentions it
         ({"conftest.py": ""}, TESTS, None),
@@ -119,6 +122,7 @@ B_EDITED = "def test_second(): assert True\n"
         ({"setup.py": "import os"}, TESTS, None),
         ({"README.md": "more"}, TESTS, [README]),
         ({"docs/usage.rst": "more", "docs/new.rst": ""}, TESTS, [D]),
+        ({"tests/test_loaded.py": "def test_loaded(): assert True\n"}, TESTS, None),  # pyproject.toml does
         ({"docs/usage.rst": None}, TESTS, [D]),
         ({"README.md": "more", "tests/test_c.py": "def test_third(): 'README'\n"}, TESTS, [INHERITED, C, README]),
         ({"README.md": "more", "pkg/m.py": SOURCE.replace("+ LIMIT", "+ len('.md')")}, TESTS, None),
@@ -191,9 +195,9 @@ def test_what_was_measured_is_kept_at_its_new_lines(tmp_path: Path) -> None:
     found = kept(tmp_path / "project", changed, [NEW, *TESTS])
     assert found is not None
     assert found.lines["pkg/m.py"] == {10: 0b11100}
-    assert found.durations == [0.0, *[0.5] * 8]
+    assert found.durations == [0.0, *[0.5] * 9]
     path, (start, end, replacement) = SURVIVOR
-    assert found.survivors == {(path, (start + 6, end + 6, replacement)): Held(0b111111000, edited=True)}
+    assert found.survivors == {(path, (start + 6, end + 6, replacement)): Held(0b1111111000, edited=True)}
 
 
 @pytest.mark.parametrize("damage", ["", "def first(): ..."])

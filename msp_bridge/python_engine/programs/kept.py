@@ -15,7 +15,7 @@ The record has the digests of all Python files and documents, and the sources th
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
   What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
 - *A document* (Markdown, reStructuredText): the tests that are in it, and those of test files that may read it, which
-  have its suffix, its directory or its upper-case name in them. Where a source or a conftest.py has, all tests.
+  name it, its suffix or its directory. Where a source or a conftest.py does, all tests are.
 
 Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
 
@@ -31,7 +31,7 @@ import os
 import re
 import shutil
 import tokenize
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -44,6 +44,7 @@ from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
 Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
+SELECTED = re.compile(rb"[\w./-]+\.py\b")  # test files that are collected, in a configuration: a plug-in is a module
 DOCUMENTS = (".md", ".rst")
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
 
@@ -130,8 +131,8 @@ class Changes:
         texts = {path: Path(self._plan.place, path).read_bytes() for path in python}
         for name in CONFIGURATION:
             with contextlib.suppress(FileNotFoundError):
-                texts[name] = Path(self._plan.place, name).read_bytes()
-        return {**texts, "": os.fsencode("\n".join(self._plan.arguments))}
+                texts[name] = SELECTED.sub(b"", Path(self._plan.place, name).read_bytes())
+        return {**texts, "": SELECTED.sub(b"", os.fsencode("\n".join(self._plan.arguments)))}
 
     def _mentioning(self, tests: Collection[str], versions: Versions) -> set[str] | None:
         """The files that have changed or mention one that has, and so on. Raises OSError.
@@ -158,20 +159,19 @@ class Changes:
         """The Python files that may read a document that has changed: a script far from sources and tests does not."""
         if not self._documents:
             return set()
-        documents = [PurePosixPath(path) for path in self._documents]
-        suffixes, names = {path.suffix for path in documents}, {path.stem for path in documents if path.stem.isupper()}
-        directories = {part for path in documents for part in path.parent.parts}
-        word = re.compile(
-            rb"|".join(
-                [
-                    *(rb"\%s\b" % encoded(suffix) for suffix in suffixes),
-                    *(rb"\b%s\b" % re.escape(encoded(name)) for name in names),
-                    *(rb"[\"'/]%s[\"'/]" % re.escape(encoded(directory)) for directory in directories),
-                ]
-            )
-        )
+        word = re.compile(b"|".join(pattern for path in self._documents for pattern in _reading(PurePosixPath(path))))
         near = {PurePosixPath(path).parent for path in (*tests, *self._plan.sources)}
         return {path for path in texts if _is_near(path, near) and word.search(_without_comments(texts[path]))}
+
+
+def _reading(document: PurePosixPath) -> Iterator[bytes]:
+    """Patterns of code that reads it: by its name, among others with its suffix, or in its directory."""
+    yield rb"\b%s\b" % re.escape(encoded(document.name))
+    yield rb"(?<!\w)%s\b" % re.escape(encoded(document.suffix))
+    if document.stem.isupper():
+        yield rb"\b%s\b" % re.escape(encoded(document.stem))
+    for part in document.parent.parts:
+        yield rb"[\"'/]%s[\"'/]" % re.escape(encoded(part))
 
 
 def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
