@@ -283,7 +283,7 @@ class Connection:
             failure = _fault(request.call, error)  # the method awaited something that another had cancelled
         except Exception as error:
             if self._outgoing.closing and isinstance(error, ConnectionError):
-                log.info("%s ends: %s", request.call.method, error or "the peer is gone")
+                log.info("%s ends: %s", request.call.method, str(error) or "the peer is gone")
                 failure = self._was_cancelled(request.call, ": the connection broke")
             else:
                 failure = _fault(request.call, error)

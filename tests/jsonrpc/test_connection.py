@@ -10,6 +10,7 @@ import pytest
 from support.connected import connected
 from support.msp_client import Client, framed
 
+from msp_bridge.errors import ToolError
 from msp_bridge.jsonrpc import connection
 from msp_bridge.jsonrpc.connection import MAX_OPEN, Method
 from msp_bridge.jsonrpc.framing import MAX_BODY, MAX_HEADER
@@ -162,6 +163,16 @@ async def test_an_error_of_a_method_is_answered_with_code_message_and_data(data:
         await both.client.send({"id": 1, "method": "fail"})
         error = (await both.client.receive())["error"]
         assert error == {"code": -32803, "message": "do this instead", **data}
+
+
+async def test_what_the_user_can_fix_is_answered_in_one_line_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(params: Any) -> Any:
+        raise ToolError("the tool is\ngone", "install it")
+
+    async with connected({"fail": fail, "echo": echo}) as both:
+        answer = await answer_to(both.client, b'{"jsonrpc": "2.0", "id": 1, "method": "fail"}')
+        assert error_message(answer, 1, ErrorCode.REQUEST_FAILED) == "the tool is\\ngone: install it"
+    assert caplog.messages == ["the tool is\ngone: install it"]
 
 
 @pytest.mark.parametrize(

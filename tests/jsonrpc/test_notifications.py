@@ -92,7 +92,8 @@ async def test_a_peer_is_not_read_from_while_too_many_notifications_run(monkeypa
         assert (await both.client.result(1)).count("begun") == 4
 
 
-async def test_what_may_not_come_yet_is_refused_or_dropped() -> None:
+async def test_what_may_not_come_yet_is_refused_or_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     text = Text()
     ready = False
 
@@ -108,6 +109,7 @@ async def test_what_may_not_come_yet_is_refused_or_dropped() -> None:
             assert refused.value.code == -32002
         ready = True
         assert await both.client.request("read") == []
+    assert caplog.messages == ["the notification change is dropped: change came too early"]
 
 
 async def test_a_cancelled_request_is_answered_with_the_code_of_the_service() -> None:
@@ -145,7 +147,10 @@ async def test_a_request_of_ours_fails_when_the_peer_leaves() -> None:
 
 
 @pytest.mark.parametrize("by_signal", [False, True])
-async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(by_signal: bool) -> None:
+async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(
+    by_signal: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     began, refused = asyncio.Event(), asyncio.Event()
 
     async def job(params: Any) -> Any:
@@ -156,6 +161,7 @@ async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(by_s
             with pytest.raises(ConnectionError):
                 await both.connection.notify("late", "nobody reads it")
             refused.set()
+            raise ConnectionResetError
 
     async with connected({"job": job}, room=1) as both:
         await both.client.ask("job")
@@ -166,6 +172,7 @@ async def test_what_cleans_up_sends_nothing_more_when_the_connection_closes(by_s
             await both.theirs.aclose()
         await both.served()
         assert refused.is_set()
+    assert "job ends: the peer is gone" in caplog.messages
 
 
 async def test_the_end_does_not_wait_for_a_peer_to_read_a_notification(monkeypatch: pytest.MonkeyPatch) -> None:
