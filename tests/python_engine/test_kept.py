@@ -84,7 +84,7 @@ def kept(
 ) -> Baseline | None:
     """What is kept of a measurement of `files` with this `report`."""
     plan, sources = written(directory, files), KeptSources(directory.parent / "sources")
-    sources.save(plan)
+    sources.save(plan, TESTS)
     now = {path: text for path, text in {**files, **changed}.items() if text is not None}
     called = ("called_at_import", now["pkg/m.py"].partition("def called_at_import")[0].count("\n") + 1)
     facts = {"live": [], "suspended": [], "called": [called], "read": False}
@@ -113,6 +113,9 @@ B_EDITED = "def test_second(): assert True\n"
         ({}, [*TESTS, NEW], [NEW]),  # its name alone is new
         ({"tests/test_new.py": "def test_new(): ..."}, [NEW, *TESTS], [NEW]),
         ({"tests/test_a.py": EDITED}, [*TESTS, "tests/test_a.py::test_more"], [A, BOTH, "tests/test_a.py::test_more"]),
+        ({"tests/test_b.py": "import os\nos.environ['X'] = ''\n" + B_EDITED}, TESTS, None),
+        ({"tests/test_new.py": "m.LIMIT = 4\ndef test_new(): ..."}, [NEW, *TESTS], None),
+        ({"tests/test_a.py": EDITED.replace("hasattr(m, 'asked')", "...")}, TESTS, [A, BOTH]),
         ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN, D, README, LOADED], []),
         ({"tests/test_b.py": B_EDITED}, TESTS, [B, INHERITED, C]),  # by way of base_cases
         ({"tests/test_plugin.py": "def test_plugin(): assert True\n"}, TESTS, None),  # conftest.py mentions it
@@ -203,7 +206,7 @@ def test_what_was_measured_is_kept_at_its_new_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["", "def first(): ..."])
 def test_a_kept_source_that_is_damaged_keeps_nothing(tmp_path: Path, damage: str) -> None:
     plan, sources = written(tmp_path / "project", FILES), KeptSources(tmp_path / "sources")
-    sources.save(plan)
+    sources.save(plan, [])
     digest = plan.files["pkg/m.py"]
     assert sources.text(digest) == SOURCE
     (tmp_path / "sources" / digest).write_text(damage)
@@ -214,10 +217,10 @@ def test_a_kept_source_that_is_damaged_keeps_nothing(tmp_path: Path, damage: str
 def test_other_files_in_the_place_of_the_sources_are_removed(tmp_path: Path) -> None:
     plan, directory = written(tmp_path / "project", FILES), tmp_path / "sources"
     directory.write_text("")
-    KeptSources(directory).save(plan)
+    KeptSources(directory).save(plan, [])
     (directory / "other/inner").mkdir(parents=True)
     (directory / "old").write_text("")
-    KeptSources(directory).save(plan)
+    KeptSources(directory).save(plan, [])
     assert {file.name for file in directory.iterdir()} == {plan.files[path] for path in plan.sources}
 
 

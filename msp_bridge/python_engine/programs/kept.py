@@ -10,7 +10,8 @@ The record has the digests of all Python files and documents, and the sources th
 
 - *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
   import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
-  configuration mentions it, it may be a plug-in, and what it changes is not known.
+  configuration mentions it, it may be a plug-in, and what it changes is not known. So it is where it has other
+  statements at module level than before that do more than import, define or assign names.
 - *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
   What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
@@ -25,13 +26,14 @@ with which a later one goes another way. A kill is confirmed by a run without th
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import os
 import re
 import shutil
 import tokenize
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -44,23 +46,25 @@ from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
 Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
+INERT = (ast.AnnAssign, ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
 SELECTED = re.compile(rb"[\w./-]+\.py\b")  # test files that are collected, in a configuration: a plug-in is a module
 DOCUMENTS = (".md", ".rst")
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
 
 
 class KeptSources:
-    """The sources as they were measured, each in a file that its digest names."""
+    """The sources and test files as they were measured, each in a file that its digest names."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def save(self, plan: TargetPlan) -> None:
-        """Keep the sources of `plan`, and no others. Raises OSError."""
+    def save(self, plan: TargetPlan, tests: Iterable[str]) -> None:
+        """Keep the sources of `plan` and the files of `tests`, and no others. Raises OSError."""
         if not self._directory.is_dir():
             self._directory.unlink(missing_ok=True)  # somebody has been at the cache
             self._directory.mkdir()
-        digests = {plan.files[path]: path for path in plan.sources if path in plan.files}
+        paths = {*plan.sources, *map(_file, tests)}
+        digests = {plan.files[path]: path for path in paths if path in plan.files}
         there = {file.name: file for file in self._directory.iterdir()}
         for name in there.keys() - digests.keys():
             shutil.rmtree(there[name]) if there[name].is_dir() else there[name].unlink()
@@ -70,7 +74,7 @@ class KeptSources:
             fresh.rename(self._directory / digest)
 
     def text(self, digest: str) -> str:
-        """The normal text of the source with this digest. Raises OSError, SyntaxError or UnicodeDecodeError."""
+        """The normal text of the file with this digest. Raises OSError, SyntaxError or UnicodeDecodeError."""
         data = (self._directory / digest).read_bytes()
         if digest_of(data) != digest:  # it was being changed when it was read, or somebody has been at the cache
             raise OSError(f"{digest} is damaged")
@@ -96,6 +100,8 @@ class Changes:
                 current = None if current is None else self._with_source(current, path, versions)
             if current is None or not self._others:
                 return current
+            if any(map(self._acts_otherwise, self._others - self._documents)):
+                return None
             files = self._mentioning({_file(test) for test in (*baseline.tests, *tests)}, versions)
         except (OSError, KeyError, *UNCOMPILED):
             return None
@@ -105,8 +111,14 @@ class Changes:
         return current.edited(min(files), None, {}, concerned | current.subprocess_tests)
 
     def _versions(self, path: str) -> tuple[str, str]:
-        data = Path(self._plan.place, path).read_bytes()
-        return self._sources.text(self._old[path]), PythonText(data).normal
+        """Return the file as it was and as it is; a file that is not there is empty."""
+        data = Path(self._plan.place, path).read_bytes() if path in self._plan.files else b""
+        return self._sources.text(self._old[path]) if path in self._old else "", PythonText(data).normal
+
+    def _acts_otherwise(self, path: str) -> bool:
+        """Whether to import the test file does something else than it did, beside binding its own names."""
+        old, new = ([ast.dump(each) for each in ast.parse(text).body if _acts(each)] for text in self._versions(path))
+        return old != new
 
     def _with_source(self, baseline: Baseline, path: str, versions: Versions) -> Baseline | None:
         facts = baseline.facts.get(path)
@@ -177,6 +189,14 @@ def _reading(document: PurePosixPath) -> Iterator[bytes]:
 def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
     file = PurePosixPath(path)
     return file.suffix == ".py" and (file.stem in UNMENTIONED or not set(file.parents).isdisjoint(directories))
+
+
+def _acts(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        return not all(isinstance(target, ast.Name) for target in node.targets)
+    if isinstance(node, ast.Expr):
+        return not isinstance(node.value, ast.Constant)
+    return not isinstance(node, INERT)
 
 
 def _without_comments(text: bytes) -> bytes:

@@ -118,7 +118,7 @@ class Measurement:
         fresh = self._file.with_suffix(".new")
         fresh.write_text(json.dumps(value), encoding="utf-8")
         os.replace(fresh, self._file)
-        self._sources.save(plan)
+        self._sources.save(plan, baseline.tests)
 
     def known(self, plan: TargetPlan, collected: Collected | None) -> Baseline | None:
         """Read what the earlier measurement says of the project as it is now; None: nothing."""
