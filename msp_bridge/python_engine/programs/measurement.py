@@ -132,12 +132,13 @@ class Measurement:
                 kept = Changes(plan, saved["files"], self._sources).kept(baseline, tests)
             else:  # nothing can be measured by itself
                 kept = baseline if saved["files"] == plan.files and saved["tests"] == tests else None
-            if kept is not None and kept.has_lost_lines and not kept.unmeasured:  # as after a test file is deleted
+            if kept is None or (kept.has_lost_lines and not kept.unmeasured):  # as after a test file is deleted
                 return None
-            if kept is not None:
-                self._world.drop(frozenset(saved["dropped"]))
-                if saved["always_fresh"] is not None and self._servers.live is not None:
-                    self._servers.drop_live(saved["always_fresh"])
+            self._world.drop(frozenset(saved["dropped"]))
+            if saved["always_fresh"] is not None and self._servers.live is not None:
+                self._servers.drop_live(saved["always_fresh"])
+            if plan.dependencies and saved["files"] != plan.files:  # by these it is known which runs alone still hold
+                return replace(kept, alone=frozenset(), order_dependent=frozenset())
             return kept
         except (OSError, ValueError, TypeError, AttributeError, KeyError):  # none, or damaged: measured anew
             return None
