@@ -172,8 +172,10 @@ def _concluded(
     for gone in session.accepted.gone():
         click.echo(f"msp-bridge: {ACCEPTED} has code that is gone: {one_line(f'{gone.path}: {gone.before}')}", err=True)
     if failing := session.told.of(FailingTest):
+        one = len(failing) == 1
+        fail, them = ("fails", "is left out: fix it") if one else ("fail", "are left out: fix them")
         tests = counted(len(failing), "test")
-        click.echo(f"msp-bridge: {tests} failed without any mutant and are excluded: fix the tests first", err=True)
+        click.echo(f"msp-bridge: {tests} {fail} without any mutant, and {them} first", err=True)
         show_failing_tests([one.test for one in failing], failing[0].output)
     if unusable or failing:
         code = code or Exit.NO_VERDICTS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from attrs import evolve
+from attrs import evolve, frozen
 from rich.console import Console
 from rich.text import Text
 
@@ -15,14 +15,33 @@ from msp_bridge.adapter import HasTestCommand
 from msp_bridge.errors import BridgeError, ConfigurationError
 from msp_bridge.model import Result
 from msp_bridge.reports.terminal import is_terminal
-from msp_bridge.testing.oracle import Difference, Oracle, Verification, is_verifiable
+from msp_bridge.testing.oracle import Difference, Oracle, Verification, is_pytest, is_verifiable
 from msp_bridge.text import counted
 from msp_bridge.workspace.adapters import MountedAdapter
 from msp_bridge.workspace.workspace import Workspace
 
 
+@frozen
+class CommandOfVerification:
+    """How the tests are run: as `named` by the user, or by the tool's own command without the tests that fail."""
+
+    named: str | None
+    failing: Sequence[str]  # without any mutant, by their names
+
+    async def of(self, tool: MountedAdapter) -> tuple[str, ...]:
+        """The words of the command for one tool. Raises ConfigurationError."""
+        if self.named is not None:
+            return tuple(shlex.split(self.named))
+        known = await tool.adapter.test_command() if isinstance(tool.adapter, HasTestCommand) else None
+        if known is None:
+            raise ConfigurationError(
+                f"{tool.label} has no test command that --verify knows", 'name it: --verify-command "make test"'
+            )
+        return (*known, *(f"--deselect={test}" for test in self.failing)) if is_pytest(known) else known
+
+
 async def verify_results(
-    workspace: Workspace, results: Iterable[Result], count: int, command: str | None, console: Console
+    workspace: Workspace, results: Iterable[Result], count: int, command: CommandOfVerification, console: Console
 ) -> None:
     """Check `count` of the results, drawn at random from all tools', and show which differ.
 
@@ -49,7 +68,7 @@ async def verify_results(
 
 
 async def _verify(
-    workspace: Workspace, tool: MountedAdapter, drawn: list[Result], command: str | None, console: Console
+    workspace: Workspace, tool: MountedAdapter, drawn: list[Result], command: CommandOfVerification, console: Console
 ) -> Verification:
     """Verify one tool; each difference is shown as soon as it is known, since a fresh process may take minutes."""
     projects = workspace.projects
@@ -68,21 +87,10 @@ async def _verify(
     if is_terminal(console):
         wait.start()
     try:
-        oracle = await Oracle.of(projects.root / tool.folder, await _command(tool, command))
+        oracle = await Oracle.of(projects.root / tool.folder, await command.of(tool))
         return await oracle.compare(inner, jobs=projects.configuration.jobs or 1, report=report)
     except asyncio.CancelledError:
         console.print(f"{tool.label}: {done} {words}")
         raise
     finally:
         wait.stop()
-
-
-async def _command(tool: MountedAdapter, command: str | None) -> tuple[str, ...]:
-    if command is not None:
-        return tuple(shlex.split(command))
-    known = await tool.adapter.test_command() if isinstance(tool.adapter, HasTestCommand) else None
-    if known is not None:
-        return known
-    raise ConfigurationError(
-        f"{tool.label} has no test command that --verify knows", 'name it: --verify-command "make test"'
-    )

@@ -147,7 +147,7 @@ class Oracle:
                 limit = TIMEOUT_MARGIN_S + TIMEOUT_FACTOR * (time.monotonic() - start)
                 return cls(root, tuple(command), world, limit, environment or {})
         words = " ".join(command)
-        another = f"that leaves them out: {words} --deselect TEST" if _is_pytest(command) else "in which they pass"
+        another = f"that leaves them out: {words} --deselect TEST" if is_pytest(command) else "in which they pass"
         raise BaselineError(
             f"`{words}` fails in a fresh copy of {root} without any mutant ({verdict.reason})",
             f"fix the tests first, or name a command {another}",
@@ -173,7 +173,7 @@ class Oracle:
         """Whether the verdict of the suite, or the test alone that has killed the mutant, says the same."""
         if _agree(result, verdict):
             return True
-        if result.status is not Status.KILLED or not result.killed_by or not _is_pytest(self.command):
+        if result.status is not Status.KILLED or not result.killed_by or not is_pytest(self.command):
             return False
         test = result.killed_by[0]
         killed = (await self.verdict_of(result.mutant, test)).status.detected
@@ -186,7 +186,7 @@ class Oracle:
 
     def _command_of(self, test: str) -> tuple[str, ...]:
         """pytest's command for one test: without the words that name files of the project."""
-        start = next(number for number, word in enumerate(self.command) if _is_pytest([word])) + 1
+        start = next(number for number, word in enumerate(self.command) if is_pytest([word])) + 1
         options = [word for word in self.command[start:] if not (self.root / word.partition("::")[0]).exists()]
         return (*self.command[:start], *options, test)
 
@@ -264,7 +264,7 @@ class Oracle:
             shown = output.decode("utf-8", "replace") + tree.errors[-OUTPUT_LIMIT:]
             if code == 0:
                 return Verdict(Status.SURVIVED, SUCCESS, shown)
-            if code < 0 or not _is_pytest(self.command):
+            if code < 0 or not is_pytest(self.command):
                 return Verdict(Status.KILLED, tree.outcome, shown)
             return Verdict(Status.KILLED, PYTEST_EXITS.get(code, tree.outcome), shown)
 
@@ -298,7 +298,8 @@ def _agree(result: Result, verdict: Verdict) -> bool:
     return result.status.detected == verdict.status.detected
 
 
-def _is_pytest(command: Sequence[str]) -> bool:
+def is_pytest(command: Sequence[str]) -> bool:
+    """Whether a command runs pytest, so that its options can follow."""
     return any(Path(word).name in ("pytest", "py.test") for word in command)
 
 

@@ -36,6 +36,16 @@ def test_a_tool_without_a_known_test_command_needs_one(project: Path) -> None:
     assert "--verify-command" in done.stderr
 
 
+CHECKS = """from m import add
+
+
+def test_add():
+    assert add(2, 3) == 5
+
+
+def test_red():
+    assert add(2, 3) == 6
+"""
 MUTMUT = """
 [tool.mutmut]
 source_paths = ["m.py"]
@@ -58,20 +68,22 @@ test-command = "python -m pytest checks.py"
 def test_the_tests_are_those_that_the_tools_configuration_selects(
     tmp_path: Path, configuration: str, content: str
 ) -> None:
+    """Without those that fail, as in the run."""
     project = tmp_path / "project"
     project.mkdir()
     files = {
         configuration: content,
         "m.py": "def add(a, b):\n    return a + b\n",
-        "checks.py": "from m import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",  # no name that pytest looks for
+        "checks.py": CHECKS,  # no name that pytest looks for
         "test_other.py": "def test_other():\n    assert False, 'it is no test of this configuration'\n",
     }
     for name, text in files.items():
         (project / name).write_text(text)
     argv = command("run", "--verify", "3")
     done = subprocess.run(argv, cwd=project, env=environment(project), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 3, done.stderr
     assert re.search(r"verified [1-3] mutants? in fresh processes: 0 differ", done.stdout), done.stdout
+    assert "1 test fails without any mutant, and is left out: fix it first" in done.stderr
 
 
 def test_tests_that_fail_without_a_mutant_verify_nothing(project: Path) -> None:

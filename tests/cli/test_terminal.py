@@ -31,7 +31,7 @@ def test_failing_tests_are_named_after_the_summary_and_have_their_exit_code(proj
     assert done.returncode == 3
     assert "mutation score  50.0 %" in done.stdout
     assert done.stderr == (
-        "msp-bridge: 2 tests failed without any mutant and are excluded: fix the tests first\n"
+        "msp-bridge: 2 tests fail without any mutant, and are left out: fix them first\n"
         "    test_a.py::test_red\n"
         "    test_a.py::test_\\x1b[31m\n"
         "    | assert 1 == 2\n"
