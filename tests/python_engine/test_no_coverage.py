@@ -77,3 +77,31 @@ async def test_the_next_server_finds_that_too(tmp_path: Path, left: str | None) 
 async def test_a_test_kills_what_only_a_failing_one_was_seen_to_run(tmp_path: Path) -> None:
     async with Trial.of({**FILES, FIRST: TEST.replace("== 6", "== 7").encode()}, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+
+
+STARTS = b"""import sys
+
+NOT_LOADED = "multiprocessing" not in sys.modules
+
+
+def test_process():
+    assert NOT_LOADED
+    import multiprocessing
+    from pkg.calc import compute
+
+    context = multiprocessing.get_context("METHOD")
+    process = context.Process(target=compute, args=("x",))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+async def test_what_a_process_runs_that_a_test_starts_is_tested(tmp_path: Path, method: str) -> None:
+    """The test is also told that nobody has imported multiprocessing before it."""
+    calc = CALC.replace(b"    return KEPT[n]\n", b"    assert KEPT[n] == 'xxx'\n")
+    files = {**FILES, "pkg/calc.py": calc, FIRST: STARTS.replace(b"METHOD", method.encode()), SECOND: b""}
+    async with Trial.of(files, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{FIRST}::test_process",))}
+        assert not trial.notices

@@ -29,7 +29,6 @@ import os
 import sys
 import types
 from collections.abc import Iterable
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 from .bytecode import is_current
@@ -37,6 +36,7 @@ from .channel import TargetPlan
 from .code_runs import CodeRuns
 from .imports import monitoring
 from .messages import Ran, Trace
+from .process_starts import note_starts
 
 TOOL = 3  # of sys.monitoring: another one than that of line coverage
 NAME = "msp-bridge dependencies"
@@ -72,20 +72,16 @@ class DependencyTrace:
         """Note what runs from now on."""
         self._hidden = any(map(self._is_ours, _files_of_modules()))
         sys.addaudithook(self._audit)
-        lines, start = linecache.getlines, BaseProcess.start
+        lines = linecache.getlines
 
         def getlines(filename: str, module_globals: Any = None) -> list[str]:
             if not _is_for_a_report(sys._getframe(1)):
                 self._note(filename)
             return lines(filename, module_globals)
 
-        def started(process: BaseProcess) -> None:
-            self._hidden = True
-            start(process)
-
         self._getlines = getlines.__code__
         linecache.getlines = getlines
-        BaseProcess.start = started  # type: ignore[assignment,method-assign]
+        note_starts(self._hide)
         self._functions = CodeRuns(self._is_ours) if monitoring is None else MonitoredFunctions()
 
     def renew(self) -> None:
@@ -132,6 +128,9 @@ class DependencyTrace:
                 return
             frame = frame.f_back
         self._note(os.fsdecode(file))
+
+    def _hide(self) -> None:
+        self._hidden = True
 
     def _note(self, filename: str) -> None:
         path = self._path(filename) if filename.endswith(".py") else None

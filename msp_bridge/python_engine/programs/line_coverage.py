@@ -28,7 +28,6 @@ import types
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 import pytest
@@ -36,6 +35,7 @@ import pytest
 from .imports import TOOL, monitoring
 from .late_imports import LateImports
 from .live_code import FUNCTION, LiveFunctions, all_nested, nested
+from .process_starts import note_starts
 
 FORKS = {"os.fork", "os.forkpty", "os.system", "os.posix_spawn"}
 SENTINEL = "msp-bridge: probe"  # stands in compiled code for the method that notes a hit
@@ -233,13 +233,7 @@ class ProcessWatch:
     def __init__(self) -> None:
         self.started = False
         sys.addaudithook(self._audit)
-        start = BaseProcess.start
-
-        def watched(process: BaseProcess) -> None:
-            self.note()
-            start(process)
-
-        BaseProcess.start = watched  # type: ignore[assignment,method-assign]
+        note_starts(self.note)
 
     def note(self) -> None:
         """Code of the project may run that nobody sees."""

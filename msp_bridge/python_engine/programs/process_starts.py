@@ -1,0 +1,46 @@
+"""Starts of processes by multiprocessing, which it makes past the audit events, and by servers that fork for it.
+
+It is not imported to see that: tests may ask whether it is loaded. It is watched from the first import on that follows
+its own; the last of these is that of `multiprocessing.popen_…`, when a process is first started in one of its ways.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
+PROCESS = "multiprocessing.process"
+WAYS = "multiprocessing.popen_"
+
+
+def note_starts(note: Callable[[], None]) -> None:
+    """Call `note` whenever multiprocessing starts a process, from now on, in this process and its forks."""
+    if PROCESS in sys.modules:
+        _watch(note)
+        return
+    watched = False
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal watched
+        if event == "import" and not watched and hasattr(sys.modules.get(PROCESS), "BaseProcess"):
+            watched = True
+            _watch(note)
+            if arguments[0].startswith(WAYS):  # the process is being started
+                note()
+
+    sys.addaudithook(audit)
+
+
+def _watch(note: Callable[[], None]) -> None:
+    base: type[BaseProcess] = sys.modules[PROCESS].BaseProcess
+    start = base.start
+
+    def started(process: BaseProcess) -> None:
+        note()
+        start(process)
+
+    base.start = started  # type: ignore[assignment,method-assign]
