@@ -115,6 +115,7 @@ B_EDITED = "def test_second(): assert True\n"
         ({"tests/test_a.py": EDITED}, [*TESTS, "tests/test_a.py::test_more"], [A, BOTH, "tests/test_a.py::test_more"]),
         ({"tests/test_b.py": "import os\nos.environ['X'] = ''\n" + B_EDITED}, TESTS, None),
         ({"tests/test_new.py": "m.LIMIT = 4\ndef test_new(): ..."}, [NEW, *TESTS], None),
+        ({"tests/test_new.py": "m.LIMIT: int = 4\ndef test_new(): ..."}, [NEW, *TESTS], None),
         ({"tests/test_a.py": EDITED.replace("hasattr(m, 'asked')", "...")}, TESTS, [A, BOTH]),
         ({"tests/test_a.py": None}, [B, INHERITED, C, PLUGIN, D, README, LOADED], []),
         ({"tests/test_b.py": B_EDITED}, TESTS, [B, INHERITED, C]),  # by way of base_cases
@@ -149,6 +150,15 @@ B_EDITED = "def test_second(): assert True\n"
             {"pkg/m.py": SOURCE.replace("a + LIMIT", "a + MORE").replace("LIMIT", "MORE = 4\nLIMIT", 1)},
             TESTS,
             [A, BOTH],
+        ),
+        (
+            {
+                "pkg/m.py": SOURCE.replace("a + LIMIT", "a_module(a)").replace(
+                    "LIMIT", "from json import late as a_module\nLIMIT", 1
+                )
+            },
+            TESTS,
+            None,  # the project has a module `late`
         ),
         ({"pkg/m.py": WITH_METHOD}, TESTS, [A, BOTH]),
         ({"pkg/m.py": WITH_METHOD.replace("area", "third")}, TESTS, None),  # late.py has the name

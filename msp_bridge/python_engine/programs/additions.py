@@ -20,14 +20,14 @@ and to an attribute of a class anywhere: another class may have it as well.
 from __future__ import annotations
 
 import ast
-import re
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
 from .live_code import first_line
+from .mentions import encoded, mentions
 
 HARMLESS = {"classmethod", "property", "staticmethod"}  # as decorators
 STAR = b"import *"
@@ -49,27 +49,13 @@ class Reduced:
         """
         file = PurePosixPath(path)
         module = {file.parent.name if file.stem == "__init__" else file.stem}
-        near = [text for text in texts if _mentions(text, module)]
+        near = [text for text in texts if mentions(text, module)]
         anywhere = self.attributes | self.names if any(STAR in text for text in near) else self.attributes
         return (
-            _mentions(encoded(other), self.names | self.attributes)
-            or any(_mentions(text, self.names) for text in near)
-            or any(_mentions(text, anywhere) for text in texts)
+            mentions(encoded(other), self.names | self.attributes)
+            or any(mentions(text, self.names) for text in near)
+            or any(mentions(text, anywhere) for text in texts)
         )
-
-
-def word_of(names: Iterable[str], before: bytes = b"") -> re.Pattern[bytes]:
-    """Finds any of the names as a word; `before`: a pattern for what stands in front of it."""
-    return re.compile(before + rb"\b(?:%s)\b" % b"|".join(re.escape(encoded(name)) for name in names))
-
-
-def _mentions(text: bytes, names: Collection[str]) -> bool:
-    return bool(names) and word_of(names).search(text) is not None
-
-
-def encoded(text: str) -> bytes:
-    """The bytes of a text in which words are looked for."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def reduced(text: str, other: str) -> Reduced:
@@ -84,7 +70,7 @@ def reduced(text: str, other: str) -> Reduced:
         body.remove(node)
         _replace(lines, node, "")
     for node, added in list(_further_imports(tree.body, against.body)):
-        names.update(alias.asname or alias.name.partition(".")[0] for alias in added)
+        names.update(name for alias in added for name in (alias.name.partition(".")[0], alias.asname) if name)
         node.names = [alias for alias in node.names if alias not in added]
         _replace(lines, node, ast.unparse(node) if node.names else "")
         if not node.names:

@@ -353,6 +353,11 @@ def masks(lines: Mapping[str, Mapping[str, str]]) -> dict[str, dict[int, int]]:
     return {path: {int(line): int(mask, 16) for line, mask in found.items()} for path, found in lines.items()}
 
 
+def file_of(test: str) -> str:
+    """The path of the file that a test is in, relative to the project."""
+    return test.partition("::")[0]
+
+
 def bits(mask: int) -> Iterator[int]:
     """The tests of a set."""
     while mask:

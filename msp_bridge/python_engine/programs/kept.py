@@ -1,4 +1,4 @@
-"""Keeping of a measurement for servers that begin anew when Python files have changed.
+"""Measurements kept for servers that begin anew when Python files or documents have changed.
 
 Theory of operation
 -------------------
@@ -6,7 +6,7 @@ The problem: somebody writes a test for a survivor, or edits what ran at import.
 all tests again takes as long as the suite. What most tests run has not changed. `reload` says that of a live server;
 here the old files are those of the record, so it holds for the next process, too.
 
-The record has the digests of all Python files and documents, and the sources themselves. They are compared:
+The record has the digests of all Python files and documents, and the sources and test files themselves. Compared are:
 
 - *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
   import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
@@ -21,32 +21,32 @@ The record has the digests of all Python files and documents, and the sources th
 Anything else, such as another conftest.py, a data file, or a statement at module level, has everything measured again.
 
 What this may miss is what it may miss in a live server: a changed test leaves something behind (an entry in a cache)
-with which a later one goes another way. A kill is confirmed by a run without the mutant all the same.
+with which a later one goes another way. A line that no test runs any more has all tests measured (`has_lost_lines`),
+and a kill is confirmed by a run without the mutant all the same.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import io
 import os
 import re
 import shutil
-import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from .additions import encoded, reduced, word_of
-from .baseline import Baseline
+from .additions import reduced
+from .baseline import Baseline, file_of
 from .channel import TargetPlan
 from .file_edit import PythonText, digest_of
+from .mentions import encoded, reading, without_comments, word_of
 from .reload import UNCOMPILED, EditedFunctions
 
 UNMENTIONED = {"conftest", "__init__"}  # what imports them does not name them
 Versions = Mapping[str, tuple[str, str]]  # path to the normal text of then and of now
-INERT = (ast.AnnAssign, ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
+INERT = (ast.AsyncFunctionDef, ast.ClassDef, ast.FunctionDef, ast.Import, ast.ImportFrom, ast.Pass)
 SELECTED = re.compile(rb"[\w./-]+\.py\b")  # test files that are collected, in a configuration: a plug-in is a module
 DOCUMENTS = (".md", ".rst")
 CONFIGURATION = ("pyproject.toml", "pytest.ini", ".pytest.ini", "setup.cfg", "tox.ini")
@@ -63,7 +63,7 @@ class KeptSources:
         if not self._directory.is_dir():
             self._directory.unlink(missing_ok=True)  # somebody has been at the cache
             self._directory.mkdir()
-        paths = {*plan.sources, *map(_file, tests)}
+        paths = {*plan.sources, *map(file_of, tests)}
         digests = {plan.files[path]: path for path in paths if path in plan.files}
         there = {file.name: file for file in self._directory.iterdir()}
         for name in there.keys() - digests.keys():
@@ -102,12 +102,12 @@ class Changes:
                 return current
             if any(map(self._acts_otherwise, self._others - self._documents)):
                 return None
-            files = self._mentioning({_file(test) for test in (*baseline.tests, *tests)}, versions)
+            files = self._mentioning({file_of(test) for test in (*baseline.tests, *tests)}, versions)
         except (OSError, KeyError, *UNCOMPILED):
             return None
         if files is None:
             return None
-        concerned = sum(1 << number for number, test in enumerate(tests) if _file(test) in files)
+        concerned = sum(1 << number for number, test in enumerate(tests) if file_of(test) in files)
         return current.edited(min(files), None, {}, concerned | current.subprocess_tests)
 
     def _versions(self, path: str) -> tuple[str, str]:
@@ -129,6 +129,8 @@ class Changes:
         edit = EditedFunctions.of(os.path.join(self._plan.place, path), before.text, after.text)
         if edit.change.not_live is not None or (facts is not None and edit.ran_at_import(facts)):
             return None
+        if not self._modules.isdisjoint(before.names | after.names):
+            return None  # an import of this name may run a module
         then, now = ([encoded(texts[side]) for name, texts in versions.items() if name != path] for side in (0, 1))
         unchanged = self._unchanged.values() if before.text != old or after.text != new else ()
         if after.may_be_used(path, old, [*unchanged, *then]) or before.may_be_used(path, new, [*unchanged, *now]):
@@ -145,6 +147,12 @@ class Changes:
             with contextlib.suppress(FileNotFoundError):
                 texts[name] = SELECTED.sub(b"", Path(self._plan.place, name).read_bytes())
         return {**texts, "": SELECTED.sub(b"", os.fsencode("\n".join(self._plan.arguments)))}
+
+    @cached_property
+    def _modules(self) -> set[str]:
+        """Names that modules and packages of the project may have."""
+        paths = map(PurePosixPath, self._plan.files)
+        return {name for path in paths for name in (path.stem, *path.parent.parts)}
 
     def _mentioning(self, tests: Collection[str], versions: Versions) -> set[str] | None:
         """The files that have changed or mention one that has, and so on. Raises OSError.
@@ -163,7 +171,7 @@ class Changes:
                 return None
             word = word_of(names, rb"(?<!def )")
             named = {path for path, text in texts.items() if path not in found and word.search(text)}
-            due = {path for path in named if word.search(_without_comments(texts[path]))}
+            due = {path for path in named if word.search(without_comments(texts[path]))}
             found = found | due
         return found
 
@@ -171,19 +179,9 @@ class Changes:
         """The Python files that may read a document that has changed: a script far from sources and tests does not."""
         if not self._documents:
             return set()
-        word = re.compile(b"|".join(pattern for path in self._documents for pattern in _reading(PurePosixPath(path))))
+        word = reading(self._documents)
         near = {PurePosixPath(path).parent for path in (*tests, *self._plan.sources)}
-        return {path for path in texts if _is_near(path, near) and word.search(_without_comments(texts[path]))}
-
-
-def _reading(document: PurePosixPath) -> Iterator[bytes]:
-    """Patterns of code that reads it: by its name, among others with its suffix, or in its directory."""
-    yield rb"\b%s\b" % re.escape(encoded(document.name))
-    yield rb"(?<!\w)%s\b" % re.escape(encoded(document.suffix))
-    if document.stem.isupper():
-        yield rb"\b%s\b" % re.escape(encoded(document.stem))
-    for part in document.parent.parts:
-        yield rb"[\"'/]%s[\"'/]" % re.escape(encoded(part))
+        return {path for path in texts if _is_near(path, near) and word.search(without_comments(texts[path]))}
 
 
 def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
@@ -192,20 +190,9 @@ def _is_near(path: str, directories: Collection[PurePosixPath]) -> bool:
 
 
 def _acts(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Assign):
-        return not all(isinstance(target, ast.Name) for target in node.targets)
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return not all(isinstance(target, ast.Name) for target in targets)
     if isinstance(node, ast.Expr):
         return not isinstance(node.value, ast.Constant)
     return not isinstance(node, INERT)
-
-
-def _without_comments(text: bytes) -> bytes:
-    try:
-        tokens = [token for token in tokenize.tokenize(io.BytesIO(text).readline) if token.type != tokenize.COMMENT]
-    except (SyntaxError, tokenize.TokenError):
-        return text  # a configuration file
-    return encoded(" ".join(token.string for token in tokens))
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]

@@ -14,6 +14,7 @@ from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from .baseline import file_of
 from .dependencies import outermost
 
 AT_ONCE = 100  # tests that are measured in one job
@@ -27,7 +28,7 @@ class LikelyTests:
         self._tests, self._texts = tests, texts
         self._of_file: dict[str, list[int]] = {}
         for test, name in enumerate(tests):
-            self._of_file.setdefault(name.partition("::")[0], []).append(test)
+            self._of_file.setdefault(file_of(name), []).append(test)
         self._ordered = lru_cache(64)(self._order)
 
     def next(self, path: str, function: str, left_out: Collection[int]) -> list[int]:

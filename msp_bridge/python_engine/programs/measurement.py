@@ -1,8 +1,8 @@
 """The run of the tests without a mutant, and its record for the next process.
 
-What was measured is kept for the next process that finds the same project, but for Python files (`_key`). Tests that
-the record does not have, such as those whose names differ in each process, and tests that changes of Python files may
-concern (`kept`), are measured again, and no others.
+What was measured is kept for the next process that finds the same project, but for Python files and documents
+(`_key`). Tests that the record does not have, such as those whose names differ in each process, and tests that changes
+of these files may concern (`kept`), are measured again, and no others.
 """
 
 from __future__ import annotations

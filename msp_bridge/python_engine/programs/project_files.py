@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from .baseline import Baseline
+from .baseline import Baseline, file_of
 from .file_edit import PythonText, digest_of
 from .fork_servers import ServerProcess
 from .live_code import Segment, SourceFile
@@ -53,7 +53,7 @@ class ProjectFiles:
 
     def read_tests(self, tests: Sequence[str], changed: Collection[str]) -> None:
         """Keep the texts of the files of `tests`; files that have not changed are known."""
-        files = {test.partition("::")[0] for test in tests}
+        files = {file_of(test) for test in tests}
         known = {path: text for path, text in self.tests.items() if path in files and path not in changed}
         for path in files - known.keys():
             if path.endswith(".py"):

@@ -335,16 +335,12 @@ class MutantScheduler:
         """Run `tests` in a fork of the collected session, with the mutant."""
         mutant.stage = Stage.LIVE
         mutant.tried.update(tests)
-        if (last := self._last_killer(mutant)) in tests and last is not None:
-            tests = [last, *(test for test in tests if test != last)]
-        mutant.tests = sorted(tests, key=self._controls.is_unsteady)  # those last
+        last = self._last_killer(mutant)  # first, and unsteady tests last
+        mutant.tests = sorted(tests, key=lambda test: (self._controls.is_unsteady(test), test != last))
         self._jobs.run_live(self.baseline, mutant, mutant.tests)
 
     def start_fresh(self, mutant: ScheduledMutant) -> None:
-        """Run the likely killer alone in a process that imports everything with the mutant; without one, all tests.
-
-        Of a survivor that is known, only the tests that are left.
-        """
+        """Run the likely killer alone in a process that imports everything; without one, the tests that are left."""
         if self.baseline.unmeasured:
             mutant.stage = Stage.UNMEASURED
             return
