@@ -280,6 +280,22 @@ COMBINATIONS: dict[str, tuple[str, ...]] = {
         "test_what_a_mutant_leaves_behind_reaches_no_later_request",  # `test_stryker_js_process_state.py`: no other mutant
     ),
 }
+# The same form: tests that start Python processes, in which nobody sees what they run. `make mutants` would run them for each mutant.
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "server/test_limits.py": ("test_sigterm_ends_a_server",),
+    "server/test_security_tls.py": ("test_a_server_for_other_machines",),
+    "server/test_security_token.py": (
+        "test_a_server_for_other_machines",
+        "test_a_token_in_a_file",
+        "test_other_machines_are_let_in",
+        "test_stdio_needs_no_token",
+        "test_tools_do_not_inherit",
+        "test_without_any_option",
+    ),
+    "server/test_security_websocket.py": ("test_a_session_over", "test_over_websocket_a_client_that_reads_nothing"),
+    "workspace/test_projects.py": ("test_doctor_names",),
+    "workspace/test_targets.py": ("test_changes_are_lines",),
+}
 # What takes longest, of what would come late, begins first, after the core: no process is left alone with it at the end.
 LONG = (
     "python_engine/test_corpus.py",
@@ -297,11 +313,12 @@ LONG = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--core", action="store_true", help="only the tests that need no tool")
     parser.addoption("--main", action="store_true", help="each promise once: everything but the combinations")
+    parser.addoption("--in-process", action="store_true", help="without the tests that start Python processes")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="files, and the tests of each, in a random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *LONG) if not (TESTS / name).exists()]
+    gone = [name for name in (*NOT_CORE, *COMBINATIONS, *ELSEWHERE, *LONG) if not (TESTS / name).exists()]
     if gone:
         raise pytest.UsageError(f"{__file__} names what is not there: {', '.join(sorted(gone))}")
 
@@ -319,6 +336,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if whole and not config.option.core:
         _check_names(COMBINATIONS if not config.option.main else {}, items)
         _check_names(NOT_CORE, items)
+        _check_names(ELSEWHERE, items)
     for item in items:
         core = not _named(item, NOT_CORE)
         item.stash[IN_CORE] = core
@@ -326,6 +344,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"))
     if config.option.core:
         _select(config, items, [item for item in items if item.stash[IN_CORE]])
+    if config.option.in_process:
+        _select(config, items, [item for item in items if not _named(item, ELSEWHERE)])
     if config.option.main:
         _select(config, items, [item for item in items if not _named(item, COMBINATIONS)])
     if config.option.shuffle is not None:
