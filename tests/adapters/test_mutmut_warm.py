@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 
 import psutil
+from support.memory_stream import MemoryStream
+from support.msp_client import Client
 from support.mutmut_trial import Trial
 from support.strays import below
 
 from msp_bridge.adapter import Mutant, Status
+from msp_bridge.dialects.msp import Msp
+from msp_bridge.server import serve_client
+from msp_bridge.workspace.configuration import Configuration
+from msp_bridge.workspace.open_workspaces import OpenWorkspaces
 
 TABLE = b'[tool.mutmut]\nsource_paths = ["pkg"]\ntimeout_multiplier = 1000\n'
 HANGING = {
@@ -320,3 +327,48 @@ async def test_what_tests_leave_running_print_and_write_does_no_harm(tmp_path):
         assert {result.status for result in results} == {Status.KILLED}
         assert len({result.killed_by for result in results}) == len(names)
         await until(lambda: with_word(word) == [])  # a result may come just before its namespace has ended
+
+
+def suspended(awaited: object) -> Iterator[str]:
+    """The names of the bridge's functions that wait for each other, from the coroutine of a task inwards."""
+    for kind in ("cr", "ag"):  # a coroutine, or an asynchronous generator
+        if (frame := getattr(awaited, f"{kind}_frame", None)) is not None:
+            if "/msp_bridge/" in frame.f_code.co_filename:
+                yield frame.f_code.co_qualname
+            yield from suspended(getattr(awaited, f"{kind}_await"))
+            return
+    for inner in gc.get_referents(awaited):  # of a call of `anext`, which has no attribute for what it waits for
+        if "async_generator" in type(inner).__name__:
+            yield from suspended(inner)
+
+
+def of_the_request() -> list[str]:
+    """The functions that wait in the four tasks of the request that runs."""
+    names = ("mutationTest ", "answer ", "gathering results", "job")
+    tasks = [task for task in asyncio.all_tasks() if task.get_name().startswith(names)]
+    return [name for task in tasks for name in suspended(task.get_coro())]
+
+
+def processes_above(pid: int) -> int:
+    """How many processes there are from this one down to the parent of `pid`; 0 where that has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return [parent.pid for parent in psutil.Process(pid).parents()].index(os.getpid()) + 1
+    return 0
+
+
+async def test_twelve_functions_and_six_processes_wait_for_a_mutant(tmp_path, monkeypatch):
+    """The walk in docs/explanation/architecture.md. Between the six and the mutant is the first process of its world."""
+    monkeypatch.setenv("MSP_BRIDGE_CACHE", str(tmp_path / "cache"))
+    async with Trial.of(HANGING, tmp_path) as trial:
+        ours, theirs = MemoryStream.pair()
+        workspaces = OpenWorkspaces(trial.root, Configuration(jobs=1))
+        serving, client = asyncio.create_task(serve_client(ours, workspaces, Msp)), Client(theirs)
+        await client.request("configure", {})
+        ((path, file),) = (await client.request("discover", {}))["files"].items()
+        await client.ask("mutationTest", {"mutants": {path: {"mutants": file["mutants"][:1]}}})
+        await until(lambda: "Host._answer" in of_the_request() and "HostSlot.prepared" not in of_the_request())
+        await until(lambda: max(map(processes_above, below(os.getpid()))) == 7)
+        assert len(of_the_request()) == 12, of_the_request()
+        await theirs.vanish()
+        await serving
+        await workspaces.aclose()
