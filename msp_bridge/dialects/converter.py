@@ -24,6 +24,14 @@ Structure = Callable[[Any], Any]  # raises WrongShape
 MAX_FAULTS = 5
 MAX_SHOWN = 40  # characters of a value or a key in a fault
 MISSING = object()
+VALUES: dict[Any, tuple[str, Callable[[Any], bool]]] = {  # of each type that is no object: its name, and what fits
+    int: ("a whole number", lambda value: type(value) is int),
+    str: ("a string", lambda value: type(value) is str),
+    bool: ("true or false", lambda value: type(value) is bool),
+    float: ("a number", lambda value: type(value) in (int, float)),
+    OneBased: ("a whole number from 1 on", lambda value: type(value) is int and value >= 1),
+    Token: ("an integer or a string", lambda value: type(value) in (int, str)),
+}
 
 
 class WrongShape(ValueError):
@@ -39,11 +47,8 @@ class StrictConverter:
 
     def __init__(self) -> None:
         self._converter = make_converter(detailed_validation=False)
-        for exact in (int, str, bool):
-            self._converter.register_structure_hook(exact, _exactly(exact))
-        self._converter.register_structure_hook(float, _number)
-        self._converter.register_structure_hook(OneBased, _one_based)
-        self._converter.register_structure_hook(Token, _token)
+        for kind, (name, fits) in VALUES.items():
+            self._converter.register_structure_hook(kind, partial(_fitting, name, fits))
         for kind, factory in ((list, self._list), (dict, self._dict)):
             self._converter.register_structure_hook_factory(partial(_is_generic, kind), factory)
         self._converter.register_structure_hook_factory(attrs.has, self._structure_class)
@@ -137,33 +142,10 @@ def _is_generic(kind: type, expected: Any) -> bool:
     return getattr(expected, "__origin__", None) is kind
 
 
-def _exactly(expected: type[Any]) -> Any:
-    names = {int: "a whole number", str: "a string", bool: "true or false"}
-
-    def structure(value: Any, _: Any) -> Any:
-        if type(value) is not expected:
-            raise _wrong(names[expected], value)
-        return value
-
-    return structure
-
-
-def _number(value: Any, _: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong("a number", value)
+def _fitting(name: str, fits: Callable[[Any], bool], value: Any, _: Any) -> Any:
+    if not fits(value):
+        raise _wrong(name, value)
     return value
-
-
-def _one_based(value: Any, _: Any) -> OneBased:
-    if type(value) is not int or value < 1:
-        raise _wrong("a whole number from 1 on", value)
-    return OneBased(value)
-
-
-def _token(value: Any, _: Any) -> Token:
-    if type(value) not in (int, str):
-        raise _wrong("an integer or a string", value)
-    return Token(value)
 
 
 def camel_case(name: str) -> str:
