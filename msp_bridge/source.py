@@ -93,10 +93,14 @@ class SourceText:
         """The text in `location`."""
         return self.text[self.offset(location.start) : self.offset(location.end)]
 
+    def replaced(self, location: Location, text: str) -> str:
+        """The text with `text` in `location`; raises ValueError when it has no such place."""
+        start, end = self.offset(location.start), self.offset(location.end)
+        return self.text[:start] + text + self.text[end:]
+
     def apply(self, mutant: Mutant) -> str:
         """The text with `mutant` in it."""
-        start, end = self.offset(mutant.location.start), self.offset(mutant.location.end)
-        return self.text[:start] + mutant.replacement + self.text[end:]
+        return self.replaced(mutant.location, mutant.replacement)
 
 
 def utf16_length(text: str) -> int:
@@ -115,8 +119,7 @@ class Edit:
 
     def apply(self, source: SourceText) -> str:
         """The text with the edit made; raises ValueError when it has no such location."""
-        start, end = source.offset(self.location.start), source.offset(self.location.end)
-        return source.text[:start] + self.text + source.text[end:]
+        return source.replaced(self.location, self.text)
 
 
 def above_line(path: str, source: SourceText, line: int, comment: str, effect: str) -> Edit:

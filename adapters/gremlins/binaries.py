@@ -101,8 +101,8 @@ class MutatedBinaries:
         files = (self.go.root / package.directory / name for name in package.files)
         return any(LOOKS_AT_CALLERS.search(reading.content(file)) for file in files)
 
-    async def alone(self, package: Package, tested: Package, mutant: Mutant) -> Binary | Refused | None:
-        """Build the tests of `tested` with `mutant`, of `package`; None if its file has changed."""
+    async def alone(self, tested: Package, mutant: Mutant) -> Binary | Refused | None:
+        """Build the tests of `tested` with `mutant`; None if its file has changed."""
         texts = await in_thread(self._mutated, mutant)
         if texts is None:
             return None

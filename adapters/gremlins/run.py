@@ -150,13 +150,13 @@ class GremlinsRun:
                     yield result
             await in_thread(shutil.rmtree, binary.file.parent, True)
         jobs = [_Job(mutant, suite, self._covering(package, suite, mutant), None) for mutant in alone]
-        async with contextlib.aclosing(self.scheduler.run(jobs, partial(self._built_and_tested, package))) as built:
+        async with contextlib.aclosing(self.scheduler.run(jobs, self._built_and_tested)) as built:
             async for found in built:
                 if found is not None:
                     yield found
 
-    async def _built_and_tested(self, package: Package, job: _Job) -> Result | None:
-        binary = await self.binaries.alone(package, job.suite.package, job.mutant)
+    async def _built_and_tested(self, job: _Job) -> Result | None:
+        binary = await self.binaries.alone(job.suite.package, job.mutant)
         if binary is None:
             return None
         if isinstance(binary, Refused):

@@ -101,11 +101,6 @@ class TreeLooks:
                 self._entries = self._walk()
             return self._entries
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether the next look needs no walk, as far as is known."""
-        return self._watched is not None
-
     def close(self) -> None:
         """Give up the watches; the next look is a walk. Idempotent."""
         with self._turn:

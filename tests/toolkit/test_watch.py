@@ -157,7 +157,7 @@ CHANGES: dict[str, Change] = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
 def test_whatever_changes_is_found_by_the_next_look(root: Path, looks: TreeLooks, change: Change) -> None:
     assert looks.entries() == walked(root)
-    assert looks.is_watched
+    assert looks._watched is not None
     unchanged = looks.entries()
     assert looks.entries() is unchanged
     change(root)
@@ -195,7 +195,7 @@ def test_after_any_mixture_of_changes_a_look_finds_what_a_walk_finds(root: Path,
             with contextlib.suppress(OSError, ValueError):
                 chance.choice(operations)(anywhere())
         assert looks.entries() == walked(root)
-        watched += looks.is_watched
+        watched += looks._watched is not None
     assert watched
 
 
@@ -204,7 +204,7 @@ def test_a_cache_that_a_tool_fills_needs_no_walk(root: Path, looks: TreeLooks, m
     looks.entries()
     made("target/debug/built")(root)
     monkeypatch.setattr(SourceTree, "entries", None)
-    assert looks.is_watched
+    assert looks._watched is not None
     assert "target" not in looks.entries()
 
 
@@ -220,7 +220,7 @@ def test_more_events_than_the_queue_holds_are_a_reason_to_walk(root: Path, looks
 def test_a_small_tree_is_not_watched(root: Path, looks: TreeLooks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msp_bridge.toolkit.watch.LARGE", 1_000)
     assert looks.entries() == walked(root)
-    assert not looks.is_watched
+    assert looks._watched is None
 
 
 def out_of_watches(root: Path, patch: pytest.MonkeyPatch) -> None:
@@ -263,7 +263,7 @@ def test_what_can_not_be_watched_is_walked_each_time_and_the_log_says_why(
     caplog.set_level(logging.INFO)
     for _ in range(3):
         assert looks.entries() == walked(root)
-        assert not looks.is_watched
+        assert looks._watched is None
         edited("data/b.json")(root)
     assert len(caplog.records) == 1
     assert "each look" in caplog.text
@@ -276,7 +276,7 @@ def test_a_mount_is_a_reason_to_walk(root: Path, looks: TreeLooks, monkeypatch: 
     after = looks.entries()
     assert after == before
     assert after is not before
-    assert looks.is_watched
+    assert looks._watched is not None
 
 
 def test_a_sandbox_of_a_watched_tree_finds_each_change(root: Path, tmp_path: Path) -> None:

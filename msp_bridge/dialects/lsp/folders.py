@@ -123,9 +123,8 @@ class Folders:
     def open_in(self, folder: Folder, selection: Selection) -> Iterable[Document]:
         """The open documents of `folder` that `selection` is about."""
         scope = selection.within(folder.root).scope
-        for uri, document in self.documents.items():
-            place = self.locate(uri)
-            if place is not None and place[0] is folder and scope.covers(document.path):
+        for document in self.documents.values():
+            if scope.covers(document.path) and self._is_in(folder, document):
                 yield document
 
     def opened(self, folder: Folder, path: str) -> Document | None:
@@ -134,13 +133,13 @@ class Folders:
         if own in self.documents:
             return self.documents[own]
         same = (document for document in self.documents.values() if document.path == path)  # an URI may be odd
-        return next((document for document in same if self._folder(document) is folder), None)
+        return next((document for document in same if self._is_in(folder, document)), None)
 
     def uri(self, folder: Folder, path: str) -> str:
         """The URI by which the client knows the file `path`."""
         document = self.opened(folder, path)
         return (folder.root / path).as_uri() if document is None else document.uri
 
-    def _folder(self, document: Document) -> Folder | None:
+    def _is_in(self, folder: Folder, document: Document) -> bool:
         place = self.locate(document.uri)
-        return None if place is None else place[0]
+        return place is not None and place[0] is folder
