@@ -148,7 +148,7 @@ class CosmicRay(PythonAdapter):
         try:
             greeting = await self._discovery.greeting()
         except BridgeError as error:
-            yield Finding(False, "cosmic-ray", error.problem, error.remedy)
+            yield Finding.of_error("cosmic-ray", error)
         else:
             yield Finding(True, "cosmic-ray", f"{greeting['version']} in {self._discovery.python}")
         if find(self._project) is None:
@@ -158,7 +158,7 @@ class CosmicRay(PythonAdapter):
             configuration = self._configuration()
             modules = configuration.modules(self._project.root)
         except ConfigurationError as error:
-            yield Finding(False, "configuration", error.problem, error.remedy)
+            yield Finding.of_error("configuration", error)
             return
         text = f"{configuration.file}: {counted(len(modules), 'module')}"
         remedy = None if modules else "correct module-path and excluded-modules"

@@ -56,6 +56,7 @@ SYMBOLS = {
     "LShift": "<<", "BitOr": "|", "BitAnd": "&", "BitXor": "^", "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=",
     "Gt": ">", "GtE": ">=", "Is": "is", "IsNot": "is not", "UAdd": "+", "USub": "-", "Invert": "~", "Not": "not",
 }  # fmt: skip
+FIELDS = ("start", "end", "replacement", "operator", "args", "occurrence", "error", "skipped")  # of a row
 SHOWN_CHARS = 40  # characters of the changed text in a name
 
 
@@ -211,17 +212,7 @@ def mutator_name(operator: str, arguments: Mapping[str, Any], change: str) -> st
 
 
 def _mutant(row: Mapping[str, Any], source: PythonSource) -> Mutant:
-    item = WorkItem(
-        source,
-        row["start"],
-        row["end"],
-        row["replacement"],
-        row["operator"],
-        row["args"],
-        row["occurrence"],
-        row["error"],
-        row["skipped"],
-    )
+    item = WorkItem(source, *map(row.__getitem__, FIELDS))
     change = f"{_shown(item.original)} -> {_shown(item.replacement)}"
     return Mutant(
         path=source.path,

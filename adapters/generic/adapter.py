@@ -17,8 +17,6 @@ from msp_bridge.source import as_discovered
 from msp_bridge.text import counted
 
 if TYPE_CHECKING:
-    from msp_bridge.toolkit import RunPlace
-
     from .settings import Tool
 
 UNDECIDED = (Status.PENDING, Status.IGNORED)  # what a report may say of a mutant that is still to be tested
@@ -106,12 +104,14 @@ class Generic:
                     yield result
 
     async def _test(self, tool: Tool, due: dict[Mutant, None]) -> AsyncGenerator[Result, None]:
-        from .run import GenericRun
+        from .run import GenericRun, baseline_of
 
         if not due:
             return
         async with self._places.lease(self._isolations.get(tool.name)) as place:
-            await self._prove(tool, place)
+            if tool.baseline is not None:
+                sources = await in_thread(tool.listed, self._project.root)
+                await self._proof.prove(place, baseline_of(self._project, tool, tool.baseline, sources))
             present = await in_thread(as_discovered, place.root, due)
             if not present:
                 return
@@ -132,13 +132,6 @@ class Generic:
             lost = await in_thread(as_discovered, place.root, due)
         for mutant in lost:
             yield Result(mutant, tool.missing, status_reason=f"the report of {tool.name} has no such mutant")
-
-    async def _prove(self, tool: Tool, place: RunPlace) -> None:
-        from .run import baseline_of
-
-        if tool.baseline is not None:
-            files = await in_thread(tool.listed, self._project.root)
-            await self._proof.prove(place, baseline_of(self._project, tool, tool.baseline, files))
 
     async def surroundings(self) -> Surroundings | None:
         """Implement `ReportsSurroundings`: the programs themselves, `node_modules`, and the interpreter's packages.

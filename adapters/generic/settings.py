@@ -61,7 +61,7 @@ class CommandTemplate:
         """The words with every placeholder replaced by its value: a list for each of `LISTS`."""
         words: list[str] = []
         for group in self.groups:
-            repeated = _repeated(group)
+            repeated = next((name for name, between in _placeholders(group) if name in LISTS and between is None), None)
             for item in values[repeated] if repeated else [""]:
                 words += [_filled(word, {**values, repeated: item} if repeated else values) for word in group]
         return words
@@ -82,10 +82,6 @@ def _filled(word: str, values: Mapping[str, str | Sequence[str]]) -> str:
 
 def _placeholders(words: Sequence[str]) -> Iterator[tuple[str, str | None]]:
     return ((match[1], match[2]) for word in words for match in PLACEHOLDER.finditer(word))
-
-
-def _repeated(words: Sequence[str]) -> str | None:
-    return next((name for name, separator in _placeholders(words) if name in LISTS and separator is None), None)
 
 
 def _check(words: Sequence[str], where: str) -> None:

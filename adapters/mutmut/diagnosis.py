@@ -26,7 +26,7 @@ async def diagnose(
     try:
         installation = await MutmutInstallation.look(project.python, project.root)
     except BridgeError as error:
-        yield Finding(False, "interpreter", error.problem, error.remedy)
+        yield Finding.of_error("interpreter", error)
         return
     yield Finding(True, "interpreter", f"Python {installation.python} in {installation.executable}")
     if installation.fault is not None:
@@ -37,10 +37,10 @@ async def diagnose(
         discovery = await discover()
         found, plan = await discovery.files(), await discovery.plan()
     except NoSources as error:
-        yield Finding(False, "sources", error.problem, error.remedy)
+        yield Finding.of_error("sources", error)
         return
     except BridgeError as error:
-        yield Finding(False, "configuration", error.problem, error.remedy)
+        yield Finding.of_error("configuration", error)
         return
     place = place_of_options(project.root, config_file_of(project))
     named = project.config_file or next((name for name in NAMES if holds_configuration(project.root / name)), None)

@@ -214,7 +214,7 @@ class StrykerJs(LazyParts):
         try:
             tools = await self._toolchain()
         except BridgeError as error:
-            yield Finding(False, "stryker-js", error.problem, error.remedy)
+            yield Finding.of_error("stryker-js", error)
             return
         installation, node = tools.installation, tools.node
         way = "served" if installation.serves else "by its command line; from 9.3 on it stays warm between requests"
@@ -228,7 +228,7 @@ class StrykerJs(LazyParts):
                 listing = await self._discovery.list(session, anew=True)
                 found = await self._discovery.find(session, Scope())
         except BridgeError as error:
-            yield Finding(False, "mutants", error.problem, error.remedy)
+            yield Finding.of_error("mutants", error)
             return
         for option, remedy in listing.unknown.items():
             yield Finding(False, "configuration", unknown_option(option), remedy)

@@ -80,16 +80,13 @@ class StrykerJsDiscovery:
         paths = None if None in known else paths
         listing = known.get(paths)
         if listing is None:
-            listing = known[paths] = await self._asked(session, paths)
+            wanted = None if paths is None else sorted(paths)
+            async with aclosing(session.isolation.run(partial(_listed, session, wanted))) as listings:
+                [listing] = [each async for each in listings]
+            known[paths] = listing
             if kept is not None:
                 await in_thread(kept.write, paths, listing)
         self.threshold = listing.threshold
-        return listing
-
-    async def _asked(self, session: StrykerJsSession, paths: frozenset[str] | None) -> StrykerJsListing:
-        wanted = None if paths is None else sorted(paths)
-        async with aclosing(session.isolation.run(partial(_listed, session, wanted))) as listings:
-            [listing] = [listing async for listing in listings]
         return listing
 
     def _files(self, scope: Scope) -> frozenset[str] | None:
@@ -158,21 +155,12 @@ class KeptListings:
     def write(self, paths: Paths, listing: StrykerJsListing) -> None:
         """Keep a listing, unless it has no test runner, which is an error that says what to do."""
         if listing.missing_runner is None:
-            self._answers.save({self._key(paths): _row(listing)})
+            found = [[mutant_row(mutant), ignored] for mutant, ignored in listing.found]
+            files = [dict(listing.broken), list(listing.patterns), sorted(listing.matched)]
+            self._answers.save({self._key(paths): [found, *files, listing.threshold, dict(listing.unknown)]})
 
     def _key(self, paths: Paths) -> bytes:
         return key_of(self._state, None if paths is None else sorted(paths))
-
-
-def _row(listing: StrykerJsListing) -> list[Any]:
-    return [
-        [[mutant_row(mutant), ignored] for mutant, ignored in listing.found],
-        dict(listing.broken),
-        list(listing.patterns),
-        sorted(listing.matched),
-        listing.threshold,
-        dict(listing.unknown),
-    ]
 
 
 def _listing(row: Any) -> StrykerJsListing:

@@ -37,7 +37,6 @@ The invariants.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
@@ -50,6 +49,7 @@ from attrs import define, field
 from msp_bridge import reading
 from msp_bridge.adapter import BaselineError, BridgeError, Project, ToolError
 from msp_bridge.concurrency import in_thread
+from msp_bridge.text import encodable
 from msp_bridge.toolkit import Isolation, SandboxPool, WarmSandbox
 
 from .configuration import Settings, config_file
@@ -89,7 +89,10 @@ class StrykerJsSession:
 
     async def prepare(self, *, isolated: bool) -> None:
         """Steps 2 and 3; raises ToolError when there's no room for the copy, or Node couldn't name it."""
-        _check_name(self._project.root)
+        root = self._project.root
+        if encodable(str(root)) != str(root):
+            problem = f"Node.js can't work in {root}, whose name is no UTF-8 text"
+            raise ToolError(problem, "rename the directory")
         suits = isolated is self.sandbox.isolated
         if self._has_open_run() and not (suits and await in_thread(self.sandbox.is_current)):
             await self._make_ready()
@@ -223,11 +226,3 @@ class KnownFailures:
 
 async def _start(launch: Launch) -> StrykerProcess:
     return await ServeProcess.start(launch) if launch.toolchain.installation.serves else RunProcess(launch)
-
-
-def _check_name(root: Path) -> None:
-    try:
-        os.fspath(root).encode()
-    except UnicodeEncodeError:
-        problem = f"Node.js can't work in {root}, whose name is no UTF-8 text"
-        raise ToolError(problem, "rename the directory") from None

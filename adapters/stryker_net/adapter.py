@@ -148,7 +148,7 @@ class StrykerNet(LazyParts):
             for base in plan.bases:
                 plan.check(base)
         except BridgeError as error:
-            yield Finding(False, "stryker-net", error.problem, error.remedy)
+            yield Finding.of_error("stryker-net", error)
             return
         yield Finding(True, "stryker-net", f"`{plan.installation}`; verified with {VERIFIED}")
         for base in plan.bases:
@@ -157,7 +157,7 @@ class StrykerNet(LazyParts):
         try:
             yield Finding(True, ".NET SDK", await sdk_version(self._project.root, ENVIRONMENT))
         except BridgeError as error:
-            yield Finding(False, ".NET SDK", error.problem, error.remedy)
+            yield Finding.of_error(".NET SDK", error)
         if plan.uses_hosts and HAS_PAGE:
             platforms = {"Microsoft.Testing.Platform" if plan.uses_platform(base) else "VSTest" for base in plan.bases}
             yield Finding(True, "tests", f"run in test hosts of {' and '.join(sorted(platforms))}")

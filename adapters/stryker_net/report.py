@@ -127,7 +127,8 @@ class Report:
     ) -> ReportEntry | Remark:
         """A remark where the file doesn't have the place, as after a `#line` directive, which positions follow."""
         try:
-            start, end = (roslyn.offset(_position(row["location"][edge])) for edge in ("start", "end"))
+            edges = (row["location"][edge] for edge in ("start", "end"))
+            start, end = (roslyn.offset(Position(int(edge["line"]), int(edge["column"]))) for edge in edges)
             mutant = Mutant(
                 path,
                 str(row["mutatorName"]),
@@ -157,7 +158,3 @@ def _status_of(row: Mapping[str, Any]) -> tuple[Status, str | None]:
         return Status(row.get("status")), row.get("statusReason") or None
     except ValueError:
         return Status.RUNTIME_ERROR, f"Stryker.NET gave a status that the bridge doesn't know: {row.get('status')}"
-
-
-def _position(place: Mapping[str, Any]) -> Position:
-    return Position(int(place["line"]), int(place["column"]))

@@ -296,7 +296,7 @@ async def _finding(preparing: Preparing, address: str) -> Finding:
     try:
         greeting: Greeting = await preparing.prepare(address)
     except Refused as error:
-        return Finding(False, "worker", error.problem, error.remedy)
+        return Finding.of_error("worker", error)
     except WorkerLost as error:
         return Finding(False, "worker", f"{address}: {error}", "see the worker's log")
     threads = "1 thread" if greeting.threads == 1 else f"{greeting.threads} threads"

@@ -49,7 +49,8 @@ def greeting_of(answer: Any) -> Greeting:
     """Check a worker's description of itself."""
     found = _of(Greeting, answer)
     texts = (found.version, found.name, found.python)
-    _require(all(map(_is_text, texts)) and _size(texts) < 1000 and _is_count(found.threads), "a worker's greeting")
+    _require(all(map(_is_text, texts)) and _size(texts) < 1000, "a worker's greeting")
+    _require(type(found.threads) is int and 0 < found.threads < 1_000_000, "a number of threads")
     return found
 
 
@@ -126,10 +127,6 @@ def _texts_of(notice: Any) -> list[str]:
 def _is_phase(value: Any) -> bool:
     numbers = [number for number in (value.done, value.total) if number is not None]
     return type(value) is PhaseReport and _is_text(value.name) and all(type(number) is int for number in numbers)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 < value < 1_000_000
 
 
 def _size(value: Any) -> int:

@@ -52,7 +52,8 @@ class WorkerPlace:
                 return
             self._known.clear()
             self.snapshot = ""
-            tree = SnapshotTree(self.slot.directory / "tree" / order.tree, store, _linked())
+            linked = os.environ.get(LINKED_VARIABLE)
+            tree = SnapshotTree(self.slot.directory / "tree" / order.tree, store, Path(linked) if linked else None)
             await in_thread(tree.materialise, entries)
             await in_thread(self._measure)
             if self.adapter is None:
@@ -125,11 +126,6 @@ class WorkerPlace:
             nested=order.nested,
             opened=tree,
         )
-
-
-def _linked() -> Path | None:
-    named = os.environ.get(LINKED_VARIABLE)
-    return Path(named) if named else None
 
 
 def _opened(name: str, project: Project) -> Adapter:

@@ -26,7 +26,6 @@ import logging
 import platform
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
@@ -170,9 +169,6 @@ class WorkerState:
             place.users -= 1
             place.used = time.monotonic()
 
-    def _place_of(self, order: str) -> AbstractAsyncContextManager[WorkerPlace]:
-        return self.place(self.order(order))
-
     async def _chosen(self, order: Order) -> WorkerPlace:
         """One with this snapshot; else an idle one of the same project, whose tree is brought up to date; else new."""
         own = [place for place in self._places if place.key == order.place]
@@ -190,7 +186,7 @@ class WorkerState:
     def running(self, chunk: str) -> RunningChunk:
         """The chunk of this id; made at the first mention, which may be the question for its results."""
         if chunk not in self._chunks:
-            self._chunks[chunk] = RunningChunk(self._place_of)
+            self._chunks[chunk] = RunningChunk(lambda order: self.place(self.order(order)))
         return self._chunks[chunk]
 
     async def _watch(self) -> None:
