@@ -153,9 +153,9 @@ class CosmicRayDiscovery:
             return await self._ask(asked, source.normal)
         config = await in_thread(digest, question["config"])
         key = key_of(await in_thread(digest_of_programs, PROGRAMS), asked, versions, config)
-        kept: dict[bytes, dict[str, Any]] = await in_thread(self._kept.find, [key], mutants_in)
-        if kept:
-            return kept[key]
+        kept: dict[str, Any] | None = await in_thread(self._kept.get, key, mutants_in)
+        if kept is not None:
+            return kept
         answer = await self._ask(asked, source.normal)
         if "error" not in answer and config == await in_thread(digest, question["config"]):  # the filter has read this
             await in_thread(self._kept.save, {key: answer})

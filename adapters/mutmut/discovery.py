@@ -191,10 +191,10 @@ class MutmutDiscovery:
     async def _answer(self, source: PythonSource) -> Answer:
         """Ask mutmut for the mutants of a file. Raises TimeoutError."""
         key = await in_thread(self._key, source, self._configuration)
-        kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
-        if kept:
+        kept: Answer | None = await in_thread(self._kept.get, key, mutants_in)
+        if kept is not None:
             self._unasked[source.path] = source
-            return kept[key]
+            return kept
         question = {"do": "mutants", "path": source.path, "text": source.normal}
         answer = await self._program.ask({**question, "earlier": await self._earlier(source.path)}, source.normal)
         if "problem" not in answer:
@@ -207,8 +207,8 @@ class MutmutDiscovery:
         if (source := self._unasked.pop(path, None)) is None:
             return None
         key = await in_thread(self._key, source, self._configuration)
-        kept: dict[bytes, Answer] = await in_thread(self._kept.find, [key], mutants_in)
-        return {**kept[key], "text": source.normal} if kept else None
+        kept: Answer | None = await in_thread(self._kept.get, key, mutants_in)
+        return None if kept is None else {**kept, "text": source.normal}
 
     def _key(self, source: PythonSource, configuration: str) -> bytes:
         """Under which the answer about a file is kept. Blocks."""

@@ -218,10 +218,11 @@ class Preparation:
 
     def _load(self, plan: StrykerNetPlan, bed: StrykerNetTestBed) -> Prepared | None:
         """Load what an earlier bridge has prepared, if nothing has changed since. Blocks."""
-        for page, rows in self._answers.find([_key(plan, bed)], kept_parts).values():
-            contents, baselines = zip(*rows, strict=True)
-            return self._of(plan, bed, contents, baselines, page)
-        return None
+        if (kept := self._answers.get(_key(plan, bed), kept_parts)) is None:
+            return None
+        page, rows = kept
+        contents, baselines = zip(*rows, strict=True)
+        return self._of(plan, bed, contents, baselines, page)
 
     def _of(
         self,

@@ -25,6 +25,7 @@ from msp_bridge.browse.screens import ChoiceScreen, InputScreen, SourceScreen, T
 from msp_bridge.browse.tree import ResultTree, Row, key_of
 from msp_bridge.errors import BridgeError
 from msp_bridge.model import Mutant, Result, Status
+from msp_bridge.notices import PhaseReport
 from msp_bridge.processes.foreground import run_in_foreground
 from msp_bridge.reports.kept import LastResult
 from msp_bridge.text import counted, one_line, visible
@@ -262,9 +263,9 @@ class ResultsScreen(Screen[None]):
         self._summarize()
         self.refresh_bindings()
 
-    def show_phase(self, phase: str) -> None:
+    def show_phase(self, phase: PhaseReport) -> None:
         """Implement `Watcher`."""
-        self._doing = one_line(phase)
+        self._doing = one_line(f"{phase.name} {phase.done}/{phase.total}" if phase.total else phase.name)
         if self.is_running:
             self._summarize()
 

@@ -31,7 +31,7 @@ MAX_NAMED = 10  # failing tests
 class Watcher(Protocol):
     """Shows a test while it runs."""
 
-    def show_phase(self, phase: str) -> None:
+    def show_phase(self, phase: PhaseReport) -> None:
         """Show what the tool is busy with."""
 
     def show_results(self, results: Sequence[Result]) -> None:
@@ -100,17 +100,13 @@ class Retesting:
     ) -> None:
         if self._workspace is None:
             self._workspace = self._open()
-        told = Told(lambda phase: watcher.show_phase(_phase(phase)))
+        told = Told(watcher.show_phase)
         async with contextlib.aclosing(batches(self._workspace.test(selection, anew=True), told.tell)) as tested:
             async for batch in tested:
                 found |= {result.mutant: result for result in batch}
                 watcher.show_results(batch)
         errors += told.failures
         errors += (file.error for file in told.of(UnusableFile))
-
-
-def _phase(phase: PhaseReport) -> str:
-    return f"{phase.name} {phase.done}/{phase.total}" if phase.total else phase.name
 
 
 def _said(error: BridgeError) -> str:

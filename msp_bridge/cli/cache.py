@@ -37,7 +37,10 @@ def command(action: str) -> None:
     entries = [(entry, size_of(entry)) for entry in sorted(_entries(home))]
     if action == "clear":
         for entry, _ in entries:
-            _remove(entry)
+            try:
+                shutil.rmtree(entry)
+            except OSError as error:
+                raise ConfigurationError(f"can't remove {error.filename or entry}: {error.strerror}") from None
     else:
         table = Table("Project", "Size", "Last used", box=None, padding=(0, 2, 0, 0))
         for entry, size in entries:
@@ -56,10 +59,3 @@ def _entries(home: Path) -> Iterator[Path]:
         return
     except OSError as error:
         raise ConfigurationError(f"can't read {home}: {error.strerror}") from None
-
-
-def _remove(entry: Path) -> None:
-    try:
-        shutil.rmtree(entry)
-    except OSError as error:
-        raise ConfigurationError(f"can't remove {error.filename or entry}: {error.strerror}") from None

@@ -261,8 +261,8 @@ class Dispatch:
                 raise Refused(progress.failure.error(address))
             self._without_result(left, [mutants[number] for number in progress.unmatched])
         finally:
-            if not ended:
-                await self._end(address, chunk.id)
+            if not ended:  # one that does not answer ends when its lease runs out
+                await self.connection.take_leave(address, remote.end_chunk, chunk.id, within=self.bounds.end)
             future.release()
 
     def _show(self, phase: PhaseReport | None) -> None:
@@ -323,10 +323,6 @@ class Dispatch:
                 raise LeaseExpired
             if progress.ended:
                 return
-
-    async def _end(self, address: str, chunk: str) -> None:
-        """Returns when its tests have ended, or the worker does not answer: then its lease runs out."""
-        await self.connection.take_leave(address, remote.end_chunk, chunk, within=self.bounds.end)
 
 
 GIVEN_UP = "not tested: workers of the cluster were lost while they tested it"

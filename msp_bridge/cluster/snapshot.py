@@ -64,7 +64,9 @@ class Snapshot:
         """The files with these digests, compressed, in messages of some megabytes. Blocks."""
         piece: dict[str, bytes] = {}
         size = 0
-        for digest, path in self._places(digests).items():
+        wanted = set(digests)
+        places = {entry.content: path for path, entry in self.entries.items() if entry.content in wanted}
+        for digest, path in places.items():
             piece[digest] = zlib.compress(reading.content(self.directory / path), 1)
             size += len(piece[digest])
             if size >= PIECE:
@@ -76,10 +78,6 @@ class Snapshot:
     def digest_of(self, path: str) -> str | None:
         """The `reading.digest` of the file when the snapshot was taken."""
         return reading.digest(self.directory / path)
-
-    def _places(self, digests: Collection[str]) -> dict[str, str]:
-        wanted = set(digests)
-        return {entry.content: path for path, entry in self.entries.items() if entry.content in wanted}
 
 
 def _is_excluded(path: str, patterns: Sequence[str]) -> bool:

@@ -33,7 +33,7 @@ class RunsAlone:
     def of(cls, label: str, answers: KeptAnswers, code: Code) -> RunsAlone:
         """Read the runs of the tool `label`. Blocks."""
         key = blake2b(code.rest + json.dumps([label]).encode("ascii"), digest_size=16, person=b"alone").digest()
-        row = answers.find([key], _read).get(key, {})
+        row = answers.get(key, _read) or {}
         there = unchanged_sets({name for names in row.values() for name in names}, answers, code)
         sets = {test: names for test, names in row.items() if there.keys() >= set(names)}
         functions = code.functions()

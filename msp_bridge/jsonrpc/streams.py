@@ -146,7 +146,7 @@ class StdioStream:
 
     async def write(self, data: bytes) -> None:
         """Returns when the pipe has taken everything."""
-        if self._writes.idle and len(data) <= ATOMIC and self._has_room():
+        if self._writes.idle and len(data) <= ATOMIC and select.select([], [self._stdout], [], 0)[1]:
             self._write_all(data)  # can't block, and spares two changes of threads, which are most of the latency
         else:
             await self._writes(self._write_all, data)
@@ -160,10 +160,6 @@ class StdioStream:
                 return os.read(self._stdin, CHUNK)
             except BlockingIOError:  # a parent that shares the description with us has set O_NONBLOCK on it
                 select.select([self._stdin], [], [])
-
-    def _has_room(self) -> bool:
-        """Whether a pipe takes `ATOMIC` bytes at once."""
-        return bool(select.select([], [self._stdout], [], 0)[1])
 
     def _write_all(self, data: bytes) -> None:
         view = memoryview(data)

@@ -91,6 +91,10 @@ class KeptAnswers:
             self._transaction(partial(_note_use, stale))
         return found
 
+    def get(self, key: bytes, read: Callable[[Any], T]) -> T | None:
+        """The one value of `key`, as `find` has it; None when it is not there."""
+        return self.find([key], read).get(key)
+
     def save(self, values: Mapping[bytes, Any]) -> None:
         """All of them, or none."""
         self._transaction(partial(_save, [(key, _sealed(key, value), _now()) for key, value in values.items()]))
