@@ -131,15 +131,10 @@ class CargoRun:
                     self.copies.give_up()
                 yield result
 
-    async def _in_kept_copies(
-        self, mutants: Sequence[Mutant], most: int, isolated: bool
-    ) -> AsyncGenerator[Result, None]:
+    def _in_kept_copies(self, mutants: Sequence[Mutant], most: int, isolated: bool) -> AsyncGenerator[Result, None]:
         copies = min(most, math.ceil(len(mutants) / MUTANTS_OF_A_COPY))
         work = _Work(deque(mutants), copies)
-        streams = [self._in_kept_copy(work, isolated, is_first=number == 0) for number in range(copies)]
-        async with contextlib.aclosing(merge_streams(streams)) as results:
-            async for result in results:
-                yield result
+        return merge_streams([self._in_kept_copy(work, isolated, is_first=number == 0) for number in range(copies)])
 
     async def _in_kept_copy(self, work: _Work, isolated: bool, *, is_first: bool) -> AsyncGenerator[Result, None]:
         async with self.copies.lease() as place:

@@ -37,17 +37,14 @@ class GenericRun:
     ranges: Sequence[str] = ()  # path:first line-last line
     ids: Sequence[str] = ()  # the tool's own, of the mutants
 
-    async def reports(self, place: RunPlace) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
+    def reports(self, place: RunPlace) -> AsyncGenerator[tuple[dict[Mutant, Result], bool], None]:
         """Each complete report as it appears, and whether it is the last: the tool has ended by itself then.
 
         Closing it ends the tool. Raises `ToolError` when the tool ends without a report. A run that fails isolated is
         made again without isolation, and has fewer parts from then on if it passes there.
         """
         isolation = place.isolation
-        tries = self._reports(place) if isolation is None else isolation.run(partial(self._attempt, place))
-        async with contextlib.aclosing(tries) as reports:
-            async for report in reports:
-                yield report
+        return self._reports(place) if isolation is None else isolation.run(partial(self._attempt, place))
 
     async def _attempt(
         self, place: RunPlace, isolated: bool

@@ -106,12 +106,9 @@ class RunningChunk:
                     if number is not None:
                         self.rows.append([number, *result_row(result)])
                         self._changed.set()
-                    await self._room()
-
-    async def _room(self) -> None:
-        while len(self.rows) - self._after >= AHEAD:
-            self._taken.clear()
-            await self._taken.wait()
+                    while len(self.rows) - self._after >= AHEAD:
+                        self._taken.clear()
+                        await self._taken.wait()
 
 
 async def failure_of(work: Awaitable[None]) -> WireError | None:

@@ -176,7 +176,8 @@ class Mtp(Dialect):
             missing = {node["uid"]: node for node in nodes or ()}
             request = Request(params.run_id, selection, missing, nodes is None, told)
             yield request
-            self._remember(request)
+            known = {} if request.everything else self._known  # what the request has looked at is replaced
+            self._known = {uid: one for uid, one in known.items() if uid not in request.missing} | request.found
             for file in told.of(UnusableFile):
                 request.missing.pop(f"{GROUP}{file.path}", None)
             await self._notify(request, [{"parent": None, "node": _gone(node)} for node in request.missing.values()])
@@ -192,11 +193,6 @@ class Mtp(Dialect):
             self._running -= 1
             if not self._running:
                 self._idle.set()
-
-    def _remember(self, request: Request) -> None:
-        """Replace what was known where a request has looked."""
-        known = {} if request.everything else self._known
-        self._known = {uid: mutant for uid, mutant in known.items() if uid not in request.missing} | request.found
 
     async def _tell(self, request: Request, notice: Notice) -> None:
         """Keep a notice for the end; phases and failing tests are for the client's log."""
