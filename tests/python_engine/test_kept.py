@@ -80,9 +80,10 @@ def kept(
     changed: Mapping[str, str | None],
     tests: list[str],
     files: Mapping[str, str] = FILES,
+    ran: str = "called_at_import",
     **report: object,
 ) -> Baseline | None:
-    """What is kept of a measurement of `files` with this `report`."""
+    """What is kept of a measurement of `files` with this `report`; `ran`: what importing the tests called then."""
     plan, sources = written(directory, files), KeptSources(directory.parent / "sources")
     sources.save(plan, TESTS)
     now = {path: text for path, text in {**files, **changed}.items() if text is not None}
@@ -93,7 +94,7 @@ def kept(
     baseline = Baseline.of({**measured, **report}, collected).with_survivor(SURVIVOR)
     for path in changed.keys() - now.keys():
         (directory / path).unlink()
-    return Changes(written(directory, now), plan.files, sources).kept(baseline, tests)
+    return Changes(written(directory, now), plan.files, sources, {"pkg/m.py": [ran]}).kept(baseline, tests)
 
 
 WITH_HELPER = SOURCE.replace("a + LIMIT", "helper(a)") + "\n\ndef helper(a):\n    return a\n"
@@ -183,6 +184,10 @@ def test_a_class_that_a_decorator_reads_is_not_looked_into(tmp_path: Path) -> No
     """As a dataclass: another test may run over its fields."""
     before, after = (text.replace("class Box", "@dataclass\nclass Box") for text in (SOURCE, WITH_METHOD))
     assert kept(tmp_path / "project", {"pkg/m.py": after}, TESTS, files={**FILES, "pkg/m.py": before}) is None
+
+
+def test_importing_the_tests_calls_other_functions_than_it_did(tmp_path: Path) -> None:
+    assert kept(tmp_path / "project", {"tests/test_a.py": EDITED}, TESTS, ran="first") is None
 
 
 def test_what_is_no_more_is_left_out_as_what_is_new(tmp_path: Path) -> None:

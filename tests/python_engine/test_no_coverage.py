@@ -74,6 +74,14 @@ async def test_the_next_server_finds_that_too(tmp_path: Path, left: str | None) 
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
 
 
+async def test_a_test_runs_what_importing_another_test_file_had_computed_for_it(tmp_path: Path) -> None:
+    at_import = "from pkg.calc import compute\n\nSIX = compute(2)\n"
+    async with Trial.of({**FILES, FIRST: (at_import + BESIDE).encode()}, tmp_path) as trial:
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+        trial.write(FIRST, BESIDE)
+        assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}
+
+
 async def test_a_test_kills_what_only_a_failing_one_was_seen_to_run(tmp_path: Path) -> None:
     async with Trial.of({**FILES, FIRST: TEST.replace("== 6", "== 7").encode()}, tmp_path) as trial:
         assert await killers_of_slow(trial) == {(Status.KILLED, (f"{SECOND}::test_it",))}

@@ -257,6 +257,11 @@ class Baseline:
         return replace(self, ran_alone=known, told_apart=frozenset(functions))
 
     @property
+    def called_at_import(self) -> dict[str, list[str]]:
+        """The functions that ran while the tests were imported, of each file that was loaded then."""
+        return {path: sorted(name for name, _ in facts.called) for path, facts in self.facts.items()}
+
+    @property
     def unknown_alone(self) -> list[int]:
         """The tests of which nobody knows what they run alone."""
         return [test for test in self._never_alone if test not in self.ran_alone]

@@ -11,7 +11,8 @@ The record has the digests of all Python files and documents, and the sources an
 - *A test file*, new, edited or deleted: its tests are measured again, and those of test files that mention it: they may
   import it or inherit from its classes, also by way of other files. Where a conftest.py, a source or the project's
   configuration mentions it, it may be a plug-in, and what it changes is not known. So it is where it has other
-  statements at module level than before that do more than import, define or assign names.
+  statements at module level than before that do more than import, define or assign names, and where importing the
+  tests loads other sources than it did, or calls other functions of theirs: what ran then, a test may run now.
 - *A source*, edited within functions that did not run at import: the tests that ran one of these functions, and tests
   that start processes. The rule is that of `live_code`, but for what it says about live functions: none is replaced.
   What only one version defines, and only what was edited can refer to, is left out of both (`additions`).
@@ -84,8 +85,11 @@ class KeptSources:
 class Changes:
     """Changes since the project's Python files had the digests `old`."""
 
-    def __init__(self, plan: TargetPlan, old: Mapping[str, str], sources: KeptSources) -> None:
-        self._plan, self._old, self._sources = plan, old, sources
+    def __init__(
+        self, plan: TargetPlan, old: Mapping[str, str], sources: KeptSources, called: Mapping[str, Sequence[str]]
+    ) -> None:
+        """`called`: the `Baseline.called_at_import` of then."""
+        self._plan, self._old, self._sources, self._called = plan, old, sources, called
         changed = {path for path in old.keys() | plan.files.keys() if old.get(path) != plan.files.get(path)}
         self._edited = sorted(changed.intersection(plan.sources))
         self._others = changed.difference(plan.sources)  # test files and documents, or nothing is kept
@@ -94,6 +98,8 @@ class Changes:
     def kept(self, baseline: Baseline, tests: Sequence[str]) -> Baseline | None:
         """Return what still holds of `baseline`, that of the old files, for the `tests` of now; None: nothing."""
         current = baseline.of_tests(tests)
+        if self._old != self._plan.files and self._called != baseline.called_at_import:
+            return None
         try:
             versions = {path: self._versions(path) for path in self._edited}
             for path in self._edited:

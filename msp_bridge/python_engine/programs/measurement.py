@@ -31,7 +31,7 @@ from .world import LIMITS, World
 # Parts of a world, the likeliest to make tests fail first.
 DOUBTFUL = (LIMITS, "net", "home", "tmp", "pid", "ipc", "overlay")
 SETS = ("alone", "order_dependent", "fork_unsafe", "unsteady")  # of tests, in a baseline
-FORMAT = 10  # of the file: another one whenever what it says changes
+FORMAT = 11  # of the file: another one whenever what it says changes
 VARYING_S, VARYING_FACTOR = 0.25, 2.0  # the times of a test vary when they differ by more than both
 STUCK_S = 60  # for one test, where threads that a fork does not have may keep it waiting for ever
 
@@ -104,6 +104,7 @@ class Measurement:
                 "late": sorted(baseline.late),
                 "unseen": {path: sorted(facts.unseen) for path, facts in baseline.facts.items() if facts.unseen},
             },
+            "called": baseline.called_at_import,
             **{name: sorted(getattr(baseline, name)) for name in SETS},
             "killers": dict(baseline.killers),
             "survivors": [
@@ -129,7 +130,8 @@ class Measurement:
             baseline = _restored(saved, collected)
             tests = baseline.tests if collected is None else collected["tests"]
             if collected is not None and saved["always_fresh"] is None:
-                kept = Changes(plan, saved["files"], self._sources).kept(baseline, tests)
+                changes = Changes(plan, saved["files"], self._sources, saved["called"])
+                kept = changes.kept(baseline, tests)
             else:  # nothing can be measured by itself
                 kept = baseline if saved["files"] == plan.files and saved["tests"] == tests else None
             if kept is None or (kept.has_lost_lines and not kept.unmeasured):  # as after a test file is deleted
