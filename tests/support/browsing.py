@@ -17,7 +17,7 @@ from msp_bridge.browse.retesting import Retesting
 from msp_bridge.workspace.workspace import Workspace
 
 SIZE = (80, 24)  # the smallest terminal that counts
-LOOKS = 2000  # 10 ms apart, until the screen has what is waited for
+LOOKS = 12_000  # 10 ms apart, until the screen has what is waited for: on a busy machine a program takes long to start
 
 
 def screen(app: App[None]) -> str:
